@@ -1,0 +1,213 @@
+"""The data set in a store: the tables, filled in bulk, once.
+
+The types of `rows.py` become columns and values of each store:
+
+    Column("total", "decimal")      SQLite INTEGER, scaled by 100      PostgreSQL numeric(12,2)
+
+A stamp beside the store holds a digest of what makes it; a store with the right stamp is not filled again.
+
+    python -m bench.data            # fills both stores
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+
+import apsw
+
+from bench.home import DATA, open_store
+from bench.rows import COLUMNS, COUNTS, Column, Table, Type, Value, rows
+from bench.store import Kind, Store, connect_postgres, connect_sqlite
+
+BATCH = 5_000
+
+SQL_TYPES: dict[Kind, dict[Type, str]] = {
+    "sqlite": {
+        "id": "TEXT",
+        "int": "INTEGER",
+        "datetime": "TEXT",
+        "bool": "INTEGER",
+        "decimal": "INTEGER",
+        "text": "TEXT",
+    },
+    "postgres": {
+        "id": "uuid",
+        "int": "integer",
+        "datetime": "timestamptz",
+        "bool": "boolean",
+        "decimal": "numeric(12,2)",
+        "text": 'text COLLATE "C"',
+    },
+}
+
+
+def _same(value: Value) -> object:
+    return value
+
+
+def _datetime_text(value: Value) -> object:
+    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, datetime) else value
+
+
+def _decimal(value: Value) -> object:
+    return Decimal(value).scaleb(-2) if isinstance(value, int) else value
+
+
+_CONVERT: dict[Kind, dict[Type, Callable[[Value], object]]] = {
+    "sqlite": {"datetime": _datetime_text, "bool": int},  # type: ignore[dict-item]
+    "postgres": {"decimal": _decimal},
+}
+
+
+def records(kind: Kind, table: Table) -> Iterator[tuple[object, ...]]:
+    """The rows of a table as this store takes them."""
+    convert = [_CONVERT[kind].get(column.type, _same) for column in COLUMNS[table]]
+    for row in rows(table):
+        yield tuple(turn(value) for turn, value in zip(convert, row, strict=True))
+
+
+def ddl(kind: Kind) -> list[str]:
+    """The statements that make the tables: the layout that the product creates."""
+    return [text for table in COLUMNS for text in (_create_table(kind, table), *_create_indexes(table))]
+
+
+def _create_table(kind: Kind, table: Table) -> str:
+    columns = ", ".join(_column_ddl(kind, column) for column in COLUMNS[table])
+    return f"CREATE TABLE {table} ({columns})"
+
+
+def _column_ddl(kind: Kind, column: Column) -> str:
+    parts = [column.name, SQL_TYPES[kind][column.type]]
+    parts += ["PRIMARY KEY"] * (column.name == "id")
+    parts += ["NOT NULL"] * (not column.null)
+    parts += ["UNIQUE"] * column.unique
+    parts += [f"REFERENCES {column.refers}"] * (column.refers is not None)
+    return " ".join(parts)
+
+
+def _create_indexes(table: Table) -> list[str]:
+    return [
+        f"CREATE INDEX {table}_{column.name} ON {table} ({column.name}, id)"
+        for column in COLUMNS[table]
+        if column.refers
+    ]
+
+
+def create_tables(store: Store) -> None:
+    """Makes the empty tables. The one place to let the product make its own."""
+    if store.kind == "sqlite":
+        connection = connect_sqlite(store)
+        for statement in ddl("sqlite"):
+            connection.execute(statement)
+        connection.close()
+    else:
+        asyncio.run(_run_postgres(store, ddl("postgres")))
+
+
+async def _run_postgres(store: Store, statements: Iterable[str]) -> None:
+    connection = await connect_postgres(store)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+class Progress:
+    """A bar on stderr, drawn at most ten times a second."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self.title, self.total, self.done, self.drawn = title, total, 0, 0.0
+
+    def add(self, count: int) -> None:
+        """Counts rows as done."""
+        self.done += count
+        now = time.monotonic()
+        if now - self.drawn > 0.1 or self.done >= self.total:
+            self.drawn = now
+            filled = 40 * self.done // self.total
+            bar = "#" * filled + "." * (40 - filled)
+            end = "\n" if self.done >= self.total else ""
+            line = f"\r{self.title:<10} [{bar}] {self.done:>7}/{self.total}"
+            print(line, end=end, file=sys.stderr, flush=True)
+
+
+def _batches(kind: Kind, table: Table, progress: Progress) -> Iterator[Sequence[tuple[object, ...]]]:
+    stream = records(kind, table)
+    while batch := list(islice(stream, BATCH)):
+        yield batch
+        progress.add(len(batch))
+
+
+def _fill_sqlite(store: Store, progress: Progress) -> None:
+    """One transaction, triggers off: the history of a bulk load is not part of what is measured."""
+    connection = connect_sqlite(store)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    with connection:
+        for table, columns in COLUMNS.items():
+            names = ", ".join(column.name for column in columns)
+            insert = f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
+            for batch in _batches("sqlite", table, progress):
+                connection.executemany(insert, batch)
+    connection.execute("ANALYZE")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+
+
+async def _fill_postgres(store: Store, progress: Progress) -> None:
+    """COPY, triggers off; then the vacuum and the statistics that autovacuum would bring later."""
+    connection = await connect_postgres(store)
+    await connection.execute("SET session_replication_role = replica")
+    for table, columns in COLUMNS.items():
+        names = [column.name for column in columns]
+        for batch in _batches("postgres", table, progress):
+            await connection.copy_records_to_table(table, records=batch, columns=names)
+    await connection.execute("VACUUM (FREEZE, ANALYZE)")
+    await connection.execute("CHECKPOINT")
+    await connection.close()
+
+
+def _stamp() -> str:
+    here = Path(__file__).parent
+    return hashlib.sha256((here / "data.py").read_bytes() + (here / "rows.py").read_bytes()).hexdigest()
+
+
+def _empty(store: Store) -> None:
+    if store.kind == "sqlite":
+        for suffix in ("", "-wal", "-shm"):
+            Path(store.path + suffix).unlink(missing_ok=True)
+    else:
+        asyncio.run(_run_postgres(store, ["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]))
+
+
+def ensure_data(store: Store) -> None:
+    """Fills the store, unless a run before did."""
+    stamp = DATA / f"{store.kind}.stamp"
+    if stamp.exists() and stamp.read_text() == _stamp():
+        return
+    stamp.unlink(missing_ok=True)
+    _empty(store)
+    create_tables(store)
+    progress = Progress(store.kind, sum(COUNTS.values()))
+    if store.kind == "sqlite":
+        _fill_sqlite(store, progress)
+    else:
+        asyncio.run(_fill_postgres(store, progress))
+    stamp.write_text(_stamp())
+
+
+def main() -> None:
+    """Fills both stores."""
+    for kind in ("sqlite", "postgres"):
+        with open_store(kind) as store:
+            ensure_data(store)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Load by wrk: one thread, 32 connections, random requests of a case.
+
+All requests are written into a Lua script beforehand, complete; under load wrk only picks one. At the end the
+script prints what happened as JSON, so that nothing has to be read out of prose.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.cases import Request
+from bench.home import DATA
+from bench.servers import BenchError, Server, tree_cpu_seconds
+
+CONNECTIONS = 32
+MARK = "BENCH "
+
+SCRIPT = """\
+local raw = {
+%s
+}
+local requests = {}
+function init(args)
+  for i, r in ipairs(raw) do requests[i] = wrk.format(r[1], r[2], nil, r[3]) end
+end
+function request() return requests[math.random(#requests)] end
+function done(summary, latency, _)
+  local e = summary.errors
+  print(string.format(
+    '%s{"requests":%%d,"seconds":%%f,"bytes":%%d,"failed":%%d,"p50":%%f,"p99":%%f}',
+    summary.requests, summary.duration / 1e6, summary.bytes,
+    e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One round of load on one server. Times are milliseconds, CPU is microseconds per request."""
+
+    rate: float
+    p50: float
+    p99: float
+    cpu: float
+    postgres_cpu: float | None
+    size: float
+
+
+def ensure_wrk() -> None:
+    """wrk, installed if that can be done without asking."""
+    if shutil.which("wrk"):
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        for step in (["update"], ["install", "-y", "wrk"]):
+            subprocess.run(["apt-get", "-qq", *step], check=False, stdout=subprocess.DEVNULL)
+    if not shutil.which("wrk"):
+        raise BenchError(
+            "the bench needs wrk on PATH: install it (Debian: apt-get install wrk) and try again"
+        )
+
+
+def write_script(server: Server, case: str, requests: Sequence[Request]) -> Path:
+    """The Lua script of a case, in the words of a server."""
+    rows = ",\n".join(_lua_row(request) for request in requests)
+    headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in server.headers.items())
+    path = DATA / f"{server.name}-{case}.lua"
+    path.write_text(headers + SCRIPT % (rows, MARK))
+    return path
+
+
+def _lua_row(request: Request) -> str:
+    body = "nil" if request.body is None else _lua(request.body)
+    return f"  {{{_lua(request.method)}, {_lua(request.path)}, {body}}}"
+
+
+def _lua(text: str) -> str:
+    """A Lua string; bytes outside plain ASCII as decimal escapes."""
+    plain = (
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03d}" for byte in text.encode()
+    )
+    return '"' + "".join(plain) + '"'
+
+
+def load(server: Server, script: Path, seconds: int, postgres: int | None = None) -> Sample:
+    """Loads a server; `postgres` is the process whose CPU is reported beside."""
+    before, before_postgres = server.cpu_seconds(), _cpu(postgres)
+    result = _wrk(server, script, seconds)
+    cpu, cpu_postgres = server.cpu_seconds() - before, _cpu(postgres) - before_postgres
+    count = result["requests"]
+    if result["failed"] or not count:
+        raise BenchError(
+            f"{server.name}, {script.stem}: {result['failed']:.0f} of {count:.0f} requests failed"
+        )
+    return Sample(
+        rate=count / result["seconds"],
+        p50=result["p50"],
+        p99=result["p99"],
+        cpu=cpu / count * 1e6,
+        postgres_cpu=None if postgres is None else cpu_postgres / count * 1e6,
+        size=result["bytes"] / count,
+    )
+
+
+def _cpu(pid: int | None) -> float:
+    return 0.0 if pid is None else tree_cpu_seconds(pid)
+
+
+def _wrk(server: Server, script: Path, seconds: int) -> dict[str, float]:
+    call = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
+    call.append(f"http://127.0.0.1:{server.port}")
+    done = subprocess.run(call, capture_output=True, text=True, timeout=seconds + 90, check=False)
+    for line in done.stdout.splitlines():
+        if line.startswith(MARK):
+            result: dict[str, float] = json.loads(line.removeprefix(MARK))
+            return result
+    raise BenchError(f"wrk said nothing usable: {done.stdout} {done.stderr}")

@@ -1,0 +1,153 @@
+"""Drawing an Ask: the parts that both styles have in common, so that the same wish gives the same Ask.
+
+The tree of `where`, the keys of a sort and the arguments of a page mean the same in a GraphQL document, in its
+variables and in a REST query string; each style only finds them, as Givens, and a Draft draws them. A Draft
+sees the model through the viewer's View: what the role may never see has no name here. Faults are collected,
+so that a client learns of all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from diptych.ask.nodes import Order, Page
+from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots
+from diptych.errors import Code, Fault, Place, Refusal
+from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
+from diptych.model.view import FieldView, ResourceView, View
+
+DEFAULT_SIZE = 20
+_OPS: Mapping[str, Op] = {
+    "eq": "eq", "lt": "lt", "lte": "lte", "gt": "gt", "gte": "gte", "in": "in", "contains": "contains",
+    "startsWith": "startsWith",
+}  # fmt: skip
+
+
+class Draft:
+    """Draws the common parts of an Ask and deals out its slots."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.slots = Slots()
+        self.faults: list[Fault] = []
+
+    def fault(self, place: Place, message: str) -> None:
+        self.faults.append(Fault(place, message))
+
+    def done(self, code: Code, message: str) -> None:
+        """Refuse if anything was wrong."""
+        if self.faults:
+            raise Refusal(code, message, self.faults)
+
+    # where
+
+    def where(self, given: Given, resource: ResourceView) -> Expr:
+        """The tree of a filter, over the rows of a resource."""
+        if not isinstance(given.value, dict):
+            self.fault(given.place, "expected an object of fields")
+            return and_()
+        return and_(*(self._term(key, child, resource) for key, child in given.entries()))
+
+    def _term(self, key: str, given: Given, resource: ResourceView) -> Expr:
+        if given.value is None:
+            self.fault(given.place, "null is no filter; leave it out, or use isNull")
+        elif key in ("and", "or"):
+            parts = (self.where(each, resource) for each in self._list(given))
+            return and_(*parts) if key == "and" else or_(*parts)
+        elif key == "not":
+            return not_(self.where(given, resource))
+        elif key in resource.fields:
+            return self.operators(given, resource.fields[key])
+        elif key in resource.relations:
+            return self._related(key, given, resource)
+        else:
+            self.fault(given.place, f"{resource.resource.name} has no field '{key}'")
+        return and_()
+
+    def _list(self, given: Given) -> list[Given]:
+        if not isinstance(given.value, list | dict):
+            self.fault(given.place, "expected a list of filters")
+            return []
+        return given.items()
+
+    def operators(self, given: Given, field: FieldView) -> Expr:
+        """The comparisons of one field: {gte: 1, lt: 9}."""
+        if not isinstance(given.value, dict) or not given.value:
+            self.fault(given.place, f"expected an object of operators: {', '.join(field.field.scalar.ops)}")
+            return and_()
+        return and_(*(self.operator(op, child, field) for op, child in given.entries()))
+
+    def operator(self, op: str, given: Given, field: FieldView) -> Expr:
+        """One comparison of one field."""
+        scalar, column = field.field.scalar, Col((field.field.name,))
+        if op not in scalar.ops:
+            self.fault(given.place, f"'{op}' is no operator here; there are {', '.join(scalar.ops)}")
+        elif given.value is None:
+            self.fault(given.place, "null equals nothing; use isNull")
+        elif op == "isNull":
+            return self._is_null(column, given)
+        elif op == "ne":
+            return not_(Compare("eq", column, self.slots.take(scalar, given)))
+        else:
+            return Compare(_OPS[op], column, self.slots.take(scalar, given, many=op == "in"))
+        return and_()
+
+    def _is_null(self, column: Expr, given: Given) -> Expr:
+        wanted = {"true": True, "false": False}.get(given.value) if given.text else given.value
+        if not isinstance(wanted, bool):
+            self.fault(given.place, "expected true or false")
+        return IsNull(column) if wanted is True else not_(IsNull(column))
+
+    def _related(self, key: str, given: Given, resource: ResourceView) -> Expr:
+        relation = resource.relations[key].relation
+        target = self.view.resources[relation.target]
+        if relation.kind == "one":
+            return Has(key, self.where(given, target))
+        if not isinstance(given.value, dict) or not given.value:
+            self.fault(given.place, "expected an object with some, none or every")
+            return and_()
+        return and_(*(self._quantified(key, word, child, target) for word, child in given.entries()))
+
+    def _quantified(self, relation: str, word: str, given: Given, target: ResourceView) -> Expr:
+        if word not in ("some", "none", "every"):
+            self.fault(given.place, f"'{word}' is none of some, none, every")
+            return and_()
+        inner = self.where(given, target)
+        if word == "every":
+            return not_(Has(relation, not_(inner)))
+        return Has(relation, inner) if word == "some" else not_(Has(relation, inner))
+
+    # sort
+
+    def sort_key(self, name: str, descending: bool, place: Place, resource: ResourceView) -> Order | None:
+        """One key of a sort."""
+        field = resource.fields.get(name)
+        if field is None or not field.field.scalar.sortable:
+            self.fault(place, f"{resource.resource.name} has no field '{name}' to sort by")
+            return None
+        return Order(Col((name,)), descending)
+
+    # page
+
+    def page(self, given: Mapping[str, Given], place: Place) -> Page:
+        """The arguments first, last, after, before and offset. An absent or null cursor is the same."""
+        backward = "last" in given
+        if backward and "first" in given:
+            self.fault(given["last"].place, "first and last exclude each other")
+        if backward and self._there(given, "offset"):
+            self.fault(given["offset"].place, "offset counts from the beginning and cannot go with last")
+        name = "last" if backward else "first"
+        size = given.get(name, Given(DEFAULT_SIZE, (*place, name), fixed=True))
+        if size.value is None:
+            self.fault(size.place, "null is no page size")
+        return Page(
+            self.slots.take(SIZE, size), backward, self._cursor(given, "after"), self._cursor(given, "before"),
+            self.slots.take(OFFSET, given["offset"]) if self._there(given, "offset") else None,
+        )  # fmt: skip
+
+    def _cursor(self, given: Mapping[str, Given], name: str) -> Slot | None:
+        return self.slots.take(CURSOR, given[name]) if self._there(given, name) else None
+
+    @staticmethod
+    def _there(given: Mapping[str, Given], name: str) -> bool:
+        return name in given and given[name].value is not None

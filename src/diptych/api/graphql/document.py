@@ -1,0 +1,153 @@
+"""From the text of a request to a document that is sound for the viewer: parsed, permitted, validated.
+
+graphql-core parses and validates; it is the dear part of a request that was never seen, so its work is kept by
+whoever calls. What a role may never ask for is not in its schema, and asking for it is like asking for what no
+one has; only root fields are no secret: those of other roles are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    GraphQLError,
+    GraphQLSchema,
+    NamedTypeNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    TypeNode,
+    execute_sync,
+    parse,
+    validate,
+)
+from graphql.execution.values import get_variable_values
+
+from diptych.api.graphql.http import DocumentRefusal
+from diptych.api.graphql.translate import collect, fragments_of
+from diptych.api.wish import shape
+from diptych.errors import Code, Refusal
+from diptych.model.defs import ResourceDef
+from diptych.model.view import View
+
+MAX_TOKENS = 2_000
+MAX_ERRORS = 20
+_ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A sound document with the operation to run. `literal` names the variables that shape a statement wholly."""
+
+    node: DocumentNode
+    operation: OperationDefinitionNode
+    variables: tuple[str, ...]
+    literal: frozenset[str]
+
+    def shape(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What of the variables can change the statement."""
+        return tuple(self._shape(name, given) for name in self.variables)
+
+    def _shape(self, name: str, given: Mapping[str, Any]) -> Any:
+        if name not in given:
+            return _ABSENT
+        return repr(given[name]) if name in self.literal else shape(given[name])
+
+
+def read_document(text: str, operation_name: str | None) -> tuple[DocumentNode, OperationDefinitionNode]:
+    """Parse a document and find the operation to run."""
+    try:
+        document = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
+    except GraphQLError as error:
+        raise DocumentRefusal(Code.GRAPHQL_PARSE_FAILED, [error]) from None
+    except RecursionError:
+        raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
+    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
+    if operation_name is not None:
+        operations = [node for node in operations if node.name and node.name.value == operation_name]
+    if len(operations) != 1:
+        cause = "The document has no such operation." if not operations else "Several operations: name the one to run."
+        raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, cause)
+    return document, operations[0]
+
+
+def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view: View) -> None:
+    """Refuse root fields that other roles have and this one has not."""
+    if operation.operation is not OperationType.QUERY:
+        kind = operation.operation.value
+        raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, f"This schema has no operation of the kind {kind}.")
+    try:
+        fields = collect([operation.selection_set], fragments_of(document), {})
+    except (KeyError, RecursionError):
+        return  # an unknown fragment or a circle of them: validation will say so
+    asked = {node.name.value for nodes in fields.values() for node in nodes}
+    for name, found in view.model.items():
+        if name not in view.resources and asked.intersection(root_names(found)):
+            raise not_yours(view)
+
+
+def root_names(found: ResourceDef) -> tuple[str, str, str]:
+    """The root fields of a resource."""
+    return found.one, found.many, found.connection
+
+
+def not_yours(view: View) -> Refusal:
+    """What others may do and this viewer may not."""
+    if view.signature.signed_in:
+        return Refusal(Code.FORBIDDEN, "You may not do this.")
+    return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.")
+
+
+def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
+    """Validate a document against the viewer's schema."""
+    try:
+        errors = validate(
+            schema, document, max_errors=MAX_ERRORS, hide_suggestions=True, allow_empty_selection_sets=False
+        )
+    except RecursionError:
+        raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
+    if errors:
+        raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
+    definitions = operation.variable_definitions or ()
+    names = tuple(node.variable.name.value for node in definitions)
+    literal = frozenset(node.variable.name.value for node in definitions if _named(node.type).endswith("Order"))
+    return Document(document, operation, names, literal)
+
+
+def _named(node: TypeNode) -> str:
+    while not isinstance(node, NamedTypeNode):
+        node = node.type  # type: ignore[attr-defined]
+    return node.name.value
+
+
+def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> None:
+    """Hold variables against their declared types."""
+    definitions = document.operation.variable_definitions or ()
+    result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_ERRORS, hide_suggestions=True)
+    if isinstance(result, list):
+        raise DocumentRefusal(Code.BAD_USER_INPUT, result)
+
+
+def introspect(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:
+    """The answers to `__schema` and `__type`, which graphql-core knows."""
+    fields = collect([document.operation.selection_set], fragments_of(document.node), given)
+    meta = [node for nodes in fields.values() for node in nodes if _is_meta(node)]
+    operation = OperationDefinitionNode(
+        operation=OperationType.QUERY,
+        selection_set=SelectionSetNode(selections=tuple(meta)),
+        variable_definitions=document.operation.variable_definitions,
+        directives=(),
+    )
+    fragments = tuple(node for node in document.node.definitions if not isinstance(node, OperationDefinitionNode))
+    result = execute_sync(schema, DocumentNode(definitions=(operation, *fragments)), variable_values=dict(given))
+    if result.errors:
+        raise DocumentRefusal(Code.BAD_USER_INPUT, result.errors)
+    return dict(result.data or {})
+
+
+def _is_meta(node: FieldNode) -> bool:
+    return node.name.value in ("__schema", "__type")

@@ -1,0 +1,84 @@
+"""GraphQL over HTTP: the parameters of a request, and the bytes of an answer.
+
+https://graphql.github.io/graphql-over-http: POST with a JSON body, GET with query parameters; the answer is
+`application/graphql-response+json` for those who ask for it, with a status that tells of errors, and
+`application/json` for everybody else, whose well-formed requests are always answered by 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from graphql import GraphQLError
+
+from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
+from diptych.api.rest.query import bad, parse_query
+from diptych.errors import Code, Refusal
+
+RESPONSE = "application/graphql-response+json"
+LEGACY = "application/json"
+OFFERS = (LEGACY, RESPONSE)
+_MALFORMED = (Code.BAD_REQUEST, Code.METHOD_NOT_ALLOWED, Code.UNSUPPORTED_MEDIA_TYPE, Code.PAYLOAD_TOO_LARGE,
+              Code.NOT_ACCEPTABLE, Code.INTERNAL, Code.UNAVAILABLE, Code.TIMEOUT)  # fmt: skip
+"""What is no well-formed GraphQL request, or no fault of it: these have their status for everybody."""
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """What a GraphQL request says."""
+
+    query: str | None = None
+    operationName: str | None = None  # noqa: N815
+    variables: dict[str, Any] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class DocumentRefusal(Refusal):
+    """A document that graphql-core refuses, with its errors."""
+
+    def __init__(self, code: Code, errors: list[GraphQLError]) -> None:
+        super().__init__(code, errors[0].message)
+        self.errors = [{**error.formatted, "extensions": {"code": code.value}} for error in errors]
+
+
+_decoder = msgspec.json.Decoder(Parameters)
+
+
+def read_body(body: bytes) -> Parameters:
+    """The parameters in the body of a POST."""
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal(Code.BAD_REQUEST, f"The body is not a GraphQL request: {error}.") from None
+
+
+def read_query(raw: str) -> Parameters:
+    """The parameters in the query string of a GET."""
+    given = parse_query(raw)
+    for name in given:
+        if name not in Parameters.__struct_fields__:
+            raise bad(name, "there is no such parameter here")
+    return Parameters(
+        given.get("query"), given.get("operationName") or None, _object(given, "variables"), _object(given, "extensions")
+    )
+
+
+def _object(given: Mapping[str, str], name: str) -> dict[str, Any] | None:
+    if not given.get(name):
+        return None
+    try:
+        return msgspec.json.decode(given[name], type=dict[str, Any] | None)
+    except (msgspec.DecodeError, RecursionError):
+        raise bad(name, "expected a JSON object") from None
+
+
+def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) -> Reply:
+    """A Refusal in the query style."""
+    legacy = media == LEGACY
+    errors = refusal.errors if isinstance(refusal, DocumentRefusal) else graphql_errors(refusal)
+    status = 200 if legacy and refusal.code not in _MALFORMED else STATUS[refusal.code]
+    head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
+    if status == 401:
+        head = (*head, *challenge(refusal))
+    return Reply(status, head, msgspec.json.encode({"errors": errors}))

@@ -1,0 +1,141 @@
+"""Asks → a GraphQL document: the translator, backwards.
+
+Every slot becomes a variable, typed by its scalar; the shape of the Ask (filters, sorts, aliases) is written
+out. Translating the document again gives equal Asks, slot by slot.
+
+    Read("User", "one", (Field("name", "name"),), Compare("eq", Col(("id",)), Slot(0, ID)))    and ["7"]
+
+    query ($v0: ID!) {
+      user(id: $v0) {
+        name
+      }
+    }                                                                                        and {"v0": "7"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from diptych.api.undraft import Wheres, indent, one_slot, page_slots, sort_names
+from diptych.ask.nodes import (
+    EdgePart,
+    Edges,
+    Field,
+    Follow,
+    Nodes,
+    PageInfo,
+    Part,
+    Pick,
+    Read,
+    Total,
+    TypeName,
+)
+from diptych.model.defs import ResourceDef
+from diptych.model.expr import TRUE, Slot
+from diptych.model.model import Model
+
+Lines = list[str]
+
+
+def print_graphql(
+    asks: Sequence[tuple[str, Read]], values: Sequence[Any], model: Model
+) -> tuple[str, dict[str, Any]]:
+    """The document of some Asks, each with its key in the answer, and its variables."""
+    printer = _Printer(model)
+    body = [line for label, read in asks for line in printer.root(label, read)]
+    slots = [printer.slots[index] for index in sorted(printer.slots)]
+    declared = ", ".join(f"${_variable(slot)}: {_type(slot)}" for slot in slots)
+    head = f"query ({declared})" if declared else "query"
+    return "\n".join(_block(head, body)) + "\n", {_variable(slot): values[slot.index] for slot in slots}
+
+
+class _Printer:
+    """Prints Reads, and notes the slots that they use."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.slots: dict[int, Slot] = {}
+        self._wheres = Wheres(model, self._slot)
+
+    def _slot(self, slot: Slot) -> str:
+        self.slots[slot.index] = slot
+        return "$" + _variable(slot)
+
+    def root(self, label: str, read: Read) -> Lines:
+        found = self.model.resources[read.resource]
+        if read.take == "one":
+            head = _aliased(label, found.one) + f"(id: {self._slot(one_slot(read))})"
+            return _block(head, self._picks(read.pick))
+        return self._list(label, found.connection if read.take == "page" else found.many, read, found)
+
+    def _list(self, label: str, name: str, read: Read, found: ResourceDef) -> Lines:
+        head = _aliased(label, name) + self._arguments(read, found)
+        return _block(head, self._picks(read.pick))
+
+    def _arguments(self, read: Read, found: ResourceDef) -> str:
+        assert read.page is not None
+        given = {name: self._slot(slot) for name, slot in page_slots(read.page).items()}
+        if read.where != TRUE:
+            given["where"] = _literal(self._wheres.tree(read.where, found))
+        if read.order:
+            keys = [{name: "DESC" if down else "ASC"} for name, down in sort_names(read)]
+            given["orderBy"] = _literal(keys)
+        return "(" + ", ".join(f"{name}: {text}" for name, text in given.items()) + ")"
+
+    def _picks(self, picks: Iterable[Pick | Part]) -> Lines:
+        return [line for pick in picks for line in self._pick(pick)]
+
+    def _pick(self, pick: Pick | Part) -> Lines:
+        match pick:
+            case Field(name, label):
+                return [_aliased(label, name)]
+            case TypeName(label):
+                return [_aliased(label, "__typename")]
+            case Follow():
+                return self._follow(pick)
+            case Nodes(label, inner):
+                return _block(_aliased(label, "nodes"), self._picks(inner))
+            case Edges(label, parts):
+                return _block(_aliased(label, "edges"), [line for part in parts for line in self._edge(part)])
+            case PageInfo(label, parts=kinds):
+                return _block(_aliased(label, "pageInfo"), [_aliased(key, kind) for kind, key in kinds])
+            case Total(label):
+                return [_aliased(label, "totalCount")]
+
+    def _edge(self, part: EdgePart) -> Lines:
+        head = _aliased(part.label, part.kind)
+        return _block(head, self._picks(part.pick)) if part.kind == "node" else [head]
+
+    def _follow(self, pick: Follow) -> Lines:
+        read = pick.read
+        if read.take == "one":
+            return _block(_aliased(pick.label, pick.relation), self._picks(read.pick))
+        name = pick.relation + "Connection" if read.take == "page" else pick.relation
+        return self._list(pick.label, name, read, self.model.resources[read.resource])
+
+
+def _variable(slot: Slot) -> str:
+    return f"v{slot.index}"
+
+
+def _type(slot: Slot) -> str:
+    name = slot.scalar.graphql or slot.scalar.name
+    return f"[{name}!]!" if slot.many else f"{name}!"
+
+
+def _aliased(label: str, name: str) -> str:
+    return name if label == name else f"{label}: {name}"
+
+
+def _block(head: str, lines: Lines) -> Lines:
+    return [head + " {", *indent(lines), "}"]
+
+
+def _literal(value: Any) -> str:
+    """A value in a document; its texts are names and variables only."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,49 @@
+"""Content negotiation: which of the media types on offer a client accepts (RFC 9110, §12.5.1)."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_RANGE = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*(.*)", re.ASCII)
+_QUALITY = re.compile(r";\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)", re.ASCII | re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=256)
+def negotiate(accept: str, offers: tuple[str, ...]) -> str | None:
+    """The offer that the client likes best; the first of equals; None if it takes none."""
+    if not accept.strip():
+        return offers[0]
+    ranges = [_range(part) for part in accept.split(",")[:64]]
+    best, chosen = 0.0, None
+    for offer in offers:
+        quality = _quality(offer, ranges)
+        if quality > best:
+            best, chosen = quality, offer
+    return chosen
+
+
+def _range(part: str) -> tuple[str, str, float]:
+    found = _RANGE.fullmatch(part)
+    if found is None:
+        return "", "", 0.0
+    quality = _QUALITY.search(found[3])
+    return found[1].lower(), found[2].lower(), float(quality[1]) if quality else 1.0
+
+
+def _quality(offer: str, ranges: list[tuple[str, str, float]]) -> float:
+    """How much the most specific range that fits likes the offer."""
+    kind, _, subtype = offer.partition("/")
+    for wanted in ((kind, subtype), (kind, "*"), ("*", "*")):
+        for first, second, quality in ranges:
+            if (first, second) == wanted:
+                return quality
+    return 0.0
+
+
+@functools.lru_cache(maxsize=256)
+def content_type(header: str) -> tuple[str, str]:
+    """The media type of a body, and its charset."""
+    kind, _, parameters = header.partition(";")
+    found = re.search(r"charset\s*=\s*\"?([\w-]+)", parameters, re.IGNORECASE)
+    return kind.strip().lower(), found[1].lower() if found else "utf-8"

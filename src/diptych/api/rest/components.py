@@ -1,0 +1,236 @@
+"""The parts of an OpenAPI document that operations share: query parameters, headers and responses.
+
+Each stands once among the components, and operations refer to it:
+
+    parameters   first, after, …   Order.sort, Order.where   Order.total, Order.total.gte (`total[gte]`)
+    headers      ETag, Link, …
+    responses    order, orders (what a 200 holds)            BadRequest, NotFound, … (problems)
+
+A role sees the parameters of those fields that exist for it. HEAD answers like GET without the content.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diptych.api.draft import DEFAULT_SIZE
+from diptych.api.rest.query import RESERVED
+from diptych.api.rest.schemas import MAX_IN, Schema, as_text, nullable, ref
+from diptych.model.view import FieldView, ResourceView, View
+
+Part = dict[str, Any]
+
+MAX_OFFSET = 10_000
+MAX_SORT = 5
+ERRORS = {
+    400: ("BadRequest", "Something in the request is not valid, or asks for more than the limits allow."),
+    401: ("Unauthenticated", "The token is not valid; or there is none, and one is needed."),
+    403: ("Forbidden", "The token does not reach this."),
+    404: ("NotFound", "There is no such thing, or none that the caller may read."),
+    405: ("MethodNotAllowed", "The path does not have this method; or a mutation came by GET."),
+    406: ("NotAcceptable", "The request accepts no media type that there is."),
+    413: ("PayloadTooLarge", "The body is too large."),
+    415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
+    503: ("Unavailable", "The service cannot answer now."),
+    504: ("Timeout", "The answer took too long."),
+}
+"""The errors that a route can have: status → name of its response, and what it means."""
+_HEADERS = {
+    "ETag": ("A tag of this answer, for `If-None-Match`.", True),
+    "Cache-Control": ("Who may keep the answer, and for how long.", True),
+    "Vary": ("The request headers on which the answer depends.", True),
+    "Link": ("Where the next and the previous page are (RFC 8288).", False),
+    "Allow": ("The methods that the path has.", True),
+    "WWW-Authenticate": ("How to authenticate (RFC 6750).", True),
+}
+_FIELDS = (
+    "The fields of the answer, through relations too: `name,recent:posts[first=5;sort=-createdAt](title)`. "
+    "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before offset "
+    "sort where` in brackets before them. `alias:` renames. `*` is all plain fields, and the default."
+)
+_PAGING: dict[str, tuple[Schema, str, tuple[str, ...]]] = {
+    "first": ({"default": DEFAULT_SIZE}, "The first so many.", ("last",)),
+    "last": ({}, "The last so many.", ("first", "offset")),
+    "after": ({"type": "string", "format": "cursor"}, "Begin after this cursor: `page.next` of another page.", ()),
+    "before": ({"type": "string", "format": "cursor"}, "End before this cursor: `page.previous`.", ()),
+    "offset": ({"minimum": 0, "maximum": MAX_OFFSET}, "Leave out so many first.", ("last",)),
+    "count": ({"type": "string", "enum": ["exact"]}, "Adds `page.total`.", ()),
+}
+"""Name → schema (an integer, if it says nothing else), meaning, and the parameters that it excludes."""
+
+
+def refer(kind: str, name: str) -> Part:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+# parameters
+
+
+def list_parameters(each: ResourceView) -> list[Part]:
+    """References to all parameters of a list of a resource, in the order in which they are documented."""
+    own = [f"{each.resource.name}.{name}" for name in _own_parameters(each)]
+    return [refer("parameters", name) for name in (*own[:1], *_PAGING, *own[1:], "If-None-Match")]
+
+
+def one_parameters(each: ResourceView) -> list[Part]:
+    """References to the parameters of one row."""
+    return [refer("parameters", f"{each.resource.name}.fields"), refer("parameters", "If-None-Match")]
+
+
+def build_parameters(view: View, max_page: int) -> dict[str, Part]:
+    """Every parameter that operations refer to."""
+    found = {name: _paging(name, max_page) for name in _PAGING}
+    found["id"] = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"},
+                   "description": "An id; an ill-formed one names nothing."}  # fmt: skip
+    found["If-None-Match"] = {"name": "If-None-Match", "in": "header", "schema": {"type": "string"},
+                              "description": "Tags of answers that the client has: 304 if it has this one."}  # fmt: skip
+    for each in view.resources.values():
+        found |= {f"{each.resource.name}.{name}": part for name, part in _own_parameters(each).items()}
+    return found
+
+
+def _paging(name: str, max_page: int) -> Part:
+    schema, text, excludes = _PAGING[name]
+    if "type" not in schema:
+        schema = {"type": "integer", "minimum": 1, "maximum": max_page, **schema}
+    if excludes:
+        text += f" Not together with {' or '.join(f'`{other}`' for other in excludes)}."
+    part = {**_query(name, text), "schema": schema}
+    return {**part, "x-excludes": list(excludes)} if excludes else part
+
+
+def _query(name: str, description: str) -> Part:
+    return {"name": name, "in": "query", "description": description}
+
+
+def _own_parameters(each: ResourceView) -> dict[str, Part]:
+    """The parameters that are of a resource's own: `fields` first."""
+    names = list(each.fields)
+    fields = {"type": "string", "format": "fields", "minLength": 1}
+    found = {"fields": {**_query("fields", _FIELDS), "schema": fields, "example": ",".join(names[:2]) or "*"}}
+    if sortable := [name for name, view in each.fields.items() if view.field.scalar.sortable]:
+        found["sort"] = _sort(sortable)
+    found["where"] = {
+        **_query("where", "Only those for which this holds, as JSON; together with all other filters."),
+        "content": {
+            "application/json": {
+                "schema": ref(each.resource.name + "Where"),
+                "example": {name: {"isNull": False} for name in names[:1]},
+            }
+        },
+    }
+    for name, field in each.fields.items():
+        if name not in RESERVED:
+            found |= {name if op == "eq" else f"{name}.{op}": _filter(name, op, field) for op in field.field.scalar.ops}
+    return found
+
+
+def _sort(names: list[str]) -> Part:
+    key = f"-?({'|'.join(names)})"
+    schema = {"type": "string", "pattern": f"^{key}(,{key}){{0,{MAX_SORT - 1}}}$"}
+    text = f"Up to {MAX_SORT} keys, `-` for descending; nulls stand last, ids break ties."
+    return {**_query("sort", text), "schema": schema, "example": "-" + names[-1]}
+
+
+def _filter(name: str, op: str, field: FieldView) -> Part:
+    """`total`, `total[gte]`: a bare name is equality."""
+    value = as_text(field.field.scalar)
+    found = _query(name if op == "eq" else f"{name}[{op}]", _MEANING[op].format(name))
+    if op == "isNull":
+        return {**found, "schema": {"type": "boolean"}}
+    if op == "in":
+        several = {"type": "array", "items": value, "maxItems": MAX_IN}
+        return {**found, "style": "form", "explode": False, "schema": several}
+    return {**found, "schema": value}
+
+
+_MEANING = {
+    "eq": "`{}` equals this.",
+    "ne": "`{}` does not equal this; null does not.",
+    "lt": "`{}` is less than this.",
+    "lte": "`{}` is at most this.",
+    "gt": "`{}` is greater than this.",
+    "gte": "`{}` is at least this.",
+    "in": "`{}` is one of these, with commas between them.",
+    "contains": "`{}` contains this text, in the same case.",
+    "startsWith": "`{}` starts with this text, in the same case.",
+    "isNull": "Is `{}` null?",
+}
+
+
+# headers and responses
+
+
+def build_headers() -> dict[str, Part]:
+    """Every header that responses refer to."""
+    return {
+        name: {"description": text, "required": required, "schema": {"type": "string"}}
+        for name, (text, required) in _HEADERS.items()
+    }
+
+
+def headers(*names: str) -> dict[str, Part]:
+    """The headers of a response."""
+    return {name: refer("headers", name) for name in names}
+
+
+CACHED = ("ETag", "Cache-Control", "Vary")
+"""The headers of every answer to a GET."""
+
+
+def build_responses(view: View, problem: str) -> dict[str, Part]:
+    """Every response that operations refer to; `problem` names the schema of an error."""
+    found: dict[str, Part] = {}
+    for each in view.resources.values():
+        name = each.resource.name
+        found[each.resource.one] = answer(f"One {name}.", ref(name), *CACHED)
+        found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link")
+    found["NotModified"] = {"description": "The client has this answer already.", "headers": headers(*CACHED)}
+    for status, (name, text) in ERRORS.items():
+        extra = {401: ("WWW-Authenticate",), 405: ("Allow",)}.get(status, ())
+        content = {"application/problem+json": {"schema": ref(problem)}}
+        found[name] = {"description": text, "headers": headers("Cache-Control", *extra), "content": content}
+    return found
+
+
+def answer(text: str, schema: Schema, *names: str) -> Part:
+    """A response with JSON."""
+    return {"description": text, "headers": headers(*names), "content": {"application/json": {"schema": schema}}}
+
+
+def _page_of(name: str) -> Schema:
+    return closed({"data": {"type": "array", "items": ref(name)}, "page": ref("PageInfo")})
+
+
+def closed(properties: dict[str, Schema], *optional: str) -> Schema:
+    """An object that has these properties, all but the optional ones, and no other."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def page_info(max_page: int) -> Schema:
+    """What leads on from a page."""
+    cursor = nullable({"type": "string", "format": "cursor"})
+    properties = {
+        "size": {"type": "integer", "minimum": 1, "maximum": max_page, "description": "The size that was asked for."},
+        "next": {**cursor, "description": "For `after`; null on the last page."},
+        "previous": {**cursor, "description": "For `before`; null on the first page."},
+        "total": {"type": "integer", "minimum": 0, "description": "How many on all pages, if `count` asks for it."},
+    }
+    return closed(properties, "total")
+
+
+def problem_schema() -> Schema:
+    """An error (RFC 9457)."""
+    text: Schema = {"type": "string"}
+    fault = closed({"pointer": {**text, "description": "Where in the request."}, "message": text})
+    properties = {
+        "type": text,
+        "title": text,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "code": {**text, "description": "What went wrong, as a word: the same in GraphQL.", "examples": ["NOT_FOUND"]},
+        "detail": text,
+        "errors": {"type": "array", "items": fault, "description": "Every place that is at fault."},
+    }
+    return {**closed(properties, "detail", "errors"), "additionalProperties": True, "description": "An error (RFC 9457)."}

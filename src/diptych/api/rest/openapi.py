@@ -1,0 +1,240 @@
+"""View → OpenAPI 3.1: every route of the server, exactly as one role can use it.
+
+The document is drawn from the same View that translates requests, so it cannot promise what the role may not
+do. A path item is drawn whole, one function for each kind of path:
+
+    /orders                   _collection      what a list takes, and a page of it
+    /orders/{id}              _member          one row
+    /users/{id}/orders        _relation        the same list, of one user
+    /graphql, /health/live    _service         what is there whatever the model is
+
+`schemas` says what values look like, `components` holds the parts that operations share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from diptych.api.rest.components import (
+    CACHED,
+    ERRORS,
+    Part,
+    answer,
+    build_headers,
+    build_parameters,
+    build_responses,
+    closed,
+    headers,
+    list_parameters,
+    one_parameters,
+    page_info,
+    problem_schema,
+    refer,
+)
+from diptych.api.rest.schemas import Schema, build_schemas
+from diptych.model.defs import RelationDef
+from diptych.model.naming import snake, upper_first
+from diptych.model.view import ResourceView, View
+
+_READ_ERRORS = (400, 401, 403, 406, 503, 504)
+_SERVICE = "Service"
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "JWT",
+    "description": "An access token. Without one, the caller is anonymous.",
+}
+
+
+def openapi(
+    view: View, *, title: str = "Diptych", version: str = "1", server: str = "", max_page: int = 100
+) -> dict[str, Any]:
+    """The document of one view. `server` is the public address; `max_page` the largest page."""
+    problem = "Problem" if "Problem" not in view.model else "ProblemDetails"
+    own = {"PageInfo": page_info(max_page), problem: problem_schema()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version},
+        "servers": [{"url": server or "/"}],
+        "security": [{}, {"bearer": []}],
+        "tags": _tags(view),
+        "paths": {**_resource_paths(view), **_service()},
+        "components": {
+            "schemas": {**build_schemas(view), **own},
+            "parameters": build_parameters(view, max_page),
+            "headers": build_headers(),
+            "responses": build_responses(view, problem),
+            "securitySchemes": {"bearer": _BEARER},
+        },
+    }
+
+
+def kebab(name: str) -> str:
+    """A relation in a path: `recentPosts` → `recent-posts`."""
+    return snake(name).replace("_", "-")
+
+
+def _tags(view: View) -> list[Part]:
+    found = [{"name": name, "description": each.resource.description} for name, each in view.resources.items()]
+    return [*found, {"name": _SERVICE, "description": "What is there whatever the model is."}]
+
+
+# resources
+
+
+def _resource_paths(view: View) -> dict[str, Part]:
+    paths: dict[str, Part] = {}
+    for each in view.resources.values():
+        path = f"/{each.resource.path}"
+        paths[path] = _collection(each)
+        paths[path + "/{id}"] = _member(each)
+        for name, way in each.relations.items():
+            if way.relation.kind != "one":
+                target = view.resources[way.relation.target]
+                paths[f"{path}/{{id}}/{kebab(name)}"] = _relation(each, way.relation, target)
+    return paths
+
+
+def _collection(each: ResourceView) -> Part:
+    found = each.resource
+    get = _operation(f"Many {found.name}, by page.", found.name, list_parameters(each))
+    get["responses"] = _responses(refer("responses", found.many), _READ_ERRORS)
+    return _readable("list", upper_first(found.many), get, CACHED)
+
+
+def _member(each: ResourceView) -> Part:
+    found = each.resource
+    get = _operation(f"One {found.name} by its id.", found.name, one_parameters(each))
+    get["responses"] = _responses(refer("responses", found.one), (*_READ_ERRORS, 404))
+    return {"parameters": [refer("parameters", "id")], **_readable("get", found.name, get, CACHED)}
+
+
+def _relation(each: ResourceView, relation: RelationDef, target: ResourceView) -> Part:
+    """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
+    found = each.resource
+    summary = f"The {relation.name} of one {found.name}, by page."
+    get = _operation(summary, found.name, list_parameters(target), relation.description)
+    get["responses"] = _responses(refer("responses", target.resource.many), (*_READ_ERRORS, 404))
+    noun = f"{upper_first(relation.name)}Of{found.name}"
+    return {"parameters": [refer("parameters", "id")], **_readable("list", noun, get, CACHED)}
+
+
+# operations
+
+
+def _operation(summary: str, tag: str, parameters: Iterable[Part] = (), description: str = "") -> Part:
+    found: Part = {"summary": summary, "tags": [tag]}
+    if description:
+        found["description"] = description
+    if given := list(parameters):
+        found["parameters"] = given
+    return found
+
+
+def _readable(verb: str, noun: str, get: Part, ok_headers: Iterable[str]) -> Part:
+    """GET, and the HEAD and OPTIONS that go with it."""
+    without = {status: _without_content(int(status), ok_headers) for status in get["responses"]}
+    options = _operation("The methods of this path.", get["tags"][0])
+    allowed = {"204": {"description": "The methods are in `Allow`.", "headers": headers("Allow")}}
+    return {
+        "get": {"operationId": verb + noun, **get},
+        "head": {"operationId": "head" + noun, **get, "responses": without},
+        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **_errors((401,))}},
+    }
+
+
+def _responses(ok: Part, errors: Iterable[int]) -> Part:
+    """A 200, the 304 that stands for it, and the errors."""
+    return {"200": ok, "304": refer("responses", "NotModified"), **_errors(errors)}
+
+
+def _errors(statuses: Iterable[int]) -> Part:
+    return {str(status): refer("responses", ERRORS[status][0]) for status in sorted(statuses)}
+
+
+def _without_content(status: int, ok_headers: Iterable[str]) -> Part:
+    """A response to HEAD."""
+    if status == 304:
+        return refer("responses", "NotModified")
+    if status == 200:
+        return {"description": "As for GET, without the content.", "headers": headers(*ok_headers)}
+    return {"description": ERRORS[status][1]}
+
+
+# the routes of the server itself
+
+
+def _service() -> dict[str, Part]:
+    document = _operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
+    ok = answer("An OpenAPI 3.1 document.", {"type": "object"}, *CACHED)
+    document["responses"] = _responses(ok, (401, 406, 503))
+    return {
+        "/graphql": _graphql(),
+        "/openapi.json": _readable("get", "Openapi", document, CACHED),
+        "/health/live": _health("Live", "Is the process up?", ()),
+        "/health/ready": _health("Ready", "Can it answer requests?", (503,)),
+    }
+
+
+def _health(name: str, summary: str, errors: Iterable[int]) -> Part:
+    get = _operation(summary, _SERVICE)
+    ok = answer("Yes.", closed({"status": {"type": "string"}}), "Cache-Control")
+    get["responses"] = {"200": ok, **_errors(errors)}
+    return _readable("get", f"Health{name}", get, ("Cache-Control",))
+
+
+def _graphql() -> Part:
+    """The query style: one path, described in full by its own schema."""
+    summary = "A query of GraphQL by {}."
+    by_get = _operation(summary.format("GET"), _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
+    by_post = _operation(summary.format("POST"), _SERVICE)
+    content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
+    by_get["responses"] = {"304": refer("responses", "NotModified"), **_graphql_responses(400, 401, 405, 406, 503, 504)}
+    by_post["requestBody"] = {"required": True, "content": content}
+    by_post["responses"] = _graphql_responses(400, 401, 406, 413, 415, 503, 504)
+    return {"get": {"operationId": "graphqlByGet", **by_get}, "post": {"operationId": "graphql", **by_post}}
+
+
+def _graphql_parameters() -> list[Part]:
+    found: list[Part] = []
+    for name, schema in _GRAPHQL_REQUEST["properties"].items():
+        part: Part = {"name": name, "in": "query"}
+        if name in _GRAPHQL_REQUEST["required"]:
+            part["required"] = True
+        if "object" in schema["type"]:
+            part["content"] = {"application/json": {"schema": schema}}
+        else:
+            part |= {"schema": schema, "example": _GRAPHQL_EXAMPLE[name]}
+        found.append(part)
+    return found
+
+
+def _graphql_responses(*errors: int) -> Part:
+    kinds = ("application/graphql-response+json", "application/json")
+    content = {kind: {"schema": _GRAPHQL_ANSWER} for kind in kinds}
+    found: Part = {"200": {"description": "The answer, or what is wrong with the query.", "content": content}}
+    return found | {str(status): {"description": ERRORS[status][1], "content": content} for status in errors}
+
+
+_IF_NONE_MATCH = refer("parameters", "If-None-Match")
+_GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}
+_GRAPHQL_REQUEST: Schema = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "format": "graphql"},
+        "variables": {"type": ["object", "null"]},
+        "operationName": {"type": ["string", "null"], "format": "graphql-operation"},
+        "extensions": {"type": ["object", "null"]},
+    },
+    "required": ["query"],
+}
+_GRAPHQL_ANSWER: Schema = {
+    "type": "object",
+    "properties": {
+        "data": {"type": ["object", "null"]},
+        "errors": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["message"]}},
+        "extensions": {"type": "object"},
+    },
+    "additionalProperties": False,
+}

@@ -1,0 +1,59 @@
+"""The answer of a REST list, from the bytes of the connection that it is.
+
+The database wrote {"pageInfo":{…},"nodes":[…]}; what leads on is read from its short head, and the rows are
+passed on as they are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diptych.api.reply import Header
+
+
+class _Info(msgspec.Struct, frozen=True):
+    hasNextPage: bool  # noqa: N815
+    hasPreviousPage: bool  # noqa: N815
+    startCursor: str | None  # noqa: N815
+    endCursor: str | None  # noqa: N815
+
+
+class _Head(msgspec.Struct, frozen=True):
+    pageInfo: _Info  # noqa: N815
+    totalCount: int | None = None  # noqa: N815
+
+
+_decoder = msgspec.json.Decoder(_Head)
+_NODES = b',"nodes":'
+_PAGING = ("first", "last", "after", "before", "offset")
+
+
+def page_body(connection: bytes, size: int) -> tuple[bytes, str | None, str | None]:
+    """The body of a list, and its cursors: the next one and the previous one."""
+    cut = connection.index(_NODES)
+    head = _decoder.decode(connection[:cut] + b"}")
+    info = head.pageInfo
+    following = info.endCursor if info.hasNextPage else None
+    previous = info.startCursor if info.hasPreviousPage else None
+    total = b"" if head.totalCount is None else b',"total":%d' % head.totalCount
+    rows = memoryview(connection)[cut + len(_NODES) : -1]
+    tail = b',"page":{"size":%d,"next":%b,"previous":%b%b}}' % (size, _quoted(following), _quoted(previous), total)
+    return b"".join((b'{"data":', rows, tail)), following, previous
+
+
+def _quoted(cursor: str | None) -> bytes:
+    return b"null" if cursor is None else b'"' + cursor.encode() + b'"'
+
+
+def link(path: str, query: str, size: int, following: str | None, previous: str | None) -> tuple[Header, ...]:
+    """The Link header (RFC 8288) of a list: the same request, on the next and on the previous page."""
+    if following is None and previous is None:
+        return ()
+    kept = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _PAGING)
+    base = f"{path}?{kept}&" if kept else f"{path}?"
+    links = []
+    if following is not None:
+        links.append(f'<{base}first={size}&after={following}>; rel="next"')
+    if previous is not None:
+        links.append(f'<{base}last={size}&before={previous}>; rel="prev"')
+    return ((b"link", ", ".join(links).encode()),)

@@ -1,0 +1,136 @@
+"""The query string of a REST request: parameters, and the grammar of `fields`.
+
+    fields=name,recent:posts[first=5;sort=-createdAt](title,comments(author(name),body))
+
+    sel  = item *("," item)
+    item = "*" / [alias ":"] name ["[" arg *(";" arg) "]"] ["(" sel ")"]
+    arg  = key "=" value            a value holds no ";" or "]" unless percent-encoded once more
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from diptych.errors import Code, Fault, Refusal
+
+RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
+_FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*)(?:\[([A-Za-z]+)\])?", re.ASCII)
+_DEEPEST = 64
+
+
+def bad(place: str, message: str) -> Refusal:
+    """A fault of the query string."""
+    return Refusal(Code.BAD_REQUEST, "The query string is not valid.", [Fault(("query", place), message)])
+
+
+def parse_query(raw: str) -> dict[str, str]:
+    """The parameters by name, in the order given; each may stand once."""
+    found: dict[str, str] = {}
+    for pair in raw.split("&") if raw else ():
+        name, _, value = pair.partition("=")
+        name, value = _decode(name, name), _decode(value, name)
+        if name in found:
+            raise bad(name, "the parameter is given twice")
+        found[name] = value
+    return found
+
+
+def _decode(text: str, name: str) -> str:
+    if "%" not in text and "+" not in text and text.isascii():
+        return text
+    if _BAD_ESCAPE.search(text):
+        raise bad(name, "'%' must be followed by two hexadecimal digits")
+    try:
+        return unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        raise bad(name, "the text is not UTF-8") from None
+
+
+def filter_name(name: str) -> tuple[str, str]:
+    """A filter parameter: `total[gte]` is the field total and the operator gte; a bare name means eq."""
+    found = _FILTER.fullmatch(name)
+    if found is None:
+        raise bad(name, "there is no such parameter")
+    return found[1], found[2] or "eq"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of `fields`: a name with its alias, arguments and selection; the name `*` is all plain fields."""
+
+    name: str
+    label: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    inner: tuple[Item, ...] | None = None
+    bracketed: bool = False
+
+
+def parse_fields(text: str) -> tuple[Item, ...]:
+    """The items of `fields`."""
+    parser = _Parser(text)
+    items = parser.selection(0)
+    if parser.at < len(text):
+        raise parser.wrong("expected ',' or the end")
+    return items
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def wrong(self, message: str) -> Refusal:
+        return bad("fields", f"{message} at position {self.at}")
+
+    def take(self, mark: str) -> bool:
+        if self.text.startswith(mark, self.at):
+            self.at += len(mark)
+            return True
+        return False
+
+    def selection(self, depth: int) -> tuple[Item, ...]:
+        if depth > _DEEPEST:
+            raise Refusal(Code.TOO_DEEP, f"fields is nested more than {_DEEPEST} levels deep.")
+        items = [self.item(depth)]
+        while self.take(","):
+            items.append(self.item(depth))
+        return tuple(items)
+
+    def item(self, depth: int) -> Item:
+        if self.take("*"):
+            return Item("*", "*")
+        name = label = self.name()
+        if self.take(":"):
+            name = self.name()
+        bracketed = self.take("[")
+        arguments = self.arguments() if bracketed else ()
+        inner = None
+        if self.take("("):
+            inner = self.selection(depth + 1)
+            if not self.take(")"):
+                raise self.wrong("expected ',' or ')'")
+        return Item(name, label, arguments, inner, bracketed)
+
+    def name(self) -> str:
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            raise self.wrong("expected a name")
+        self.at = found.end()
+        return found[0]
+
+    def arguments(self) -> tuple[tuple[str, str], ...]:
+        end = self.text.find("]", self.at)
+        if end < 0:
+            raise self.wrong("expected ']'")
+        pairs = []
+        for part in self.text[self.at : end].split(";"):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise self.wrong("expected key=value")
+            pairs.append((key, _decode(value.replace("+", "%2B"), "fields")))
+        self.at = end + 1
+        return tuple(pairs)

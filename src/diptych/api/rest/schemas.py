@@ -1,0 +1,206 @@
+"""View → JSON Schema: what answers hold and what filters take, for the resources that one role can read.
+
+A value has three forms on the wire. An answer holds the one canonical form, `"12.50"`. A filter is more lenient,
+and its two forms differ: a query parameter is text, `12.5`, and the tree of `where` is JSON, `"12.5"` or `12`.
+So a scalar has three schemas, `answered`, `as_text` and `as_json`; each is exact, so that what fits it is
+accepted and what does not is refused.
+
+    Order           an object of an answer          OrderWhere        a filter of orders
+    OrderStatus     an enum                         OrderListWhere    a filter of a to-many relation to them
+                                                    StringFilter      the comparisons of one scalar
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from diptych.model.defs import FieldDef, RelationDef
+from diptych.model.scalars import BIGINT, FLOAT, ID, INTEGER_ID, STRING, Scalar
+from diptych.model.view import ResourceView, View
+
+Schema = dict[str, Any]
+
+MAX_IN = 250
+"""The most items of an `in` list."""
+_DECIMAL = re.compile(r"Decimal\((\d+),(\d+)\)")
+_QUANTIFIERS = {"some": "At least one of them is such.", "none": "Not one is such.", "every": "Every one is such."}
+_ALIASES = (
+    "An answer holds the plain fields, or exactly what `fields` selects. A field that is selected under an alias "
+    "stands under that name, which this schema cannot know: hence the additional properties."
+)
+
+
+def ref(name: str) -> Schema:
+    """A reference to a schema among the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def build_schemas(view: View) -> dict[str, Schema]:
+    """Every schema of a view's resources, by its name."""
+    found: dict[str, Schema] = {}
+    for name, each in view.resources.items():
+        found[name] = _object(each)
+    for name, each in view.resources.items():
+        found[name + "Where"] = _where(each)
+    for name in dict.fromkeys(relation.target for relation in _relations(view) if relation.kind != "one"):
+        found[name + "ListWhere"] = _list_where(name)
+    for scalar in dict.fromkeys(field.scalar for field in _fields(view)):
+        found[_filter_name(scalar)] = _filter(scalar)
+        if scalar.choices:
+            found[scalar.name] = _described(dict(scalar.openapi), scalar.description)
+    return found
+
+
+def _fields(view: View) -> Iterator[FieldDef]:
+    return (field.field for each in view.resources.values() for field in each.fields.values())
+
+
+def _relations(view: View) -> Iterator[RelationDef]:
+    return (way.relation for each in view.resources.values() for way in each.relations.values())
+
+
+def _described(schema: Schema, *sentences: str) -> Schema:
+    text = " ".join(filter(None, sentences))
+    return {**schema, "description": text} if text else schema
+
+
+def nullable(schema: Schema) -> Schema:
+    """The schema of a value that may also be null."""
+    if not schema:  # anything, and so null too
+        return schema
+    if isinstance(schema.get("type"), str):
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+# what an answer holds
+
+
+def _object(each: ResourceView) -> Schema:
+    properties = {name: answered(field.field) for name, field in each.fields.items()}
+    properties |= {name: _related(way.relation) for name, way in each.relations.items()}
+    schema = {"type": "object", "properties": properties, "additionalProperties": True}
+    return _described(schema, each.resource.description, _ALIASES)
+
+
+def answered(field: FieldDef) -> Schema:
+    """The value of a field in an answer."""
+    schema = ref(field.scalar.name) if field.scalar.choices else dict(field.scalar.openapi)
+    schema = nullable(schema) if field.nullable or field.hideable else schema
+    general = "" if field.description or field.scalar.choices else field.scalar.description
+    return _described(schema, field.description, general, _moves(field))
+
+
+def _moves(field: FieldDef) -> str:
+    """The transitions of a state, in words."""
+    moves = (
+        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "")
+        for move in field.moves
+    )
+    return f"Transitions: {', '.join(moves)}." if field.moves else ""
+
+
+def _related(relation: RelationDef) -> Schema:
+    schema = ref(relation.target)
+    if relation.kind != "one":
+        schema = {"type": "array", "items": schema}
+    elif relation.nullable or relation.hideable:
+        schema = nullable(schema)
+    return _described(schema, relation.description, "Only if `fields` selects it.")
+
+
+# what a filter takes
+
+
+def as_text(scalar: Scalar) -> Schema:
+    """What a query parameter takes. Any text is an id: an ill-formed one names nothing."""
+    if scalar.choices:
+        return ref(scalar.name)
+    if scalar in (ID, INTEGER_ID):
+        return {"type": "string"}
+    if scalar is STRING:
+        return {"type": "string", "pattern": r"^[^\u0000]*$"}
+    if scalar is BIGINT:
+        return {"type": "string", "format": "int64", "pattern": _bigint_pattern()}
+    if scalar is FLOAT:
+        return {**scalar.openapi, "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
+    if digits := _DECIMAL.fullmatch(scalar.name):
+        whole, scale = _digits(digits)
+        fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
+        return {"type": "string", "format": "decimal", "pattern": rf"^-?{whole}{fraction}$"}
+    return dict(scalar.openapi)
+
+
+def _digits(found: re.Match[str]) -> tuple[str, int]:
+    """The pattern of the digits before the point, and how many may follow it."""
+    precision, scale = map(int, found.groups())
+    return (f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"), scale
+
+
+def as_json(scalar: Scalar) -> Schema:
+    """What `where` takes: beside the text, a JSON integer for what travels as the text of a number or as an id."""
+    either: Schema = {**as_text(scalar), "type": ["string", "integer"]}
+    if scalar in (ID, INTEGER_ID):
+        return either
+    if scalar is BIGINT:
+        return {**either, "minimum": -(2**63), "maximum": 2**63 - 1}
+    if digits := _DECIMAL.fullmatch(scalar.name):
+        precision, scale = map(int, digits.groups())
+        most = 10 ** (precision - scale) - 1
+        return {**either, "minimum": -most, "maximum": most}
+    return as_text(scalar)
+
+
+def _bigint_pattern() -> str:
+    """The integers of 64 bits: up to 18 digits, or 19 that are not above the largest."""
+    most = str(2**63 - 1)
+    below = (
+        f"{most[:index]}[{int(index == 0)}-{int(digit) - 1}][0-9]{{{len(most) - index - 1}}}"
+        for index, digit in enumerate(most)
+        if int(digit) > int(index == 0)
+    )
+    return f"^(-?(0|[1-9][0-9]{{0,17}}|{'|'.join(below)}|{most})|-{2**63})$"
+
+
+def _filter_name(scalar: Scalar) -> str:
+    """`StringFilter`, `Decimal_12_2Filter`."""
+    return re.sub(r"\W+", "_", scalar.name).strip("_") + "Filter"
+
+
+def _filter(scalar: Scalar) -> Schema:
+    value = as_json(scalar)
+    several = {"anyOf": [value, {"type": "array", "items": value, "maxItems": MAX_IN}]}
+    special = {"in": several, "isNull": {"type": "boolean"}}
+    return {
+        "type": "object",
+        "properties": {op: special.get(op, value) for op in scalar.ops},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "description": f"Comparisons of {scalar.name}; all that are given must hold.",
+    }
+
+
+def _where(each: ResourceView) -> Schema:
+    own = ref(each.resource.name + "Where")
+    several = {"anyOf": [own, {"type": "array", "items": own}]}
+    properties: dict[str, Schema] = {name: ref(_filter_name(view.field.scalar)) for name, view in each.fields.items()}
+    for name, way in each.relations.items():
+        properties[name] = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
+    properties["and"] = {**several, "description": "All of these hold."}
+    properties["or"] = {**several, "description": "Any of these holds."}
+    properties["not"] = {**own, "description": "This does not hold."}
+    description = f"A condition on {each.resource.name}: all that is given must hold."
+    return {"type": "object", "properties": properties, "additionalProperties": False, "description": description}
+
+
+def _list_where(name: str) -> Schema:
+    return {
+        "type": "object",
+        "properties": {word: {**ref(name + "Where"), "description": text} for word, text in _QUANTIFIERS.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "description": f"A condition on many {name}.",
+    }

@@ -1,0 +1,201 @@
+"""A GET on a path → an Ask.
+
+    GET /users/<id>          one       the Ask of { user(id: …) { every plain field } }
+    GET /posts?…             many      the Ask of { postsConnection(…) { pageInfo { … } totalCount? nodes { … } } }
+    GET /users/<id>/posts?…  related   the Ask of { user(id: …) { postsConnection(…) { … } } }
+
+Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every other parameter is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from diptych.api.draft import Draft
+from diptych.api.rest.query import RESERVED, Item, bad, filter_name, parse_fields, parse_query
+from diptych.api.wish import Wish, shape
+from diptych.ask.nodes import Field, Follow, InfoKind, Nodes, Order, Page, PageInfo, Part, Pick, Read, Total
+from diptych.ask.slots import Given
+from diptych.errors import Code
+from diptych.model.defs import RelationDef
+from diptych.model.expr import TRUE, Col, Compare, Expr, and_
+from diptych.model.view import ResourceView, View
+
+_INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
+PAGE_INFO = PageInfo("pageInfo", tuple((name, name) for name in _INFO))
+_SHAPING = ("fields", "sort", "count")
+_PAGE = ("first", "last", "after", "before", "offset")
+_PATH_ID = "{id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path names: a collection, one resource of it, or a relation of that."""
+
+    resource: str
+    id: str | None = None
+    relation: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """A query string, taken apart: its parameters, `where` parsed, and what of it can change a statement."""
+
+    parameters: Mapping[str, str]
+    inputs: dict[str, Any]
+    shape: tuple[Any, ...]
+    fields: tuple[Item, ...] | None
+
+
+def read_query(raw: str, target: Target) -> Query:
+    """Take a query string apart; its grammar is checked, its names are not."""
+    parameters = parse_query(raw)
+    inputs: dict[str, Any] = dict(parameters)
+    inputs[_PATH_ID] = target.id
+    if "where" in parameters:
+        inputs["where"] = _json(parameters["where"])
+    key = tuple(
+        (name, shape(inputs["where"]) if name == "where" else value if _is_shape(name) else 1)
+        for name, value in parameters.items()
+    )
+    fields = parse_fields(parameters["fields"]) if "fields" in parameters else None
+    return Query(parameters, inputs, key, fields)
+
+
+def _is_shape(name: str) -> bool:
+    return name in _SHAPING or name.endswith("[isNull]")
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise bad("where", "expected JSON" if not str(error) else f"expected JSON: {error}") from None
+
+
+def translate(target: Target, query: Query, view: View) -> Wish:
+    """The Ask of a GET. Every fault in its query string is in one Refusal."""
+    draft = Draft(view)
+    ask = _Translator(draft, query).ask(target)
+    draft.done(Code.BAD_REQUEST, "The query string is not valid.")
+    return Wish((ask,), tuple(draft.slots.slots), tuple(draft.slots.sources))
+
+
+class _Translator:
+    def __init__(self, draft: Draft, query: Query) -> None:
+        self.draft = draft
+        self.query = query
+
+    def ask(self, target: Target) -> Read:
+        each = self.draft.view.resources[target.resource]
+        if target.id is None:
+            return self._page(each)
+        key = self.draft.slots.take(each.resource.key, Given(target.id, ("path", _PATH_ID)))
+        where = Compare("eq", Col(("id",)), key)
+        if not target.relation:
+            self._only(("fields",))
+            return Read(each.resource.name, "one", self._picks(self.query.fields, each), where)
+        relation = each.relations[target.relation].relation
+        inner = self._page(self.draft.view.resources[relation.target])
+        follow = Follow(relation.name, relation.name + "Connection", inner)
+        return Read(each.resource.name, "one", (follow,), where)
+
+    def _only(self, names: tuple[str, ...]) -> None:
+        for name in self.query.parameters:
+            if name not in names:
+                self.draft.fault(("query", name), "there is no such parameter here")
+
+    # a collection
+
+    def _page(self, each: ResourceView) -> Read:
+        where = and_(*(self._filter(name, each) for name in self.query.parameters))
+        order = self._order(self.query.parameters.get("sort"), ("query", "sort"), each)
+        given = {name: self._given(name) for name in _PAGE if name in self.query.parameters}
+        page = self.draft.page(given, ("query",))
+        parts: list[Part] = [PAGE_INFO]
+        if "count" in self.query.parameters:
+            parts.append(Total("totalCount"))
+            if self.query.parameters["count"] != "exact":
+                self.draft.fault(("query", "count"), "expected 'exact'")
+        nodes = Nodes("nodes", self._picks(self.query.fields, each))
+        return Read(each.resource.name, "page", (*parts, nodes), where, order, page)
+
+    def _given(self, name: str) -> Given:
+        return Given(self.query.parameters[name], ("query", name), text=True)
+
+    def _filter(self, name: str, each: ResourceView) -> Expr:
+        if name == "where":
+            return self.draft.where(Given(self.query.inputs["where"], ("query", "where")), each)
+        if name in RESERVED:
+            return TRUE
+        field, op = filter_name(name)
+        if field in RESERVED or field not in each.fields:
+            self.draft.fault(("query", name), f"{each.resource.name} has no field '{field}' to filter by")
+            return TRUE
+        return self.draft.operator(op, self._given(name), each.fields[field])
+
+    def _order(self, text: str | None, place: tuple[str, ...], each: ResourceView) -> tuple[Order, ...]:
+        if text is None:
+            return ()
+        keys = [
+            self.draft.sort_key(key.removeprefix("-"), key.startswith("-"), place, each) for key in text.split(",")
+        ]
+        return tuple(key for key in keys if key)
+
+    # fields
+
+    def _picks(self, items: tuple[Item, ...] | None, each: ResourceView) -> tuple[Pick, ...]:
+        found: dict[str, Pick] = {}
+        for item in (Item("*", "*"),) if items is None else items:
+            for pick in self._plain(each) if item.name == "*" else self._pick(item, each):
+                if pick.label in found:
+                    self.draft.fault(("query", "fields"), f"'{pick.label}' stands there twice")
+                found[pick.label] = pick
+        return tuple(found.values())
+
+    @staticmethod
+    def _plain(each: ResourceView) -> list[Pick]:
+        return [Field(name, name) for name in each.fields]
+
+    def _pick(self, item: Item, each: ResourceView) -> list[Pick]:
+        if item.name in each.fields:
+            if item.inner is not None or item.bracketed:
+                self.draft.fault(("query", "fields"), f"'{item.name}' is a plain field and takes no ( ) or [ ]")
+            return [Field(item.name, item.label)]
+        if item.name not in each.relations:
+            self.draft.fault(("query", "fields"), f"{each.resource.name} has no field '{item.name}'")
+            return []
+        if item.inner is None:
+            self.draft.fault(("query", "fields"), f"'{item.name}' is a relation: select from it, {item.name}(id)")
+            return []
+        return [self._follow(item, each.relations[item.name].relation)]
+
+    def _follow(self, item: Item, relation: RelationDef) -> Pick:
+        target = self.draft.view.resources[relation.target]
+        if relation.kind == "one":
+            if item.bracketed:
+                self.draft.fault(("query", "fields"), f"'{item.name}' leads to one and takes no [ ]")
+            return Follow(relation.name, item.label, Read(relation.target, "one", self._picks(item.inner, target)))
+        where, order, page = self._arguments(item, target)
+        picks = self._picks(item.inner, target)
+        return Follow(relation.name, item.label, Read(relation.target, "list", picks, where, order, page))
+
+    def _arguments(self, item: Item, target: ResourceView) -> tuple[Expr, tuple[Order, ...], Page]:
+        """The arguments in [ ] of a to-many relation; their values are part of the text of `fields`."""
+        given: dict[str, Given] = {}
+        place = ("query", "fields", item.label)
+        for key, value in item.arguments:
+            if key in given or key not in (*_PAGE, "sort", "where"):
+                self.draft.fault((*place, key), "there is no such argument, or it stands there twice")
+            given[key] = Given(value, (*place, key), fixed=True, text=True)
+        where: Expr = TRUE
+        if "where" in given:
+            where = self.draft.where(Given(_json(given["where"].value), given["where"].place, fixed=True), target)
+        sort = given["sort"].value if "sort" in given else None
+        order = self._order(sort, (*place, "sort"), target)
+        pages = {key: each for key, each in given.items() if key in _PAGE}
+        return where, order, self.draft.page(pages, place)

@@ -1,0 +1,106 @@
+"""Cursors: opaque, signed, and bound to the list that they were made for.
+
+A cursor holds the sort keys of one row as JSON, behind a signature. The key of the signature is derived from
+the store's secret and from what the cursor is bound to (the resource, its sort, its filter with its values and
+the viewer), but not from the page size or the fields. So a cursor of another list, another filter or another
+viewer does not open. Databases sign cursors while they write an answer (`seal`), so a page costs no second
+look; SHA-256 over key and text, cut to twelve bytes, is what both can do.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from diptych.ask.nodes import Order, Read
+from diptych.model.defs import ResourceDef
+from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
+from diptych.model.scalars import Scalar
+
+_MAC = 12
+
+
+def sort_keys(read: Read) -> tuple[Order, ...]:
+    """The whole sort of a list: the keys that were asked for, and the id to tell equal rows apart."""
+    keys: list[Order] = []
+    for order in read.order:
+        keys.append(order)
+        if order.by == Col(("id",)):
+            return tuple(keys)
+    return (*keys, Order(Col(("id",))))
+
+
+def key_scalars(read: Read, resource: ResourceDef) -> tuple[Scalar, ...]:
+    """The types of the keys of an Ask as the client asked it (before rules are joined)."""
+    return tuple(resource.fields[key.by.path[0]].scalar for key in sort_keys(read) if isinstance(key.by, Col))
+
+
+def binding(read: Read) -> bytes:
+    """What of an Ask its cursors are bound to, whatever the values are."""
+    return repr((read.resource, read.order, _without_indexes(read.where))).encode()
+
+
+def where_slots(expr: Expr) -> tuple[int, ...]:
+    """The slots of a filter; their values bind its cursors too."""
+    match expr:
+        case Slot(index):
+            return (index,)
+        case Compare(_, left, right):
+            return where_slots(left) + where_slots(right)
+        case And(of) | Or(of):
+            return tuple(index for part in of for index in where_slots(part))
+        case Not(of) | IsNull(of) | Has(where=of):
+            return where_slots(of)
+    return ()
+
+
+def _without_indexes(expr: Expr) -> Any:
+    """The filter as a value in which slots are all alike, since their numbers depend on the rest of the Ask."""
+    match expr:
+        case Slot(_, scalar, many):
+            return ("slot", scalar.name, many)
+        case Compare(op, left, right):
+            return (op, _without_indexes(left), _without_indexes(right))
+        case And(of) | Or(of):
+            return (type(expr).__name__, *map(_without_indexes, of))
+        case Not(of) | IsNull(of):
+            return (type(expr).__name__, _without_indexes(of))
+        case Has(relation, where):
+            return ("Has", relation, _without_indexes(where))
+    return expr
+
+
+def derive(secret: bytes, *parts: bytes) -> bytes:
+    """The key that signs the cursors of one list."""
+    mac = hmac.new(secret, digestmod=hashlib.sha256)
+    for part in parts:
+        mac.update(len(part).to_bytes(4, "big") + part)
+    return mac.digest()
+
+
+def seal(key: bytes, payload: str) -> str:
+    """Sign the keys of a row: this is what SQLite calls, and what PostgreSQL computes."""
+    raw = payload.encode()
+    signed = hashlib.sha256(key + raw).digest()[:_MAC] + raw
+    return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
+
+
+def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...]:
+    """The keys in a cursor, or ValueError if it is not one of this list."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        signed = hashlib.sha256(key + raw[_MAC:]).digest()[:_MAC]
+        if not hmac.compare_digest(signed, raw[:_MAC]):
+            raise ValueError
+        keys = msgspec.json.decode(raw[_MAC:], type=list[Any])
+        if len(keys) != len(scalars):
+            raise ValueError
+        return tuple(None if each is None else scalar.parse(each) for each, scalar in zip(keys, scalars, strict=True))
+    except (ValueError, binascii.Error, msgspec.DecodeError):
+        raise ValueError("expected a cursor of this list, with this sort and filter") from None

@@ -1,0 +1,119 @@
+"""Values beside an Ask: where each slot's value is found, and the special types of page arguments.
+
+A Source says where the client put a value: a place in the inputs of the request ("variables" or "query"), or
+a value that stands in the document itself. So a plan that was made once is bound again by looking, not by
+translating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from diptych.errors import Place
+from diptych.model.expr import Slot
+from diptych.model.scalars import INT, STRING, Scalar
+
+
+def _size(value: Any) -> int:
+    number = INT.parse(value)
+    if number < 1:
+        raise ValueError("expected a page size of 1 or more")
+    return int(number)
+
+
+def _offset(value: Any) -> int:
+    number = INT.parse(value)
+    if number < 0:
+        raise ValueError("expected an offset of 0 or more")
+    return int(number)
+
+
+def _size_text(value: str) -> int:
+    return _size(INT.parse_text(value))
+
+
+def _offset_text(value: str) -> int:
+    return _offset(INT.parse_text(value))
+
+
+SIZE = Scalar("PageSize", int, {}, _size, _size_text, "INTEGER", "integer", "integer", graphql="Int")
+OFFSET = Scalar("Offset", int, {}, _offset, _offset_text, "INTEGER", "integer", "integer", graphql="Int")
+CURSOR = Scalar("Cursor", str, {}, STRING.parse, STRING.parse, "TEXT", "text", "text", graphql="String")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one value comes from. `fixed` values stand in the request's own text; others are looked up."""
+
+    place: Place
+    fixed: bool = False
+    value: Any = None
+    text: bool = False
+    """Is it the text of a query parameter, rather than JSON?"""
+    parts: tuple[Source, ...] = ()
+    """A list in the document, some of whose items are variables: a source for each item."""
+
+    def fetch(self, inputs: Mapping[str, Any]) -> Any:
+        if self.parts:
+            return [part.fetch(inputs) for part in self.parts]
+        if self.fixed:
+            return self.value
+        found: Any = inputs
+        for step in self.place[1:]:
+            found = found[step]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A JSON value that a client gave, with its place; a document's own value holds Givens in turn."""
+
+    value: Any
+    place: Place
+    fixed: bool = False
+    text: bool = False
+
+    def entries(self) -> list[tuple[str, Given]]:
+        """The entries of an object."""
+        return [(key, self._inner(key, item)) for key, item in self.value.items()]
+
+    def items(self) -> list[Given]:
+        """The items of a list; a single value stands for a list of one, as GraphQL has it."""
+        if not isinstance(self.value, list):
+            return [self]
+        return [self._inner(index, item) for index, item in enumerate(self.value)]
+
+    def plain(self) -> Any:
+        """The bare JSON value."""
+        if isinstance(self.value, dict):
+            return {key: inner.plain() for key, inner in self.entries()}
+        if isinstance(self.value, list):
+            return [inner.plain() for inner in self.items()]
+        return self.value
+
+    def source(self) -> Source:
+        """Where to find this value again."""
+        if self.fixed and isinstance(self.value, list):
+            parts = tuple(inner.source() for inner in self.items())
+            if not all(part.fixed for part in parts):
+                return Source(self.place, parts=parts)
+        return Source(self.place, self.fixed, self.plain() if self.fixed else None, self.text)
+
+    def _inner(self, step: str | int, item: Any) -> Given:
+        return item if isinstance(item, Given) else Given(item, (*self.place, step), self.fixed)
+
+
+class Slots:
+    """Deals out slots in the order in which an Ask is drawn."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self.sources: list[Source] = []
+
+    def take(self, scalar: Scalar, given: Given, many: bool = False) -> Slot:
+        slot = Slot(len(self.slots), scalar, many)
+        self.slots.append(slot)
+        self.sources.append(given.source())
+        return slot

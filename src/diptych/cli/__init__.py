@@ -1,0 +1,38 @@
+"""The command line: `diptych dev | serve | schema | openapi | explain | check | token`.
+
+A command that fails says why in one sentence and exits with status 2; it never shows a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from diptych.cli.documents import explain, openapi, schema
+from diptych.cli.model import check
+from diptych.cli.run import dev, serve
+from diptych.cli.token import token
+from diptych.errors import DiptychError, ModelError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="diptych")
+def commands() -> None:
+    """Declare a model once, in typed Python, and serve it as GraphQL and as REST."""
+
+
+for command in (dev, serve, schema, openapi, explain, check, token):
+    commands.add_command(command)
+
+
+def main() -> None:
+    """Run a command; a failure is told in one sentence."""
+    try:
+        commands(prog_name="diptych")
+    except ModelError as error:
+        click.echo(f"The model cannot work:\n{error}", err=True)
+        sys.exit(2)
+    except DiptychError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)

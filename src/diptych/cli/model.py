@@ -1,0 +1,58 @@
+"""Finding the model that a command is about, and `diptych check`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from diptych.default import model as default_model
+from diptych.errors import ModelError, StartError
+from diptych.model.model import Model
+
+MODEL = click.argument("model", metavar="[MODULE:MODEL]", required=False)
+DEFAULT = "diptych.default:model"
+
+
+def load_model(name: str | None) -> Model:
+    """The model at MODULE:MODEL, looked for in the current directory first; without a name the default one."""
+    if not name or name == DEFAULT:
+        return default_model
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise StartError(f"{name!r} does not say where the model is: write MODULE:MODEL, such as blog:model.")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    found = getattr(_import(module_name), attribute, None)
+    if not isinstance(found, Model):
+        raise StartError(f"{module_name} has no Model named {attribute!r}.")
+    return found
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModelError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise StartError(f"There is no module named {name!r} here.") from None
+        raise StartError(f"The module {name!r} needs {error.name!r}, which is not installed.") from None
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        spot = f" ({Path(last.filename).name}:{last.lineno})"
+        raise StartError(f"The module {name!r} cannot be imported: {type(error).__name__}: {error}{spot}.") from None
+
+
+@click.command()
+@MODEL
+def check(model: str | None) -> None:
+    """Check a model: list everything that would fail at start."""
+    found = load_model(model)
+    names = ", ".join(found.resources)
+    click.echo(f"The model works: {len(found.resources)} resources ({names}), roles {', '.join(found.role_names)}.")

@@ -1,0 +1,178 @@
+"""All that differs between SQLite and PostgreSQL when a read is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from diptych.compile.fragment import Fragment, bind, join, merge, sql
+from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, SealBind, SlotBind, Values, ViewerBind
+from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
+
+
+_MOST_ARGUMENTS = 100
+"""SQLite takes no more than 127 arguments in a call."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """One database: its templates, and how it takes values."""
+
+    name: str
+    placeholder: str
+    answer: str
+    """The finished text of an answer, as bytes."""
+    rows: str
+    """The texts {0} of the rows of a sub-select {1}, joined by commas in the order in which they come."""
+    gather: str
+    """The same as an aggregate."""
+    gather_by: str
+    """The same, in an order of its own."""
+    wide: int
+    """From so many parts on, text is joined by one call of concat()."""
+    joins: bool
+    """Is a to-one relation that is always there read by a join, rather than by a sub-select?"""
+    id_text: str
+    """A uuid, in a form of which there is a least and a greatest."""
+    same: str
+    """Equal, null to null."""
+    least: str
+    contains: str
+    starts_with: str
+    is_in: str
+    slice: str
+    slice_rest: str
+    seal: str
+    """A signed cursor from the key {0} and the text {1}."""
+    boolean: str
+    """A condition as a value."""
+    count: str
+    out: Callable[[Scalar], str]
+    convert: Callable[[Scalar], Callable[[Any], Any] | None]
+    wrap_list: Callable[[list[Any]], Any]
+
+    def value(self, what: Bind) -> Fragment:
+        """A bound value, with the cast that it needs."""
+        if self.name == "sqlite":
+            return bind(what)
+        if isinstance(what, SealBind):
+            return sql("{}::bytea", bind(what))
+        cast = what.scalar.postgres_param
+        if isinstance(what, SlotBind) and what.many:
+            return sql("{}::" + "::".join(f"{part}[]" for part in cast.split("::")), bind(what))
+        return sql("{}::" + cast, bind(what))
+
+    def concat(self, pieces: Iterable[str | Fragment]) -> Fragment:
+        """Constant and computed text, joined. No part may be null."""
+        parts = merge(pieces)
+        if len(parts) < self.wide:
+            return join(" || ", parts)
+        chunks = [parts[start : start + _MOST_ARGUMENTS] for start in range(0, len(parts), _MOST_ARGUMENTS)]
+        return join(" || ", (sql("concat({})", join(", ", chunk)) for chunk in chunks))
+
+    def id_out(self, scalar: Scalar, column: Fragment) -> Fragment:
+        """An id in a form of which there is a least and a greatest; `id_in` takes it back."""
+        return sql(self.id_text, column) if scalar is ID else column
+
+    def id_in(self, scalar: Scalar, name: str) -> Fragment:
+        return Fragment(f"{name}::uuid" if self.name == "postgres" and scalar is ID else name)
+
+    def getter(self, what: Bind) -> Getter:
+        """A function that gets the value of a Bind in this dialect's form."""
+        match what:
+            case SlotBind(slot, scalar, many):
+                return self._slot(slot, scalar, many)
+            case KeyBind(slot, key, scalar):
+                return _key(slot, key, self.convert(scalar))
+            case ConstBind(value, scalar):
+                return _constant(_converted(value, self.convert(scalar)))
+            case ViewerBind(scalar):
+                return _viewer(scalar)
+            case SealBind(page):
+                return _seal(page)
+
+    def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
+        convert, wrap = self.convert(scalar), self.wrap_list
+        if many:
+            return lambda values, viewer, keys: wrap([_converted(value, convert) for value in values[slot]])
+        if convert is None:
+            return lambda values, viewer, keys: values[slot]
+        return lambda values, viewer, keys: _converted(values[slot], convert)
+
+
+def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
+    return value if value is None or convert is None else convert(value)
+
+
+def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
+    return lambda values, viewer, keys: _converted(values[slot][key], convert)
+
+
+def _constant(value: Any) -> Getter:
+    return lambda values, viewer, keys: value
+
+
+def _viewer(scalar: Scalar) -> Getter:
+    if scalar is INTEGER_ID:
+        return lambda values, viewer, keys: None if viewer is None else INTEGER_ID.parse(viewer)
+    return lambda values, viewer, keys: None if viewer is None else ID.parse(viewer)
+
+
+def _seal(page: int) -> Getter:
+    def get(values: Values, viewer: str | None, keys: Mapping[int, bytes]) -> bytes:
+        return keys[page]
+
+    return get
+
+
+SQLITE = Dialect(
+    name="sqlite",
+    placeholder="?",
+    answer="CAST({} AS BLOB)",
+    rows="coalesce((SELECT group_concat({}, ',') FROM ({}) r), '')",
+    gather="coalesce(group_concat({}, ','), '')",
+    gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
+    wide=6,
+    joins=True,
+    id_text="{}",
+    same="{} IS {}",
+    least="min({}, {})",
+    contains="instr({}, {}) > 0",
+    starts_with="substr({0}, 1, length({1})) = {1}",
+    is_in="{} IN (SELECT value FROM json_each({}))",
+    slice="substr({}, {}, {})",
+    slice_rest="substr({}, {})",
+    seal="diptych_seal({}, {})",
+    boolean="({}) IS TRUE",
+    count="count(*)",
+    out=lambda scalar: scalar.sqlite_out,
+    convert=lambda scalar: scalar.to_sqlite,
+    wrap_list=encode_json,
+)
+
+POSTGRES = Dialect(
+    name="postgres",
+    placeholder="$",
+    answer="convert_to({}, 'UTF8')",
+    rows="array_to_string(ARRAY(SELECT {} FROM ({}) r), ',')",
+    gather="coalesce(string_agg({}, ','), '')",
+    gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
+    wide=10**9,
+    joins=False,
+    id_text="{}::text",
+    same="{} IS NOT DISTINCT FROM {}",
+    least="least({}, {})",
+    contains="strpos({}, {}) > 0",
+    starts_with="starts_with({}, {})",
+    is_in="{} = ANY({})",
+    slice="substr({}, {}, {})",
+    slice_rest="substr({}, {})",
+    seal="translate(rtrim(encode(substr(sha256({0} || convert_to({1}, 'UTF8')), 1, 12) || "
+    "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
+    boolean="({}) IS TRUE",
+    count="count(*)::text",
+    out=lambda scalar: scalar.postgres_out,
+    convert=lambda scalar: scalar.to_postgres,
+    wrap_list=lambda items: items,
+)

@@ -1,0 +1,57 @@
+"""Keyset paging: the rows that stand after, or before, the row whose sort keys a cursor holds.
+
+With keys a, b and the id, "after" is (a, b, id) > (?, ?, ?) where all go the same way and none can be null;
+else it is spelled out, key by key. Nulls stand last in both directions: after a null comes no value, and every
+value stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import Fragment, join, sql
+from diptych.compile.plan import KeyBind
+from diptych.model.scalars import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a sort, as SQL."""
+
+    value: Fragment
+    scalar: Scalar
+    descending: bool
+    nullable: bool
+
+
+def keyset(dialect: Dialect, keys: Sequence[Key], slot: int, *, after: bool, inclusive: bool = False) -> Fragment:
+    """The rows on one side of the cursor in a slot; with `inclusive`, the cursor's own row too."""
+    bounds = [dialect.value(KeyBind(slot, index, key.scalar)) for index, key in enumerate(keys)]
+    if not any(key.nullable for key in keys) and len({key.descending for key in keys}) == 1:
+        sign = (">" if after != keys[0].descending else "<") + ("=" if inclusive else "")
+        if len(keys) == 1:
+            return sql(f"{{}} {sign} {{}}", keys[0].value, bounds[0])
+        row = join(", ", (key.value for key in keys))
+        return sql(f"({{}}) {sign} ({{}})", row, join(", ", bounds))
+    return sql("({})", _spelled(dialect, list(zip(keys, bounds, strict=True)), after, inclusive))
+
+
+def _spelled(dialect: Dialect, pairs: list[tuple[Key, Fragment]], after: bool, inclusive: bool) -> Fragment:
+    (key, bound), *rest = pairs
+    beyond = _beyond(key, bound, after)
+    same = sql(dialect.same, key.value, bound) if key.nullable else sql("{} = {}", key.value, bound)
+    if rest:
+        return sql("{} OR ({} AND ({}))", beyond, same, _spelled(dialect, rest, after, inclusive))
+    return sql("{} OR {}", beyond, same) if inclusive else beyond
+
+
+def _beyond(key: Key, bound: Fragment, after: bool) -> Fragment:
+    """Strictly on one side, by this key alone."""
+    compared = sql("{} > {}" if after != key.descending else "{} < {}", key.value, bound)
+    if not key.nullable:
+        return compared
+    if after:
+        return sql("({} OR ({} IS NULL AND {} IS NOT NULL))", compared, key.value, bound)
+    return sql("({} OR ({} IS NOT NULL AND {} IS NULL))", compared, key.value, bound)

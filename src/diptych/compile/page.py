@@ -1,0 +1,200 @@
+"""A page → SQL: a list with what leads on from it.
+
+The rows are read once, and gathered into the texts of the page's parts (a0, a1, …), the keys of its first and
+last row (lo, hi) and whether there are more. Where the sort is by id alone, the keys are the least and the
+greatest id, and a look beyond them tells whether there are more:
+
+    SELECT '{"nodes":[' || a0 || '],"pageInfo":{"hasNextPage":' || CASE WHEN EXISTS (… id > hi) … || '}}'
+    FROM (SELECT group_concat(j0, ',') AS a0, min(k) AS lo, max(k) AS hi FROM (… LIMIT size) r) p
+
+Else rows are numbered as they come, and one more than the page is read:
+
+    FROM (SELECT group_concat(j0, ',') FILTER (WHERE i <= size) AS a0, max(CASE WHEN i = 1 THEN k END) AS lo, …
+          FROM (SELECT r.*, row_number() OVER () AS i, count(*) OVER () AS c FROM (… LIMIT size + 1) r) n) p
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from diptych.ask.nodes import EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Part, Read, Total, TypeName
+from diptych.compile.fragment import Fragment, join, label, sql
+from diptych.compile.keyset import Key, keyset
+from diptych.compile.plan import SealBind, SlotBind
+from diptych.compile.rows import Piece, Rows
+from diptych.compile.where import Row
+from diptych.model.expr import Slot
+
+
+@dataclass(slots=True)
+class Sheet:
+    """One page while it is written: the texts taken from each row, and those gathered from all rows."""
+
+    read: Read
+    page: Page
+    row: Row
+    tied: tuple[Fragment, ...]
+    keys: tuple[Key, ...]
+    size: Fragment
+    texts: list[Fragment] = field(default_factory=list)
+    gathered: list[Fragment] = field(default_factory=list)
+
+    @property
+    def by_id(self) -> bool:
+        """Is it sorted by id alone?"""
+        return len(self.keys) == 1
+
+    def add(self, text: Fragment) -> Fragment:
+        """A text of each row; the answer is its name there."""
+        self.texts.append(text)
+        return Fragment(f"j{len(self.texts) - 1}")
+
+    def gather(self, text: Fragment) -> Fragment:
+        """A text gathered from all rows; the answer is its name."""
+        self.gathered.append(text)
+        return Fragment(f"a{len(self.gathered) - 1}")
+
+
+class Pages(Rows):
+    """Writes pages."""
+
+    def page(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+        """A SELECT of the JSON text of a page."""
+        page = cast(Page, read.page)
+        size = self.dialect.value(SlotBind(page.size.index, page.size.scalar))
+        sheet = Sheet(read, page, row, tied, self.keys(read, row), size)
+        pieces: list[Piece] = ["{"]
+        for index, part in enumerate(read.pick):
+            pieces.append("," * (index > 0) + label(part.label))
+            pieces.extend(self._part(cast(Part, part), sheet))
+        gathered = [sql(f"{{}} AS a{index}", each) for index, each in enumerate(sheet.gathered)]
+        rows = self._by_id(sheet) if sheet.by_id else self._numbered(sheet)
+        inner = sql("SELECT {} FROM ({}) n", join(", ", [*gathered, *self._ends(sheet)]), rows)
+        return sql("SELECT {} FROM ({}) p", self.dialect.concat([*pieces, "}"]), inner)
+
+    def _by_id(self, sheet: Sheet) -> Fragment:
+        """The rows of the page, each with its id."""
+        return self._rows(sheet, self.dialect.id_out(sheet.keys[0].scalar, sheet.row.id), more=0)
+
+    def _numbered(self, sheet: Sheet) -> Fragment:
+        """The rows of the page and one more, each with its number and its keys."""
+        rows = self._rows(sheet, self._payload(sheet), more=1)
+        return sql("SELECT r.*, row_number() OVER () AS i, count(*) OVER () AS c FROM ({}) r", rows)
+
+    def _rows(self, sheet: Sheet, key: Fragment, more: int) -> Fragment:
+        columns = [sql(f"{{}} AS j{index}", each) for index, each in enumerate(sheet.texts)]
+        picked = join(", ", [*columns, sql("{} AS k", key)])
+        return sql("SELECT {} FROM {}{}{}", picked, self.joined(sheet.row),
+                   *self.slice(sheet.read, sheet.row, sheet.tied, more=more))  # fmt: skip
+
+    def _ends(self, sheet: Sheet) -> list[Fragment]:
+        """The keys of the first and of the last row, and whether there are more rows than the page holds."""
+        if sheet.by_id:
+            low, high = Fragment("min(k)"), Fragment("max(k)")
+            if sheet.keys[0].descending:
+                low, high = high, low
+            return [sql("{} AS lo", low), sql("{} AS hi", high)]
+        last = sql(self.dialect.least, Fragment("c"), sheet.size)
+        numbers = (last, Fragment("1")) if sheet.page.backward else (Fragment("1"), last)
+        low, high = (sql("max(CASE WHEN i = {} THEN k END)", number) for number in numbers)
+        return [sql("{} AS lo", low), sql("{} AS hi", high), sql("count(*) > {} AS more", sheet.size)]
+
+    def _payload(self, sheet: Sheet) -> Fragment:
+        """The sort keys of a row as the text that its cursor holds."""
+        pieces: list[Piece] = ["["]
+        for index, key in enumerate(sheet.keys):
+            pieces.extend(["," * (index > 0), *self.json(key.value, key.scalar, key.nullable)])
+        return self.dialect.concat([*pieces, "]"])
+
+    def _part(self, part: Part, sheet: Sheet) -> list[Piece]:
+        match part:
+            case Nodes(pick=pick):
+                return self._gathered(sheet.add(self.object(pick, sheet.row)), sheet)
+            case Edges(parts=parts):
+                return self._gathered(self._edge(parts, sheet), sheet)
+            case PageInfo(parts=parts):
+                return self._info(parts, sheet)
+            case Total():
+                where = self.all(sheet.row, *sheet.tied, sheet.read.where)
+                return [sql("(SELECT {} FROM {}{})", Fragment(self.dialect.count), self.source(sheet.row), where)]
+            case TypeName():
+                return [f'"{part.type}"']
+
+    def _gathered(self, text: Fragment, sheet: Sheet) -> list[Piece]:
+        """The texts of all rows, in the order of the list: backward, the rows came in reverse."""
+        if not sheet.by_id:
+            text = sql("CASE WHEN i <= {} THEN {} END", sheet.size, text)
+        if not sheet.page.backward:
+            return ["[", sheet.gather(sql(self.dialect.gather, text)), "]"]
+        order = "i DESC"
+        if sheet.by_id:
+            order = "k DESC" if sheet.keys[0].descending else "k"
+        return ["[", sheet.gather(sql(self.dialect.gather_by, text, Fragment(order))), "]"]
+
+    def _edge(self, parts: tuple[EdgePart, ...], sheet: Sheet) -> Fragment:
+        pieces: list[Piece] = ["{"]
+        for index, part in enumerate(parts):
+            pieces.append("," * (index > 0) + label(part.label))
+            if part.kind == "node":
+                pieces.append(sheet.add(self.object(part.pick, sheet.row)))
+            elif part.kind == "cursor":
+                pieces.extend(['"', self._sealed("k", sheet), '"'])
+            else:
+                pieces.append(f'"{sheet.read.resource}Edge"')
+        return self.dialect.concat([*pieces, "}"])
+
+    def _sealed(self, key: str, sheet: Sheet) -> Fragment:
+        """The cursor of a row; of none it is null."""
+        payload = sql("'[\"' || {} || '\"]'", Fragment(key)) if sheet.by_id else Fragment(key)
+        return sql(self.dialect.seal, self.dialect.value(SealBind(sheet.page.size.index)), payload)
+
+    # what leads on
+
+    def _info(self, parts: tuple[tuple[InfoKind, str], ...], sheet: Sheet) -> list[Piece]:
+        pieces: list[Piece] = ["{"]
+        for index, (kind, name) in enumerate(parts):
+            pieces.append("," * (index > 0) + label(name))
+            if kind == "__typename":
+                pieces.append('"PageInfo"')
+            elif kind in ("startCursor", "endCursor"):
+                cursor = self._sealed("lo" if kind == "startCursor" else "hi", sheet)
+                pieces.append(sql("coalesce('\"' || {} || '\"', 'null')", cursor))
+            else:
+                pieces.append(self._leads(kind == "hasNextPage", sheet))
+        return [*pieces, "}"]
+
+    def _leads(self, forward: bool, sheet: Sheet) -> Fragment:
+        """Is there a row of the list beyond the page, on the one side or on the other?"""
+        page = sheet.page
+        reasons = [self._more(sheet)] if forward != page.backward else []
+        bound = page.before if forward else page.after
+        if bound is not None:
+            reasons.append(self._exists(sheet, self._beside(sheet, bound, after=forward, inclusive=True)))
+        if not forward and page.offset is not None:
+            offset = self.dialect.value(SlotBind(page.offset.index, page.offset.scalar))
+            within = [self._beside(sheet, page.after, after=True)] if page.after else []
+            reasons.append(sql("({} > 0 AND {})", offset, self._exists(sheet, *within)))
+        if not reasons:
+            return Fragment("'false'")
+        return sql("CASE WHEN {} THEN 'true' ELSE 'false' END", join(" OR ", reasons))
+
+    def _more(self, sheet: Sheet) -> Fragment:
+        """Are there more rows than the page holds, in the direction in which it is read?"""
+        if not sheet.by_id:
+            return Fragment("more")
+        page, key = sheet.page, sheet.keys[0]
+        sign = ">" if page.backward == key.descending else "<"
+        edge = self.dialect.id_in(key.scalar, "lo" if page.backward else "hi")
+        limits = [sql(f"{{}} {sign} {{}}", key.value, edge)]
+        bound = page.after if page.backward else page.before
+        if bound is not None:
+            limits.append(self._beside(sheet, bound, after=page.backward))
+        return self._exists(sheet, *limits)
+
+    def _beside(self, sheet: Sheet, bound: Slot, *, after: bool, inclusive: bool = False) -> Fragment:
+        return keyset(self.dialect, sheet.keys, bound.index, after=after, inclusive=inclusive)
+
+    def _exists(self, sheet: Sheet, *limits: Fragment) -> Fragment:
+        where = self.all(sheet.row, *sheet.tied, sheet.read.where, *limits)
+        return sql("EXISTS (SELECT 1 FROM {}{})", self.source(sheet.row), where)

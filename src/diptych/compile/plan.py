@@ -1,0 +1,72 @@
+"""A Plan: one SQL statement, and what to bind to each of its places.
+
+The statement has one column for each Ask of the request, and gives one row: the JSON of each answer as bytes,
+or null where a single row was asked for and none is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from diptych.model.scalars import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class SlotBind:
+    """The value of a slot."""
+
+    slot: int
+    scalar: Scalar
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBind:
+    """One key of a cursor that was given in a slot."""
+
+    slot: int
+    key: int
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ConstBind:
+    """A constant of the model."""
+
+    value: Any
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerBind:
+    """The viewer's id, as an id of the given type."""
+
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class SealBind:
+    """The key that signs the cursors of the page whose size is in the slot."""
+
+    page: int
+
+
+Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind
+Values = Sequence[Any]
+Getter = Callable[[Values, str | None, Mapping[int, bytes]], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A statement that is ready to run."""
+
+    sql: str
+    binds: tuple[Bind, ...]
+    getters: tuple[Getter, ...]
+    """How to get each bound value, in the dialect's own form, from the slots' values, the viewer and the keys."""
+    columns: int = 1
+
+    def parameters(self, values: Values, viewer_id: str | None, keys: Mapping[int, bytes]) -> list[Any]:
+        return [get(values, viewer_id, keys) for get in self.getters]

@@ -1,0 +1,106 @@
+"""Read → SQL that builds the JSON of the answer inside the database, in one statement.
+
+The JSON text is put together by concatenation, which both databases do fastest: constant pieces (labels and
+punctuation) and columns alternate. A to-one relation is a scalar sub-select, a to-many relation gathers the
+texts of its rows.
+
+    { user(id: "…") { name posts(first: 2) { title } } }
+
+    SELECT CAST((SELECT '{"name":' || json_quote(t0."name") || ',"posts":' || (SELECT '[' || coalesce(
+      group_concat(j, ','), '') || ']' FROM (SELECT '{"title":' || json_quote(t1."title") || '}' AS j
+      FROM "posts" t1 WHERE t1."author_id" = t0."id" ORDER BY t1."id" LIMIT ?2)) || '}'
+      FROM "users" t0 WHERE t0."id" = ?1) AS BLOB)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from diptych.ask.nodes import Field, Follow, Pick, Read, TypeName
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import Fragment, finish, join, label, sql
+from diptych.compile.page import Pages
+from diptych.compile.plan import Plan
+from diptych.compile.rows import Piece
+from diptych.compile.where import Row
+from diptych.model.expr import TRUE, Col, mask
+from diptych.model.model import Model
+
+
+def compile_reads(asks: Sequence[Read], model: Model, dialect: Dialect) -> Plan:
+    """One statement that answers all the Asks of a request: a column for each."""
+    writer = Reads(model, dialect)
+    columns = [sql(dialect.answer, sql("({})", writer.select(ask))) for ask in asks]
+    statement, binds = finish(sql("SELECT {}", join(", ", columns)), dialect.placeholder)
+    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(columns))
+
+
+class Reads(Pages):
+    """Writes Reads for one dialect."""
+
+    def select(self, read: Read) -> Fragment:
+        """A root Read as a SELECT of one text."""
+        row = self.open(read.resource)
+        if read.take == "one":
+            return self._one(read, row)
+        return self._many(read, row, ())
+
+    def _one(self, read: Read, row: Row, *tied: Fragment) -> Fragment:
+        picks = self.object(cast("tuple[Pick, ...]", read.pick), row)
+        return sql("SELECT {} FROM {}{}", picks, self.joined(row), self.all(row, *tied, read.where))
+
+    def _many(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+        if read.take == "page":
+            return self.page(read, row, tied)
+        inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
+        rows = sql("SELECT {} AS j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
+        return sql("SELECT '[' || {} || ']'", sql(self.dialect.rows, Fragment("j"), rows))
+
+    # the JSON of one row
+
+    def object(self, picks: Sequence[Pick], row: Row) -> Fragment:
+        """The JSON text of a row."""
+        pieces: list[Piece] = ["{"]
+        for index, pick in enumerate(picks):
+            pieces.append("," * (index > 0) + label(pick.label))
+            pieces.extend(self._pick(pick, row))
+        return self.dialect.concat([*pieces, "}"])
+
+    def _pick(self, pick: Pick, row: Row) -> list[Piece]:
+        match pick:
+            case TypeName():
+                return [f'"{pick.type}"']
+            case Field():
+                return self._field(pick, row)
+            case Follow():
+                return [self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)]
+
+    def _field(self, pick: Field, row: Row) -> list[Piece]:
+        field = row.resource.fields[pick.name]
+        expr = mask(pick.rule, field.computed or Col((pick.name,)))
+        return self.json(self.value(expr, row), field.scalar, self.nullable(expr, row.resource))
+
+    def _follow(self, pick: Follow, row: Row) -> Fragment:
+        relation = row.resource.relations[pick.relation]
+        target = self.open(relation.target)
+        tied = [self.tie(row, relation, target, pick.link)]
+        if pick.rule != TRUE:
+            tied.append(self.condition(pick.rule, row))
+        if relation.kind != "one":
+            return sql("({})", self._many(pick.read, target, tuple(tied)))
+        found = sql("({})", self._one(pick.read, target, *tied))
+        return sql("coalesce({}, 'null')", found) if relation.nullable or relation.hideable else found
+
+    def _always_there(self, pick: Follow, row: Row) -> bool:
+        """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
+        relation = row.resource.relations[pick.relation]
+        plain = pick.rule == TRUE and pick.read.where == TRUE
+        return self.dialect.joins and plain and relation.kind == "one" and not relation.nullable
+
+    def _joined_one(self, pick: Follow, row: Row) -> Fragment:
+        relation = row.resource.relations[pick.relation]
+        target = self.open(relation.target)
+        target.joins = row.joins
+        row.joins.append(sql(" CROSS JOIN {} ON {}", self.source(target), self.tie(row, relation, target, TRUE)))
+        return self.object(cast("tuple[Pick, ...]", pick.read.pick), target)

@@ -1,0 +1,67 @@
+"""The rows of a list → SQL: which of them, in which order, from where; and the JSON text of a value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from diptych.ask.cursor import sort_keys
+from diptych.ask.nodes import Order, Page, Pick, Read
+from diptych.compile.fragment import Fragment, join, sql
+from diptych.compile.keyset import Key, keyset
+from diptych.compile.plan import SlotBind
+from diptych.compile.where import Expressions, Row
+from diptych.model.scalars import Scalar
+
+Piece = str | Fragment
+"""A piece of JSON text: constant, or computed by the database."""
+
+
+class Rows(Expressions, ABC):
+    """Writes what lists and pages have in common."""
+
+    @abstractmethod
+    def object(self, picks: Sequence[Pick], row: Row) -> Fragment:
+        """The JSON text of a row."""
+
+    def slice(self, read: Read, row: Row, tied: Iterable[Fragment], more: int = 0) -> tuple[Fragment, Fragment]:
+        """WHERE, and ORDER BY with LIMIT: the rows of a page, and `more` beyond them."""
+        page = cast(Page, read.page)
+        keys = self.keys(read, row)
+        bounds = [keyset(self.dialect, keys, slot.index, after=after)
+                  for slot, after in ((page.after, True), (page.before, False)) if slot]  # fmt: skip
+        limit = self.dialect.value(SlotBind(page.size.index, page.size.scalar))
+        tail = sql(" ORDER BY {} LIMIT {}", self.order(keys, page.backward), limit)
+        tail = sql("{} + " + str(more), tail) if more else tail
+        if page.offset is not None:
+            tail = sql("{} OFFSET {}", tail, self.dialect.value(SlotBind(page.offset.index, page.offset.scalar)))
+        return self.all(row, *tied, read.where, *bounds), tail
+
+    def keys(self, read: Read, row: Row) -> tuple[Key, ...]:
+        """The sort of a list, with the id at its end."""
+        return tuple(self._key(order, row) for order in sort_keys(read))
+
+    def _key(self, order: Order, row: Row) -> Key:
+        scalar = self.scalar(order.by, row.resource)
+        assert scalar is not None
+        return Key(self.value(order.by, row), scalar, order.descending, self.nullable(order.by, row.resource))
+
+    @staticmethod
+    def order(keys: Iterable[Key], backward: bool) -> Fragment:
+        """ORDER BY, with nulls last; backward, everything the other way round."""
+        parts = []
+        for key in keys:
+            direction = " DESC" if key.descending != backward else ""
+            nulls = (" NULLS FIRST" if backward else " NULLS LAST") if key.nullable else ""
+            parts.append(sql("{}" + direction + nulls, key.value))
+        return join(", ", parts)
+
+    def json(self, value: Fragment, scalar: Scalar, nullable: bool) -> list[Piece]:
+        """A value as JSON text."""
+        out = sql(self.dialect.out(scalar).replace("{}", "{0}"), value)
+        if scalar.quoted and not nullable:
+            return ['"', out, '"']
+        if scalar.quoted:
+            out = sql("'\"' || {} || '\"'", out)
+        return [sql("coalesce({}, 'null')", out) if nullable else out]

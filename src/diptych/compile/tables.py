@@ -1,0 +1,185 @@
+"""Model → tables: the DDL that makes them, and what differs in a database that has others.
+
+Every resource is a table, every field a column, every to-one relation a foreign key with an index on
+(key, id), so that the rows of a relation stand in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from diptych.compile.fragment import identifier
+from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.model import Model
+from diptych.model.scalars import BOOLEAN, INT, Scalar, encode_json
+
+DialectName = Literal["sqlite", "postgres"]
+RESERVED_PREFIX = "diptych_"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as a database has it, or should have it."""
+
+    type: str
+    nullable: bool
+
+
+Schema = Mapping[str, Mapping[str, Column]]
+
+
+def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
+    """The tables that the model wants, by name."""
+    return {
+        resource.table: {
+            field.column: Column(column_type(field.scalar, dialect), field.nullable)
+            for field in resource.fields.values()
+            if field.computed is None
+        }
+        for resource in model.resources.values()
+    }
+
+
+def column_type(scalar: Scalar, dialect: DialectName) -> str:
+    """The bare type of a column, as the database tells it."""
+    return scalar.sqlite if dialect == "sqlite" else scalar.postgres.removesuffix(' COLLATE "C"')
+
+
+def create(model: Model, dialect: DialectName) -> list[str]:
+    """The statements that create all tables of a model, in an order in which references hold."""
+    tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
+    indexes = [statement for resource in model.resources.values() for statement in _indexes(resource)]
+    references = [
+        statement for resource in model.resources.values() for statement in _references(model, resource)
+    ]
+    return tables + indexes if dialect == "sqlite" else tables + references + indexes
+
+
+def system_tables(dialect: DialectName) -> list[str]:
+    """The tables of Diptych's own."""
+    text = "TEXT" if dialect == "sqlite" else "text"
+    return [
+        f"CREATE TABLE IF NOT EXISTS diptych_keys (kid {text} PRIMARY KEY, kind {text} NOT NULL, "
+        f"secret {text} NOT NULL, created_at {text} NOT NULL)"
+    ]
+
+
+def add_column(model: Model, table: str, column: str, dialect: DialectName) -> str:
+    """The statement that adds one column to a table that is there."""
+    resource = next(found for found in model.resources.values() if found.table == table)
+    field = next(found for found in resource.fields.values() if found.column == column)
+    reference = _inline_reference(model, resource, field) if dialect == "sqlite" else ""
+    return f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}"
+
+
+def can_be_added(model: Model, table: str, column: str) -> bool:
+    """Can a new column be filled in the rows that are there? It can if it is nullable or has a default."""
+    for resource in model.resources.values():
+        if resource.table == table:
+            return any(
+                found.column == column and not found.unique and (found.nullable or found.default is not None)
+                for found in resource.fields.values()
+            )
+    return False
+
+
+def differences(want: Schema, have: Schema) -> list[str]:
+    """What differs between the tables that a model wants and those that are there, a sentence each."""
+    found = []
+    for table, columns in want.items():
+        if table not in have:
+            found.append(f"the table {table} is missing")
+            continue
+        found.extend(_column_differences(table, columns, have[table]))
+    return found
+
+
+def missing_columns(want: Schema, have: Schema) -> list[tuple[str, str]]:
+    """The columns that tables lack, as (table, column)."""
+    return [(table, column) for table, columns in want.items() if table in have
+            for column in columns if column not in have[table]]  # fmt: skip
+
+
+def _column_differences(table: str, want: Mapping[str, Column], have: Mapping[str, Column]) -> Iterable[str]:
+    for name, column in want.items():
+        if name not in have:
+            yield f"the column {table}.{name} ({column.type}) is missing"
+        elif have[name].type.lower() != column.type.lower():
+            yield f"the column {table}.{name} is {have[name].type} and should be {column.type}"
+        elif have[name].nullable != column.nullable:
+            yield f"the column {table}.{name} {_null(have[name])} and {'may' if column.nullable else 'must not'} be null"
+    for name, column in have.items():
+        if name not in want and not column.nullable:
+            yield f"the column {table}.{name} is not in the model and must not be null"
+
+
+def _null(column: Column) -> str:
+    return "may be null" if column.nullable else "must not be null"
+
+
+def _name(name: str) -> str:
+    return identifier(name).text
+
+
+def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> str:
+    lines = []
+    for field in resource.fields.values():
+        if field.computed is None:
+            reference = _inline_reference(model, resource, field) if dialect == "sqlite" else ""
+            lines.append(_column(field, dialect) + reference)
+    return f"CREATE TABLE {_name(resource.table)} (\n  " + ",\n  ".join(lines) + "\n)"
+
+
+def _column(field: FieldDef, dialect: DialectName) -> str:
+    kind = field.scalar.sqlite if dialect == "sqlite" else field.scalar.postgres
+    parts = [_name(field.column), kind]
+    if field.name == "id":
+        parts.append("PRIMARY KEY")
+    if not field.nullable:
+        parts.append("NOT NULL")
+    if field.default is not None:
+        parts.append(f"DEFAULT {_literal(field, dialect)}")
+    if field.unique:
+        parts.append("UNIQUE")
+    return " ".join(parts)
+
+
+def _literal(field: FieldDef, dialect: DialectName) -> str:
+    """A default of the model as a literal: the one place where a value becomes text, and it is the model's own."""
+    convert = field.scalar.to_sqlite if dialect == "sqlite" else field.scalar.to_postgres
+    value: Any = convert(field.default) if convert else field.default
+    if field.scalar is BOOLEAN:
+        return ("true" if value else "false") if dialect == "postgres" else str(int(value))
+    if field.scalar is INT or isinstance(value, int | float):
+        return repr(value)
+    shown = value if isinstance(value, str) else encode_json(value)
+    return "'" + shown.replace("'", "''") + "'"
+
+
+_ON_DELETE = {"restrict": "RESTRICT", "cascade": "CASCADE", "set null": "SET NULL"}
+
+
+def _inline_reference(model: Model, resource: ResourceDef, field: FieldDef) -> str:
+    if not field.relation:
+        return ""
+    relation = resource.relations[field.relation]
+    target = model.resources[relation.target]
+    return f" REFERENCES {_name(target.table)} (id) ON DELETE {_ON_DELETE[relation.on_delete]}"
+
+
+def _references(model: Model, resource: ResourceDef) -> Iterable[str]:
+    for field in resource.fields.values():
+        if field.relation:
+            yield (
+                f"ALTER TABLE {_name(resource.table)} ADD FOREIGN KEY ({_name(field.column)})"
+                + _inline_reference(model, resource, field)
+            )
+
+
+def _indexes(resource: ResourceDef) -> Iterable[str]:
+    for field in resource.fields.values():
+        if field.relation:
+            name = _name(f"{resource.table}_{field.column}"[:63])
+            yield f"CREATE INDEX {name} ON {_name(resource.table)} ({_name(field.column)}, id)"

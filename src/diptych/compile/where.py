@@ -1,0 +1,250 @@
+"""Expressions → SQL: conditions and values over a row that has an alias.
+
+Logic is two-valued and SQL's is not. A comparison with null gives SQL's NULL, which a WHERE takes as false, and
+so do AND and OR; only a negation would tell the difference, so NOT is written `IS NOT TRUE`.
+
+    Not(Compare("eq", Col(("note",)), Slot(0)))     →     (t0."note" = ?1) IS NOT TRUE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import Fragment, column, identifier, join, sql
+from diptych.compile.plan import ConstBind, SlotBind, ViewerBind
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef
+from diptych.model.expr import (
+    TRUE,
+    And,
+    Choose,
+    Col,
+    Compare,
+    Concat,
+    Const,
+    Expr,
+    Has,
+    IsNull,
+    Mask,
+    Not,
+    Or,
+    Slice,
+    Slot,
+    ViewerId,
+    is_condition,
+    rewrite,
+)
+from diptych.model.model import Model
+from diptych.model.scalars import BOOLEAN, ID, STRING, Scalar
+
+_SIGNS = {"eq": "{} = {}", "lt": "{} < {}", "lte": "{} <= {}", "gt": "{} > {}", "gte": "{} >= {}"}
+
+
+class Row:
+    """A table in a statement: the resource, the alias of its row, and the tables that are joined to it."""
+
+    __slots__ = ("alias", "joins", "resource")
+
+    def __init__(self, resource: ResourceDef, alias: str) -> None:
+        self.resource = resource
+        self.alias = alias
+        self.joins: list[Fragment] = []
+
+    def column(self, name: str) -> Fragment:
+        return column(self.alias, name)
+
+    @property
+    def id(self) -> Fragment:
+        return self.column("id")
+
+
+class Expressions:
+    """Writes expressions for one dialect; every table that it opens gets an alias of its own."""
+
+    def __init__(self, model: Model, dialect: Dialect) -> None:
+        self.model = model
+        self.dialect = dialect
+        self._aliases = 0
+
+    def open(self, resource: str) -> Row:
+        """A new row of a resource."""
+        row = Row(self.model.resources[resource], f"t{self._aliases}")
+        self._aliases += 1
+        return row
+
+    def source(self, row: Row) -> Fragment:
+        """The table of a row, with its alias."""
+        return sql("{} " + row.alias, identifier(row.resource.table))
+
+    def joined(self, row: Row) -> Fragment:
+        """The table of a row with all that its text takes from others; asked for when the text is written."""
+        return join("", (self.source(row), *row.joins))
+
+    def all(self, row: Row, *conditions: Fragment | Expr) -> Fragment:
+        """WHERE with all of the conditions, or nothing if there is none."""
+        parts = [self.condition(each, row) if not isinstance(each, Fragment) else each
+                 for each in conditions if each != TRUE]  # fmt: skip
+        return sql(" WHERE {}", join(" AND ", parts)) if parts else Fragment("")
+
+    # conditions
+
+    def condition(self, expr: Expr, row: Row) -> Fragment:
+        """Something that is true or false of the row (where SQL says NULL, it is false)."""
+        through = _shared_step(expr)
+        if through:
+            return self._at(through, expr, row)
+        match expr:
+            case And(of):
+                return sql("({})", join(" AND ", (self.condition(part, row) for part in of))) if of else _true()
+            case Or(of):
+                return sql("({})", join(" OR ", (self.condition(part, row) for part in of))) if of else _false()
+            case Not(of):
+                return sql("({}) IS NOT TRUE", self.condition(of, row))
+            case IsNull(of):
+                return sql("{} IS NULL", self.value(of, row))
+            case Compare():
+                return self._compare(expr, row)
+            case Has(relation, where, link):
+                return self._has(row, row.resource.relations[relation], where, link or TRUE)
+        return self.value(expr, row)
+
+    def _compare(self, expr: Compare, row: Row) -> Fragment:
+        scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
+        left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
+        match expr.op:
+            case "in":
+                return sql(self.dialect.is_in, left, right)
+            case "contains":
+                return sql(self.dialect.contains, left, right)
+            case "startsWith":
+                return sql(self.dialect.starts_with, left, right)
+        return sql(_SIGNS[expr.op], left, right)
+
+    def _has(self, row: Row, relation: RelationDef, where: Expr, link: Expr) -> Fragment:
+        target = self.open(relation.target)
+        tied = self.tie(row, relation, target, link)
+        return sql("EXISTS (SELECT 1 FROM {}{})", self.source(target), self.all(target, tied, where))
+
+    def _at(self, step: str, expr: Expr, row: Row) -> Fragment:
+        """A condition that is all about one related row: look it up once."""
+        relation = row.resource.relations[step]
+        target = self.open(relation.target)
+        inner = rewrite(expr, lambda part: Col(part.path[1:]) if isinstance(part, Col) else None)
+        where = self.all(target, self.tie(row, relation, target, TRUE), inner)
+        return sql("EXISTS (SELECT 1 FROM {}{})", self.source(target), where)
+
+    def tie(self, row: Row, relation: RelationDef, target: Row, link: Expr) -> Fragment:
+        """The condition that ties a related row to this one."""
+        if relation.kind == "one":
+            return sql("{} = {}", target.id, row.column(relation.column))
+        if relation.kind == "many":
+            return sql("{} = {}", target.column(relation.column), row.id)
+        between = self.open(relation.link)
+        mine = sql("{} = {}", between.column(relation.column), row.id)
+        where = self.all(between, mine, link)
+        return sql("{} IN (SELECT {} FROM {}{})", target.id, between.column(relation.other_column),
+                   self.source(between), where)  # fmt: skip
+
+    # values
+
+    def value(self, expr: Expr, row: Row, scalar: Scalar | None = None) -> Fragment:
+        """A value of the row. `scalar` is the type that a viewer's id is taken for."""
+        match expr:
+            case Col(path):
+                return self._column(path, row)
+            case Slot(index, kind, many):
+                return self.dialect.value(SlotBind(index, kind, many))
+            case Const(value, kind):
+                return Fragment("NULL") if value is None else self.dialect.value(ConstBind(value, kind))
+            case ViewerId():
+                return self.dialect.value(ViewerBind(scalar or ID))
+            case Mask(rule, of):
+                return sql("CASE WHEN {} THEN {} END", self.condition(rule, row), self.value(of, row))
+            case Choose(when, then, other):
+                return sql("CASE WHEN {} THEN {} ELSE {} END", self.condition(when, row), self.value(then, row),
+                           self.value(other, row))  # fmt: skip
+            case Concat(of):
+                return sql("({})", join(" || ", (self.value(part, row) for part in of)))
+            case Slice():
+                return self._slice(expr, row)
+        return sql(self.dialect.boolean, self.condition(expr, row))
+
+    def _slice(self, expr: Slice, row: Row) -> Fragment:
+        text, start = self.value(expr.of, row), Fragment(str(expr.start + 1))
+        if expr.length is None:
+            return sql(self.dialect.slice_rest, text, start)
+        return sql(self.dialect.slice, text, start, Fragment(str(expr.length)))
+
+    def _column(self, path: tuple[str, ...], row: Row) -> Fragment:
+        name, *rest = path
+        if not rest:
+            field = row.resource.fields[name]
+            return row.column(field.column) if field.computed is None else self.value(field.computed, row)
+        relation = row.resource.relations[name]
+        target = self.open(relation.target)
+        where = self.all(target, self.tie(row, relation, target, TRUE))
+        return sql("(SELECT {} FROM {}{})", self._column(tuple(rest), target), self.source(target), where)
+
+    def scalar(self, expr: Expr, resource: ResourceDef) -> Scalar | None:
+        """The type of a value, where it tells it."""
+        match expr:
+            case Col(path):
+                return self.field(path, resource).scalar
+            case Slot(scalar=scalar) | Const(scalar=scalar):
+                return scalar
+            case Mask(of=of) | Choose(then=of):
+                return self.scalar(of, resource)
+            case Concat() | Slice():
+                return STRING
+        return BOOLEAN if is_condition(expr) else None
+
+    def field(self, path: tuple[str, ...], resource: ResourceDef) -> FieldDef:
+        """The field at the end of a path of to-one relations."""
+        for step in path[:-1]:
+            resource = self.model.resources[resource.relations[step].target]
+        return resource.fields[path[-1]]
+
+    def nullable(self, expr: Expr, resource: ResourceDef) -> bool:
+        """Can the value be null?"""
+        match expr:
+            case Col(path):
+                return len(path) > 1 or self.field(path, resource).nullable
+            case Choose(_, then, other):
+                return self.nullable(then, resource) or self.nullable(other, resource)
+            case Slice(of):
+                return self.nullable(of, resource)
+            case Concat(of):
+                return any(self.nullable(part, resource) for part in of)
+            case Const(value):
+                return value is None
+        return not is_condition(expr)
+
+
+def _shared_step(expr: Expr) -> str:
+    """The one to-one relation that a plain condition is all about, if it is; looking it up once is enough.
+
+    Only where every part fails on a missing row, so not under a negation.
+    """
+    if not isinstance(expr, And | Or | Compare | Col):
+        return ""
+    steps = set(_first_steps(expr))
+    return steps.pop() if len(steps) == 1 else ""
+
+
+def _first_steps(expr: Expr) -> Iterable[str]:
+    match expr:
+        case And(of) | Or(of):
+            for part in of:
+                yield from _first_steps(part)
+        case Compare(_, Col(path), Slot() | Const() | ViewerId()) | Col(path):
+            yield path[0] if len(path) > 1 else ""
+        case _:
+            yield ""
+
+
+def _true() -> Fragment:
+    return Fragment("1 = 1")
+
+
+def _false() -> Fragment:
+    return Fragment("1 = 0")

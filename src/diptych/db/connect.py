@@ -1,0 +1,20 @@
+"""From the address of a database to its store."""
+
+from __future__ import annotations
+
+from diptych.config import Config
+from diptych.db.postgres import PostgresStore
+from diptych.db.sqlite import SqliteStore
+from diptych.db.store import Store
+from diptych.errors import StartError
+
+
+def connect(config: Config) -> Store:
+    """The store of `sqlite:///PATH`, `sqlite:///:memory:` or `postgresql://…`; it is not opened yet."""
+    url = config.database
+    if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        return SqliteStore(url.removeprefix("sqlite:///"), timeout=config.statement_timeout)
+    if url.startswith(("postgresql://", "postgres://")):
+        return PostgresStore(url, size=config.pool_size, timeout=config.statement_timeout)
+    scheme = url.partition(":")[0]
+    raise StartError(f"The database address begins with {scheme!r}; use sqlite:///PATH or postgresql://….")

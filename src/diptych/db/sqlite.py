@@ -1,0 +1,201 @@
+"""SQLite inside the process, by apsw.
+
+A thread hop costs many times a point read, so a short read runs right in the event loop, under a budget: a
+progress handler looks at the clock, and a read that takes longer is aborted and run again in a worker thread.
+Its statement then goes straight to a worker for its next thousand runs. WAL lets readers and the writer go on
+beside each other; `synchronous=FULL` means that what was committed stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import apsw
+
+from diptych.ask.cursor import seal
+from diptych.compile.dialect import SQLITE
+from diptych.compile.fragment import identifier
+from diptych.compile.plan import Plan
+from diptych.compile.tables import Column, add_column, create, system_tables
+from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
+from diptych.errors import Code, Refusal, StartError
+from diptych.model.defs import ResourceDef
+from diptych.model.model import Model
+
+_TICK = 2_000
+"""Steps of SQLite's machine between two looks at the clock."""
+_SLOW_RUNS = 1_000
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
+
+
+class Connection:
+    """One connection of one thread, whose statements end when their time is over."""
+
+    def __init__(self, path: str, *, write: bool = False) -> None:
+        self.db = apsw.Connection(path, flags=_FLAGS, statementcachesize=512)
+        self.db.set_busy_timeout(5_000)
+        for pragma in _PRAGMAS:
+            self.db.execute(f"PRAGMA {pragma}").fetchall()
+        if not write:
+            self.db.execute("PRAGMA query_only=1").fetchall()
+        self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
+        self.db.set_progress_handler(self._over, _TICK)
+        self._execute = self.db.cursor().execute
+        self._deadline = float("inf")
+
+    def _over(self) -> bool:
+        return time.perf_counter() > self._deadline
+
+    def run(self, plan: Plan, parameters: Sequence[Any], seconds: float) -> Sequence[bytes | None]:
+        """The one row of a plan; apsw.InterruptError if it takes longer.
+
+        `get` reads all that the statement gives, so that it ends, and with it the snapshot that it reads.
+        """
+        self._deadline = time.perf_counter() + seconds
+        try:
+            found: Any = self._execute(plan.sql, parameters).get
+            return (found,) if plan.columns == 1 else cast("Sequence[bytes | None]", found)
+        finally:
+            self._deadline = float("inf")
+
+
+class SqliteStore:
+    """A SQLite file, or a database in memory for the path `:memory:`."""
+
+    dialect = SQLITE
+
+    def __init__(self, path: str, *, budget: float = 0.005, timeout: float = 5.0, workers: int = 4) -> None:
+        # a path that begins with file: would be taken for a URI
+        path = f"./{path}" if path.startswith("file:") else path
+        self.path = path if path != ":memory:" else f"file:/diptych-{id(self)}?vfs=memdb"
+        self.budget = budget
+        self.timeout = timeout
+        self._slow: dict[str, int] = {}
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="diptych-sqlite")
+        self._local = threading.local()
+        self._inline: Connection | None = None
+        self._writer: Connection | None = None
+
+    async def open(self, model: Model, *, add_columns: bool = False) -> None:
+        try:
+            self._writer = Connection(self.path, write=True)
+            with self._writer.db:
+                self._fit(self._writer.db, model, add_columns)
+            self._inline = Connection(self.path)
+        except apsw.Error as error:
+            raise StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.") from None
+
+    def _fit(self, db: apsw.Connection, model: Model, add_columns: bool) -> None:
+        have = _tables(db)
+        if not any(resource.table in have for resource in model.resources.values()):
+            statements = create(model, "sqlite")
+        else:
+            missing = compare(model, have, self, add_columns=add_columns)
+            statements = [add_column(model, table, column, "sqlite") for table, column in missing]
+        for statement in (*system_tables("sqlite"), *statements):
+            db.execute(statement).fetchall()
+
+    async def close(self) -> None:
+        self._pool.shutdown()
+        for connection in (self._inline, self._writer):
+            if connection is not None:
+                connection.db.close()
+        self._inline = self._writer = None
+
+    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        inline = self._inline
+        if inline is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        left = self._slow.get(plan.sql)
+        if left is None:
+            try:
+                return inline.run(plan, parameters, self.budget)
+            except apsw.InterruptError:
+                self._slow[plan.sql] = _SLOW_RUNS
+            except _PASSING as error:
+                raise _refusal(error) from error
+        elif left > 1:
+            self._slow[plan.sql] = left - 1
+        else:
+            del self._slow[plan.sql]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, functools.partial(self._work, plan, parameters))
+
+    def _work(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        """Run in a worker thread, on a connection of its own."""
+        try:
+            connection: Connection | None = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = Connection(self.path)
+            return connection.run(plan, parameters, self.timeout)
+        except _PASSING as error:
+            raise _refusal(error) from error
+
+    async def ping(self) -> None:
+        if self._inline is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        try:
+            self._inline.run(Plan("SELECT 1", (), ()), (), self.timeout)
+        except _PASSING as error:
+            raise _refusal(error) from error
+
+    async def keys(self, kind: str) -> list[KeyRow]:
+        rows = self._write("SELECT kid, kind, secret, created_at FROM diptych_keys WHERE kind = ?1", (kind,))
+        return [KeyRow(*row) for row in rows]
+
+    async def add_key(self, row: KeyRow) -> None:
+        self._write("INSERT INTO diptych_keys (kid, kind, secret, created_at) VALUES (?1, ?2, ?3, ?4) "
+                    "ON CONFLICT DO NOTHING",
+                    (row.kid, row.kind, row.secret, row.created_at))  # fmt: skip
+
+    async def is_empty(self, table: str) -> bool:
+        return not self._write(f"SELECT 1 FROM {identifier(table).text} LIMIT 1", ())
+
+    async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        assert self._writer is not None
+        statement = insert_statement(resource, names, SQLITE)
+        with self._writer.db as db:
+            db.executemany(statement, (insert_values(resource, names, row, SQLITE) for row in rows))
+
+    def _write(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
+        assert self._writer is not None
+        return list(self._writer.db.execute(sql, parameters))
+
+
+def _seal(key: Any, payload: Any) -> str | None:
+    """The signed cursor of a row; an empty page has none."""
+    return None if payload is None else seal(key, payload)
+
+
+def _tables(db: apsw.Connection) -> dict[str, dict[str, Column]]:
+    names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'") if not is_own(name)]
+    return {
+        name: {
+            column: Column(kind, not required and not key)
+            for column, kind, required, key in db.execute(
+                'SELECT name, type, "notnull", pk FROM pragma_table_info(?1)', (name,)
+            )
+        }
+        for name in names
+    }
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).removeprefix(type(error).__name__ + ": ").rstrip(".") or type(error).__name__
+
+
+_PASSING = (apsw.InterruptError, apsw.BusyError, apsw.LockedError, apsw.IOError, apsw.CantOpenError, apsw.FullError)
+"""What is no fault of ours and may be over soon."""
+
+
+def _refusal(error: apsw.Error) -> Refusal:
+    if isinstance(error, apsw.InterruptError):
+        return Refusal(Code.TIMEOUT, "The request took too long.")
+    return Refusal(Code.UNAVAILABLE, "The database cannot answer now.")

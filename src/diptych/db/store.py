@@ -1,0 +1,87 @@
+"""What a store does: it has tables that fit the model, runs Plans, and keeps the keys of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import finish, identifier, join, sql
+from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.tables import RESERVED_PREFIX, Schema, can_be_added, differences, missing_columns, wanted
+from diptych.errors import StartError
+from diptych.model.defs import ResourceDef
+from diptych.model.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A secret of the service: `kind` is what it is for."""
+
+    kid: str
+    kind: str
+    secret: str
+    created_at: str
+
+
+class Store(Protocol):
+    """A database. `open` makes the tables at first start, and refuses one whose tables do not fit."""
+
+    dialect: Dialect
+
+    async def open(self, model: Model, *, add_columns: bool = False) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        """The columns of the one row that a plan gives."""
+        ...
+
+    async def ping(self) -> None:
+        """Raises a Refusal if the store cannot answer."""
+        ...
+
+    async def keys(self, kind: str) -> list[KeyRow]: ...
+
+    async def add_key(self, row: KeyRow) -> None:
+        """Keep a key, unless there is one of that name."""
+        ...
+
+    async def is_empty(self, table: str) -> bool: ...
+
+    async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert many rows of canonical values, for sample data."""
+        ...
+
+
+def compare(model: Model, have: Schema, store: Store, *, add_columns: bool) -> list[tuple[str, str]]:
+    """Hold the tables that are there against the model. Gives the columns to add, or refuses."""
+    want = wanted(model, "sqlite" if store.dialect.name == "sqlite" else "postgres")
+    addable = [pair for pair in missing_columns(want, have) if add_columns and can_be_added(model, *pair)]
+    ignored = {f"{table}.{column} " for table, column in addable}
+    found = [each for each in differences(want, have) if not any(name in each for name in ignored)]
+    if found:
+        raise StartError("The database does not fit the model: " + "; ".join(found) + ".")
+    return addable
+
+
+def is_own(table: str) -> bool:
+    """Is it a table of Diptych's own?"""
+    return table.startswith(RESERVED_PREFIX)
+
+
+def insert_statement(resource: ResourceDef, names: Sequence[str], dialect: Dialect) -> str:
+    """INSERT with a place for each of the named fields."""
+    fields = [resource.fields[name] for name in names]
+    columns = join(", ", (identifier(field.column) for field in fields))
+    places = join(", ", (dialect.value(SlotBind(index, field.scalar)) for index, field in enumerate(fields)))
+    statement = sql("INSERT INTO {} ({}) VALUES ({})", identifier(resource.table), columns, places)
+    return finish(statement, dialect.placeholder)[0]
+
+
+def insert_values(resource: ResourceDef, names: Sequence[str], row: Sequence[Any], dialect: Dialect) -> list[Any]:
+    """The canonical values of a row in the form that the database takes."""
+    converters = (dialect.convert(resource.fields[name].scalar) for name in names)
+    return [value if value is None or convert is None else convert(value)
+            for value, convert in zip(row, converters, strict=True)]  # fmt: skip

@@ -1,0 +1,91 @@
+"""Every error of Diptych, in one tree.
+
+    DiptychError
+    ├── ModelError      the model file cannot work: all its mistakes at once, told to whoever runs the service
+    ├── StartError      the service cannot start (settings, database): one clear sentence, exit status 2
+    └── Refusal         a request is refused: a code, a sentence, and the places at fault, told to the client
+
+A Refusal knows nothing of HTTP: `api/reply.py` holds the one table from code to status. A Fault says where:
+its place is a path of keys into what the client sent, for example ("query", "total[gte]") or
+("variables", "where", "total", "gte").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Code", "DiptychError", "Fault", "Mistake", "ModelError", "Place", "Refusal", "StartError"]
+
+Place = tuple[str | int, ...]
+
+
+class Code(StrEnum):
+    """What a client can be told, in both styles."""
+
+    BAD_REQUEST = "BAD_REQUEST"
+    GRAPHQL_PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
+    GRAPHQL_VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
+    BAD_USER_INPUT = "BAD_USER_INPUT"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "FORBIDDEN"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    NOT_ACCEPTABLE = "NOT_ACCEPTABLE"
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
+    UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
+    TOO_DEEP = "TOO_DEEP"
+    TOO_COMPLEX = "TOO_COMPLEX"
+    INTERNAL = "INTERNAL"
+    UNAVAILABLE = "UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+
+
+class DiptychError(Exception):
+    """The root of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a model file: which class and member, on which line, what is wrong, how to mend it."""
+
+    where: str
+    cause: str
+    fix: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        spot = f" ({self.file}:{self.line})" if self.line else ""
+        return f"{self.where}{spot}: {self.cause}. {self.fix}"
+
+
+class ModelError(DiptychError):
+    """The model cannot work. `mistakes` lists all that was found."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(map(str, self.mistakes)))
+
+
+class StartError(DiptychError):
+    """The service cannot start; the message is one clear sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault in what a client sent, at one place of it."""
+
+    place: Place
+    message: str
+
+
+class Refusal(DiptychError):
+    """A request is refused with one code; `faults` lists every place that is wrong."""
+
+    def __init__(self, code: Code, message: str, faults: Iterable[Fault] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.faults = tuple(faults)

@@ -1,0 +1,117 @@
+"""What a model declares, once understood: the definitions that every later stage reads.
+
+A ResourceDef has fields (values) and relations (ways to other resources), both by their name on the wire. A
+to-one relation `author` stands in both: the relation `author`, and the field `authorId` in whose column it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from diptych.model.expr import Expr
+from diptych.model.markers import Move
+from diptych.model.naming import snake
+from diptych.model.resource import Resource, Verb
+from diptych.model.scalars import Scalar
+
+SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
+"""The fields of every resource, which the server fills."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleDef:
+    """Verbs allowed where the expression holds, to a role or to anyone; on the row, or on the named fields."""
+
+    name: str
+    verbs: tuple[Verb, ...]
+    role: str | None
+    fields: tuple[str, ...]
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldDef:
+    """One value of a resource."""
+
+    name: str
+    attr: str
+    column: str
+    scalar: Scalar
+    nullable: bool = False
+    """May the stored value be null?"""
+    hideable: bool = False
+    """May a rule hide it from someone? Then it is nullable on the wire for all."""
+    default: Any = None
+    required: bool = False
+    unique: bool = False
+    constraints: tuple[object, ...] = ()
+    read_roles: tuple[str, ...] | None = None
+    write_roles: tuple[str, ...] | None = None
+    moves: tuple[Move, ...] = ()
+    computed: Expr | None = None
+    relation: str = ""
+    """The to-one relation whose id this is."""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelationDef:
+    """A way from one resource to another.
+
+    one:     this row's `column` holds the other's id
+    many:    the other row's `column` holds this row's id
+    through: a row of `link` holds this row's id in `column` and the other's in `other_column`
+    """
+
+    name: str
+    attr: str
+    kind: Literal["one", "many", "through"]
+    target: str
+    column: str
+    inverse: str = ""
+    """For many: the relation of the target that leads back."""
+    link: str = ""
+    link_mine: str = ""
+    link_theirs: str = ""
+    other_column: str = ""
+    nullable: bool = False
+    hideable: bool = False
+    on_delete: Literal["restrict", "cascade", "set null"] = "restrict"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResourceDef:
+    """One resource: `OrderLine`, table `order_lines`, path `/order-lines`, roots `orderLine`, `orderLines`."""
+
+    name: str
+    cls: type[Resource]
+    table: str
+    path: str
+    one: str
+    many: str
+    description: str
+    fields: Mapping[str, FieldDef]
+    relations: Mapping[str, RelationDef]
+    rules: tuple[RuleDef, ...] = field(default=())
+
+    @property
+    def key(self) -> Scalar:
+        """The type of its ids."""
+        return self.fields["id"].scalar
+
+    @property
+    def connection(self) -> str:
+        """The root field of the list with its page: `orderLinesConnection`."""
+        return self.many + "Connection"
+
+    @property
+    def collections(self) -> Mapping[str, str]:
+        """Its to-many relations by their segment in a path: `/users/<id>/order-lines`."""
+        return {
+            snake(name).replace("_", "-"): name
+            for name, relation in self.relations.items()
+            if relation.kind != "one"
+        }

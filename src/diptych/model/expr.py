@@ -1,0 +1,239 @@
+"""The expressions of rules, filters and computed fields: one small language for all three.
+
+An expression is a frozen, hashable tree over one row. A rule in a model file is traced into one; a `where` of
+a request is translated into one; joining a rule to a request is `and_(rule, where)`, and the compiler knows
+nothing of where a part came from.
+
+    return self.published | (self.author.id == viewer.id)          a rule
+    Or((Col(("published",)), Compare("eq", Col(("authorId",)), ViewerId())))
+
+Logic is two-valued: a comparison with null is false, `Not` is the complement, "ne" is Not(eq). So there is no
+"ne" here. `And(())` is true and `Or(())` is false; build with `and_ or_ not_`, which keep trees in one normal
+form, so that equal wishes are equal trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from diptych.model.scalars import BOOLEAN, STRING, Scalar
+
+Op = Literal["eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith"]
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    """A field of the row, possibly through to-one relations: Col(("post", "author", "name"))."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant that a model file wrote in a rule; bound like any value."""
+
+    value: str | int | float | bool | None
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one value of the request; values travel beside the tree, never in it."""
+
+    index: int
+    scalar: Scalar
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerId:
+    """The id of whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class HasRole:
+    """Does the viewer have the role? Folded to true or false before anything runs."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class May:
+    """May the viewer read the row that a to-one path leads to? Folded into that resource's rule."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    op: Op
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Is there a related row for which `where` holds? `link` narrows the rows of a linking resource."""
+
+    relation: str
+    where: Expr
+    link: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """The value where the rule holds, else null."""
+
+    rule: Expr
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The first `length` characters after `start`."""
+
+    of: Expr
+    start: int
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`then` where the condition holds, else `other`."""
+
+    when: Expr
+    then: Expr
+    other: Expr
+
+
+Expr = (
+    Col
+    | Const
+    | Slot
+    | ViewerId
+    | HasRole
+    | May
+    | Compare
+    | IsNull
+    | And
+    | Or
+    | Not
+    | Has
+    | Mask
+    | Slice
+    | Concat
+    | Choose
+)
+
+TRUE = And(())
+FALSE = Or(())
+NULL = Const(None, STRING)
+
+
+def and_(*parts: Expr) -> Expr:
+    """All of them, flattened; true parts vanish, a false one decides."""
+    flat: list[Expr] = []
+    for part in parts:
+        flat.extend(part.of if isinstance(part, And) else (part,))
+    if FALSE in flat:
+        return FALSE
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else And(unique)
+
+
+def or_(*parts: Expr) -> Expr:
+    """Any of them, flattened; false parts vanish, a true one decides."""
+    flat: list[Expr] = []
+    for part in parts:
+        flat.extend(part.of if isinstance(part, Or) else (part,))
+    if TRUE in flat:
+        return TRUE
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else Or(unique)
+
+
+def not_(part: Expr) -> Expr:
+    """The complement."""
+    if part == TRUE:
+        return FALSE
+    if part == FALSE:
+        return TRUE
+    return part.of if isinstance(part, Not) else Not(part)
+
+
+def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild a tree from the top: where `leaf` gives an answer, that stands; else its parts are rewritten."""
+    found = leaf(expr)
+    if found is not None:
+        return found
+    match expr:
+        case And(of):
+            return and_(*(rewrite(part, leaf) for part in of))
+        case Or(of):
+            return or_(*(rewrite(part, leaf) for part in of))
+        case Not(of):
+            return not_(rewrite(of, leaf))
+        case Compare(op, left, right):
+            return Compare(op, rewrite(left, leaf), rewrite(right, leaf))
+        case IsNull(of):
+            return IsNull(rewrite(of, leaf))
+        case Mask(rule, of):
+            return mask(rewrite(rule, leaf), rewrite(of, leaf))
+        case Slice(of):
+            return replace(expr, of=rewrite(of, leaf))
+        case Concat(of):
+            return Concat(tuple(rewrite(part, leaf) for part in of))
+        case Choose(when, then, other):
+            return choose(rewrite(when, leaf), rewrite(then, leaf), rewrite(other, leaf))
+    return expr
+
+
+def mask(rule: Expr, of: Expr) -> Expr:
+    """The value where the rule holds."""
+    if rule == TRUE:
+        return of
+    return NULL if rule == FALSE else Mask(rule, of)
+
+
+def choose(when: Expr, then: Expr, other: Expr) -> Expr:
+    """One of two values."""
+    if when == TRUE:
+        return then
+    return other if when == FALSE else Choose(when, then, other)
+
+
+def is_condition(expr: Expr) -> bool:
+    """Is it true or false, rather than a value?"""
+    return isinstance(expr, Compare | IsNull | And | Or | Not | Has | May | HasRole)
+
+
+def literal(value: bool) -> Const:
+    """A boolean value, where a condition is wanted as a value."""
+    return Const(value, BOOLEAN)

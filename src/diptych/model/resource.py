@@ -1,0 +1,143 @@
+"""The words of a model file: `Resource`, its fields, relations, rules and computed fields.
+
+Nothing is understood here: a declaration is only kept, and `model/build.py` reads all of them when the Model
+is made. The signatures are shaped so that mypy and pyright check model files strictly without a plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Generic, Literal, Never, NoReturn, TypeVar, dataclass_transform, overload
+
+from diptych.model.markers import Id
+from diptych.model.roles import Role, Viewer
+
+Verb = Literal["read", "create", "update", "delete"]
+VERBS: tuple[Verb, ...] = ("read", "create", "update", "delete")
+T = TypeVar("T")
+Rule = TypeVar("Rule", bound=Callable[[Any, Viewer], bool])
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """A field that the server fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """The many rows whose relation `field` leads to this one."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """The many rows that the resource `link` ties to this one."""
+
+    link: str
+    mine: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Verbs allowed on every row, to a role or to anyone."""
+
+    verbs: tuple[Verb, ...]
+    to: Role | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What `@allow` noted on a rule."""
+
+    verbs: tuple[Verb, ...]
+    to: Role | None
+    fields: tuple[str, ...]
+
+
+def auto(*, init: Literal[False] = False) -> Any:
+    """A field that the server fills."""
+    return Auto()
+
+
+def inverse(field: str, *, init: Literal[False] = False) -> Any:
+    """To many: `posts: list[Post] = inverse("author")` are the posts whose `author` is this row."""
+    return Inverse(field)
+
+
+def through(link: str, mine: str, theirs: str, *, init: Literal[False] = False) -> Any:
+    """Many to many: `tags: list[Tag] = through("PostTag", "post", "tag")`."""
+    return Through(link, mine, theirs)
+
+
+def grant(*verbs: Verb, to: Role | None = None) -> Grant:
+    """Allow verbs on every row: `access = (grant("read"), grant("create", to=admin))`."""
+    return Grant(verbs, to)
+
+
+def allow(*verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = ()) -> Callable[[Rule], Rule]:
+    """Allow verbs on the rows for which the decorated rule holds; with `field`, reading or writing that field.
+
+    The rule is traced once into an expression that runs inside the database. Rules of one verb are joined by
+    or; a rule may carry several `@allow`.
+    """
+    fields = (field,) if isinstance(field, str) else tuple(field)
+
+    def note(rule: Rule) -> Rule:
+        rule.__dict__["__allow__"] = (*allowances(rule), Allowance(verbs, to, fields))
+        return rule
+
+    bare = verbs and callable(verbs[0])  # `@allow` without its parentheses: keep it, so that it is told
+    return allow()(verbs[0]) if bare else note  # type: ignore[arg-type]
+
+
+def allowances(rule: object) -> tuple[Allowance, ...]:
+    """What `@allow` noted on a member of a class."""
+    noted: tuple[Allowance, ...] = getattr(rule, "__dict__", {}).get("__allow__", ())
+    return noted
+
+
+class Computed(Generic[T]):
+    """A read-only field whose value is traced into SQL."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, row: None, owner: type) -> Computed[T]: ...
+    @overload
+    def __get__(self, row: object, owner: type) -> T: ...
+    def __get__(self, row: object | None, owner: type) -> Computed[T] | T:
+        return self if row is None else self.function(row)
+
+    def __set__(self, row: object, value: Never) -> NoReturn:
+        raise AttributeError("a computed field is read-only")
+
+
+def computed(function: Callable[[Any], T]) -> Computed[T]:
+    """A read-only field: `@computed def teaser(self) -> str: return self.body[:200]`."""
+    return Computed(function)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(auto, inverse, through))
+class Resource:
+    """The base of every resource. It brings `id`, `version`, `created_at` and `updated_at`.
+
+    `class Person(Resource, plural="people")` gives the plural; `ids="integer"` takes integers as ids.
+    """
+
+    id: Id = auto()
+    version: int = auto()
+    created_at: datetime = auto()
+    updated_at: datetime = auto()
+
+    access: ClassVar[tuple[Grant, ...]] = ()
+    __diptych__: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None) -> None:
+        super().__init_subclass__()
+        cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid")}

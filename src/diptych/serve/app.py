@@ -1,0 +1,128 @@
+"""The ASGI door: `Diptych(model, database=…)` is an application that any ASGI server runs, and that mounts into
+Starlette and FastAPI.
+
+    app = Diptych(model, database="sqlite:///blog.db")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+from diptych.check.cost import Limits
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.engine import Engine
+from diptych.errors import Code, Refusal
+from diptych.identity.tokens import load_secret, load_tokens
+from diptych.identity.viewer import Context
+from diptych.model.model import Model
+from diptych.serve.handler import Handler
+from diptych.serve.http import Request
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Diptych:
+    """A model as an ASGI application. It opens its store at the lifespan's start, or at the first request."""
+
+    def __init__(self, model: Model, *, database: str | None = None, config: Config | None = None,
+                 add_columns: bool = False) -> None:  # fmt: skip
+        config = config or Config()
+        self.model = model
+        self.config = replace(config, database=database) if database else config
+        self.store = connect(self.config)
+        self._add_columns = add_columns
+        self._handler: Handler | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> Handler:
+        """Open the store and make everything ready; again, it does nothing."""
+        async with self._starting:
+            if self._handler is None:
+                self._handler = await self._make()
+        return self._handler
+
+    async def stop(self) -> None:
+        """Close the store."""
+        if self._handler is not None:
+            await self.store.close()
+            self._handler = None
+
+    async def _make(self) -> Handler:
+        config = self.config
+        await self.store.open(self.model, add_columns=self._add_columns)
+        limits = Limits(depth=config.max_depth, complexity=config.max_complexity, page=config.max_page)
+        engine = Engine(self.model, self.store, limits, await load_secret(self.store), config.plan_cache)
+        context = Context(self.model, await load_tokens(self.store, config.base_url))
+        return Handler(engine, context, max_body=config.max_body, introspection=config.introspection,
+                       base_url=config.base_url)  # fmt: skip
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            handler = self._handler or await self.start()
+            reply = await handler.handle(_request(scope, receive))
+            length = (b"content-length", str(len(reply.body)).encode())
+            headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            body = b"" if scope["method"] == "HEAD" else reply.body
+            await send({"type": "http.response.body", "body": body})
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.start()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _request(scope: Scope, receive: Receive) -> Request:
+    root = scope.get("root_path", "")
+    path = scope["path"]
+    if root and path.startswith(root):
+        path = path[len(root) :]
+    headers = dict(scope["headers"])
+
+    async def body(most: int) -> bytes:
+        return await _read_body(receive, headers, most)
+
+    return Request(scope["method"], path, scope["query_string"].decode("latin-1"), headers, body, root)
+
+
+async def _read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
+    """The whole body, or a Refusal as soon as it is too large."""
+    too_large = Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")
+    length = headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length[:18]) > most:
+        raise too_large
+    message = await receive()
+    if not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise too_large
+        return body
+    chunks = [message.get("body", b"")]
+    size = len(chunks[0])
+    while message.get("more_body"):
+        message = await receive()
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > most:
+            raise too_large
+    if message["type"] == "http.disconnect":
+        raise Refusal(Code.BAD_REQUEST, "The client went away.")
+    return b"".join(chunks)

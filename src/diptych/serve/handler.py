@@ -1,0 +1,106 @@
+"""The one handler, whatever protocol brought the request: token → path → endpoint → Reply.
+
+The order of checks is the contract's: a bad token is refused before anything else is looked at, then the path,
+the method, the media types, the size, the syntax, the role, and last the row.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from urllib.parse import unquote
+
+import msgspec
+
+from diptych.api.graphql.http import LEGACY, OFFERS, error_reply
+from diptych.api.media import negotiate
+from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
+from diptych.api.rest.openapi import openapi
+from diptych.engine import Engine
+from diptych.errors import Code, Refusal
+from diptych.identity.viewer import Caller, Context, InvalidToken
+from diptych.model.view import Signature
+from diptych.serve.graphql import GraphqlEndpoint
+from diptych.serve.http import Request, not_modified
+from diptych.serve.rest import RestEndpoint, not_found
+
+log = logging.getLogger("diptych")
+_INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
+_ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
+
+
+class Handler:
+    """Answers every request of one service."""
+
+    def __init__(self, engine: Engine, context: Context, *, max_body: int, introspection: bool, base_url: str) -> None:
+        self.engine = engine
+        self.context = context
+        self.introspection = introspection
+        self.base_url = base_url
+        self.graphql = GraphqlEndpoint(engine, max_body=max_body, introspection=introspection)
+        self.rest = RestEndpoint(engine)
+        self._documents: dict[Signature, bytes] = {}
+
+    async def handle(self, request: Request) -> Reply:
+        """The answer to a request; never an exception."""
+        try:
+            caller = self.context.caller(request.headers.get(b"authorization"))
+            if request.path == "/graphql":
+                return await self.graphql.handle(request, caller)
+            target = self.rest.target(unquote(request.path))
+            if target is not None:
+                return await self.rest.handle(request, caller, target)
+            return await self._fixed(request, caller)
+        except Refusal as refusal:
+            return _refused(request, refusal)
+        except Exception:
+            number = secrets.token_hex(8)
+            log.exception("error %s in %s %s", number, request.method, request.path)
+            return _refused(request, Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}."))
+
+    async def _fixed(self, request: Request, caller: Caller) -> Reply:
+        """The routes that no model has a part in."""
+        if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
+            raise not_found()
+        if request.method not in ("GET", "HEAD", "OPTIONS"):
+            return problem(Refusal(Code.METHOD_NOT_ALLOWED, "Use GET, HEAD or OPTIONS."), (_ALLOW,))
+        if request.method == "OPTIONS":
+            return Reply(204, (_ALLOW, *NO_STORE))
+        if negotiate(request.header(b"accept"), ("application/json",)) is None:
+            raise Refusal(Code.NOT_ACCEPTABLE, "This answers application/json.")
+        if request.query:
+            raise Refusal(Code.BAD_REQUEST, "This takes no parameters.")
+        if request.path == "/openapi.json":
+            return self._openapi(request, caller)
+        if request.path == "/health/ready":
+            await self.engine.store.ping()
+        return Reply(200, ((b"content-type", JSON), *NO_STORE), b'{"status":"ok"}')
+
+    def _openapi(self, request: Request, caller: Caller) -> Reply:
+        if not self.introspection:
+            raise not_found()
+        body = self._documents.get(caller.signature)
+        if body is None:
+            if len(self._documents) >= 64:
+                del self._documents[next(iter(self._documents))]
+            document = openapi(self.engine.model.view(caller.signature), server=self.base_url or request.root)
+            body = self._documents[caller.signature] = msgspec.json.encode(document)
+        mark = tag(body)
+        if not_modified(request.headers.get(b"if-none-match"), mark):
+            return Reply(304, (*PRIVATE, (b"etag", mark)))
+        return Reply(200, ((b"content-type", JSON), *PRIVATE, (b"etag", mark)), body)
+
+
+def _refused(request: Request, refusal: Refusal) -> Reply:
+    """A Refusal in the style of the path that was asked."""
+    invalid = isinstance(refusal, InvalidToken)
+    if request.path == "/graphql":
+        reply = error_reply(refusal, negotiate(request.header(b"accept"), OFFERS) or LEGACY)
+        if invalid:  # a status of its own in every media type, since it tells of no GraphQL at all
+            reply = Reply(401, reply.headers, reply.body)
+    else:
+        reply = problem(refusal)
+    if invalid:
+        others = tuple(pair for pair in reply.headers if pair[0] != b"www-authenticate")
+        return Reply(reply.status, (*others, _INVALID), reply.body)
+    return reply

@@ -1,0 +1,35 @@
+"""A request, free of the protocol that brought it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+Body = Callable[[int], Awaitable[bytes]]
+
+
+class Request:
+    """Method, path, query, headers by lower-case name, and the way to read the body, which may be refused."""
+
+    __slots__ = ("body", "headers", "method", "path", "query", "root")
+
+    def __init__(
+        self, method: str, path: str, query: str, headers: Mapping[bytes, bytes], body: Body, root: str = ""
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.root = root
+
+    def header(self, name: bytes) -> str:
+        """A header as text, or "" if there is none."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+
+def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:
+    """Does the client have this answer already? Tags are compared weakly."""
+    if if_none_match is None:
+        return False
+    given = [each.strip().removeprefix(b"W/") for each in if_none_match.split(b",")]
+    return tag in given or given == [b"*"]

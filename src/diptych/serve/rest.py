@@ -1,0 +1,138 @@
+"""The resource endpoints: a path and its query in, bytes out.
+
+Hot, a request is recognised by what its path names, the role, and the shape of its query string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from diptych.api.graphql.document import not_yours
+from diptych.api.media import negotiate
+from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
+from diptych.api.rest.page import link, page_body
+from diptych.api.rest.translate import Query, Target, read_query, translate
+from diptych.api.wish import Wish
+from diptych.ask.nodes import Field, Follow, Page, Read
+from diptych.engine import Engine, Prepared
+from diptych.errors import Code, Refusal
+from diptych.identity.viewer import Caller
+from diptych.model.defs import ResourceDef
+from diptych.recall import Recall
+from diptych.serve.http import Request, not_modified
+
+_METHODS = ("GET", "HEAD", "OPTIONS")
+_ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
+_HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
+
+
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+_version = msgspec.json.Decoder(_Versioned)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A request that needs only its values; `page` is the page it answers, `versioned` if it is one resource."""
+
+    wish: Wish
+    prepared: Prepared
+    page: Page | None
+    versioned: bool
+
+
+class RestEndpoint:
+    """The resources of one service."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._ready: Recall[Ready] = Recall(engine.plans.size)
+
+    def target(self, path: str) -> Target | None:
+        """What a path names, if it names anything."""
+        parts = path[1:].split("/")
+        resource = self.engine.model.by_path.get(parts[0])
+        if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
+            return None
+        if len(parts) < 3:
+            return Target(resource.name, parts[1] if len(parts) == 2 else None)
+        relation = self._relation(resource, parts[2])
+        return Target(resource.name, parts[1], relation) if relation else None
+
+    @staticmethod
+    def _relation(resource: ResourceDef, segment: str) -> str:
+        return resource.collections.get(segment, "")
+
+    async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
+        if request.method not in _METHODS:
+            return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(_METHODS)}."), (_ALLOW,))
+        if request.method == "OPTIONS":
+            return Reply(204, (_ALLOW, *NO_STORE))
+        if negotiate(request.header(b"accept"), ("application/json",)) is None:
+            return problem(Refusal(Code.NOT_ACCEPTABLE, "This answers application/json."))
+        query = read_query(request.query, target)
+        ready = self._recognise(target, query, caller)
+        (answer,) = await self.engine.answer(
+            ready.prepared, ready.wish.slots, ready.wish.sources, query.inputs, caller.viewer, Code.BAD_REQUEST
+        )
+        if answer is None:
+            raise not_found()
+        return self._page(request, query, ready, answer) if ready.page else self._one(request, ready, answer)
+
+    def _recognise(self, target: Target, query: Query, caller: Caller) -> Ready:
+        key = (target.resource, target.id is None, target.relation, query.shape, caller.signature)
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._prepare(target, query, caller)
+            self._ready.put(key, ready)
+        return ready
+
+    def _prepare(self, target: Target, query: Query, caller: Caller) -> Ready:
+        view = self.engine.model.view(caller.signature)
+        found = view.resources.get(target.resource)
+        if found is None or (target.relation and target.relation not in found.relations):
+            raise not_yours(view)
+        wish = translate(target, query, view)
+        (ask,) = wish.asks
+        inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask
+        return Ready(wish, self.engine.prepare(wish.asks, view), inner.page, _is_versioned(ask))
+
+    @staticmethod
+    def _one(request: Request, ready: Ready, body: bytes) -> Reply:
+        return _answer(request, body, tag(body, _version.decode(body).version if ready.versioned else None), ())
+
+    @staticmethod
+    def _page(request: Request, query: Query, ready: Ready, answer: bytes) -> Reply:
+        (ask,) = ready.wish.asks
+        if ask.take == "one":  # a relation: {"postsConnection":{…}}
+            answer = answer[answer.index(b":") + 1 : -1]
+        size = _size(ready, query.inputs)
+        body, following, previous = page_body(answer, size)
+        path = quote(request.root + request.path)
+        return _answer(request, body, tag(body), link(path, request.query, size, following, previous))
+
+
+def _size(ready: Ready, inputs: dict[str, Any]) -> int:
+    assert ready.page is not None
+    return int(ready.wish.sources[ready.page.size.index].fetch(inputs))
+
+
+def _answer(request: Request, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
+    if not_modified(request.headers.get(b"if-none-match"), mark):
+        return Reply(304, (*PRIVATE, (b"etag", mark), *more))
+    return Reply(200, (*_HEAD, (b"etag", mark), *more), body)
+
+
+def _is_versioned(ask: Read) -> bool:
+    return ask.take == "one" and Field("version", "version") in ask.pick
+
+
+def not_found() -> Refusal:
+    """What is not there, or not for this viewer: the two cannot be told apart."""
+    return Refusal(Code.NOT_FOUND, "There is nothing here.")

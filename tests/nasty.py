@@ -1,0 +1,377 @@
+"""A model that has everything that can go wrong, and small data sets for any model.
+
+The model has every scalar, bare and nullable; fields and relations that depend on the row; a relation to
+itself; many to many through a link with a rule of its own; integer ids; computed fields. The data is
+referentially right and otherwise unkind: nulls, duplicates where sorts need a second key, the ends of every
+range, and texts that upset quoting, matching and sorting.
+
+    rows(model, 7)["Thing"][0]      {"id": 1, "ownerId": "0189…", "money": Decimal("0.10"), …}
+
+Values are canonical: what `scalar.parse` gives.
+"""
+# In SQL, what is below a null is null; mypy knows only Python, where it has no attributes and no operators.
+# mypy: disable-error-code="union-attr, operator, index, arg-type, no-any-return"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from random import Random
+from typing import Annotated, Any
+
+from diptych import (
+    BigInt,
+    Digits,
+    Json,
+    Model,
+    OnDelete,
+    ReadBy,
+    Resource,
+    Role,
+    Unique,
+    Viewer,
+    allow,
+    computed,
+    contains,
+    either,
+    grant,
+    inverse,
+    is_null,
+    may_read,
+    not_,
+    one_of,
+    through,
+)
+from diptych.db.store import Store
+from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.scalars import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    FLOAT,
+    INT,
+    INTEGER_ID,
+    JSON,
+    STRING,
+    Scalar,
+)
+
+Data = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The rows of every resource; each by the names on the wire."""
+
+keeper = Role("keeper")
+chief = Role("chief", implies=keeper)
+
+
+class Mood(StrEnum):
+    """Sorts by code point, not as declared."""
+
+    calm = "calm"
+    Angry = "Angry"
+    odd = "_odd"
+    calm2 = "calm2"
+
+
+class Person(Resource, plural="people"):
+    """Someone."""
+
+    name: str
+    nick: str | None = None
+    secret: Annotated[str | None, ReadBy(keeper)] = None
+    rank: Annotated[int | None, ReadBy(chief)] = None
+    boss: Annotated[Person | None, OnDelete("set null")] = None
+    staff: list[Person] = inverse("boss")
+    things: list[Thing] = inverse("owner")
+    notes: list[Note] = inverse("author")
+    safes: list[Safe] = inverse("holder")
+
+    access = (grant("read"),)
+
+    @allow("read", field="nick")
+    def own_nick(self, viewer: Viewer) -> bool:
+        return (self.id == viewer.id) | (self.boss.id == viewer.id)
+
+    @allow("read", field="rank")
+    def rank_of_staff(self, viewer: Viewer) -> bool:
+        return self.boss.boss.id == viewer.id
+
+    @computed
+    def title(self) -> str | None:
+        return either(is_null(self.boss.id), "Boss " + self.name, self.boss.name + "'s " + self.name)
+
+
+class Thing(Resource, ids="integer"):
+    """One of every type."""
+
+    owner: Annotated[Person | None, OnDelete("set null")] = None
+    parent: Annotated[Thing | None, OnDelete("set null")] = None
+    children: list[Thing] = inverse("parent")
+    notes: list[Note] = inverse("about")
+    tags: list[Tag] = through("Tagging", "thing", "tag")
+    taggings: list[Tagging] = inverse("thing")
+    text: str
+    maybe_text: str | None = None
+    count: int
+    maybe_count: int | None = None
+    big: BigInt
+    maybe_big: BigInt | None = None
+    whole: Annotated[Decimal, Digits(9, 0)]
+    money: Annotated[Decimal, Digits(12, 2)]
+    maybe_money: Annotated[Decimal | None, Digits(12, 2)] = None
+    exact: Annotated[Decimal | None, Digits(18, 6)] = None
+    tiny: Annotated[Decimal, Digits(18, 18)]
+    ratio: float
+    maybe_ratio: float | None = None
+    day: date
+    maybe_day: date | None = None
+    moment: datetime
+    maybe_moment: datetime | None = None
+    data: Json
+    maybe_data: Json | None = None
+    mood: Mood
+    maybe_mood: Mood | None = None
+    flag: bool = False
+    maybe_flag: bool | None = None
+
+    access = (grant("read", to=chief),)
+
+    @allow("read")
+    def shown(self, viewer: Viewer) -> bool:
+        return self.flag | (self.owner.id == viewer.id) | (self.id == viewer.id)
+
+    @allow("read", to=keeper)
+    def kept(self, viewer: Viewer) -> bool:
+        return not_(self.maybe_flag) & not_(contains(self.text, "'"))
+
+    @allow("read", field=("maybe_money", "maybe_text", "maybe_mood", "data"))
+    def owned(self, viewer: Viewer) -> bool:
+        return (self.owner.id == viewer.id) | viewer.has(chief)
+
+    @allow("read", field=("count", "moment", "ratio"))
+    def counted(self, viewer: Viewer) -> bool:
+        return (self.maybe_count >= 0) | viewer.has(keeper)
+
+    @allow("read", field="parent")
+    def related(self, viewer: Viewer) -> bool:
+        return not_(is_null(self.maybe_flag)) | viewer.has(chief)
+
+    @allow("read", field="notes")
+    def noted(self, viewer: Viewer) -> bool:
+        return not_(one_of(self.mood, Mood.Angry, Mood.odd)) | (self.owner.boss.id == viewer.id)
+
+    @computed
+    def teaser(self) -> str:
+        return self.text[1:4]
+
+    @computed
+    def rest(self) -> str | None:
+        return self.maybe_text[2:]
+
+    @computed
+    def line(self) -> str:
+        return "<" + self.text + "|" + self.text[:1] + ">"
+
+    @computed
+    def maybe_line(self) -> str | None:
+        return self.text + self.maybe_text
+
+    @computed
+    def is_rich(self) -> bool:
+        return self.money > Decimal("1.00")
+
+    @computed
+    def is_calm(self) -> bool:
+        return self.maybe_flag | (self.mood == Mood.calm)
+
+    @computed
+    def size(self) -> int:
+        return either(self.flag & (self.big > 0), self.count, -1)
+
+    @computed
+    def kind(self) -> str:
+        return either(self.maybe_money < Decimal("0.5"), "straße", either(self.flag, "Z", "a"))
+
+    @computed
+    def heir(self) -> str | None:
+        return self.owner.boss.name
+
+
+class Tag(Resource):
+    """A word for things."""
+
+    word: Annotated[str, Unique()]
+    hidden: bool = False
+    things: list[Thing] = through("Tagging", "tag", "thing")
+
+    access = (grant("read", to=keeper),)
+
+    @allow("read")
+    def open(self, viewer: Viewer) -> bool:
+        return not_(self.hidden)
+
+
+class Tagging(Resource):
+    """Ties things to tags; may be hidden while both ends show."""
+
+    thing: Annotated[Thing, OnDelete("cascade")]
+    tag: Annotated[Tag, OnDelete("cascade")]
+    public: bool | None = None
+
+    @allow("read")
+    def open(self, viewer: Viewer) -> bool:
+        return self.public | (self.thing.owner.id == viewer.id)
+
+    @allow("read", to=chief)
+    def of_tag(self, viewer: Viewer) -> bool:
+        return may_read(self.tag) & may_read(self.thing)
+
+
+class Note(Resource):
+    """Says something about a thing; whoever may read that may read this."""
+
+    about: Annotated[Thing, OnDelete("cascade")]
+    author: Annotated[Person, OnDelete("cascade")]
+    body: str
+
+    @allow("read")
+    def of_thing(self, viewer: Viewer) -> bool:
+        return may_read(self.about) | (self.author.id == viewer.id)
+
+    @allow("read", field="author")
+    def signed(self, viewer: Viewer) -> bool:
+        return (self.author.id == viewer.id) | may_read(self.about.parent) | viewer.has(chief)
+
+
+class Safe(Resource):
+    """For keepers only."""
+
+    holder: Annotated[Person, OnDelete("cascade")]
+    code: BigInt
+    twin: Annotated[Safe | None, ReadBy(chief), OnDelete("set null")] = None
+    twins: list[Safe] = inverse("twin")
+
+    access = (grant("read", to=keeper),)
+
+
+model = Model(Person, Thing, Tag, Tagging, Note, Safe)
+
+
+TEXTS = (
+    "", " ", "a", "A", "b", "ab", "aB", "abc", "ba", "Z", "z", "é", "e\u0301", "ß", "straße", "ÿ", "ı", "İ",
+    "%", "_", "a%b", "a_b", "a%", "'", "''", '"', '"a"', "\\", "\\\\", "\\n", "\n", "\r\n", "\t", "\x01",
+    "\x1f", "\x7f", "\u0080", "\u2028", "\ufeff", "\ufffd", "\uffff", "\ud7ff", "\ue000", "😀", "a😀b", "😀😀",
+    "👩\u200d👧", "\U00010000", "\U0010ffff", "null", "NULL", "true", "0", "1e5", "{}", "[1]", "$1", "?1",
+    ":a", "--", ";", "]", "%5B", "+", "&=", "/", "..", "x" * 300,
+)  # fmt: skip
+JSONS: tuple[Any, ...] = (
+    {}, [], "", 'a"b\\c\u2028😀', 0, -1, 1.5, True, False, [None, {"a": [1, "x"]}],
+    {"b": 1, "a": {"é": None}}, 2**53,
+)  # fmt: skip
+FLOATS = (
+    -1.7976931348623157e308, -1.5, -0.1, 0.0, -0.0, 5e-324, 2.2250738585072014e-308, 0.1, 0.30000000000000004,
+    1 / 3, 1.0, 1.0, 1e21, 123456789.12345679, 9007199254740993.0, 1.7976931348623157e308,
+)  # fmt: skip
+MOMENTS = (
+    "0001-01-01T00:00:00.000000Z", "1969-12-31T23:59:59.999999Z", "2026-01-31T12:00:00.000000Z",
+    "2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.000001Z", "2026-03-29T01:30:00.500000Z",
+    "9999-12-31T23:59:59.999999Z",
+)  # fmt: skip
+POOLS: Mapping[Scalar, Sequence[Any]] = {
+    STRING: TEXTS,
+    INT: (-(2**31), -7, -1, 0, 0, 1, 1, 2, 3, 10, 2**31 - 1),
+    BIGINT: (-(2**63), -(2**53) - 1, -1, 0, 1, 1, 2**53 + 1, 2**62 + 1, 2**63 - 1),
+    FLOAT: FLOATS,
+    BOOLEAN: (False, True),
+    DATE: ("0001-01-01", "1969-12-31", "2024-02-29", "2026-01-31", "2026-01-31", "9999-12-31"),
+    DATETIME: MOMENTS,
+    JSON: JSONS,
+}
+"""Unkind values of every scalar that has a fixed set of them."""
+
+
+def pool(scalar: Scalar) -> Sequence[Any]:
+    """Unkind values of a scalar (not of ids, whose values are those of rows)."""
+    if scalar.choices:
+        return scalar.choices
+    if scalar.python is Decimal:
+        return decimals(scalar)
+    return POOLS[scalar]
+
+
+def decimals(scalar: Scalar) -> Sequence[Decimal]:
+    """The ends of the range of a decimal, the smallest steps around zero, and ordinary numbers."""
+    precision, scale = (int(part) for part in scalar.name[8:-1].split(","))
+    top = 10**precision - 1
+    return [scalar.parse(format(Decimal(each).scaleb(-scale), "f"))
+            for each in (-top, -12, -10, -1, 0, 0, 1, 10, 10, 12, 99, 150, top // 3, top)]  # fmt: skip
+
+
+def rows(model: Model, seed: int, most: int = 9) -> dict[str, list[dict[str, Any]]]:
+    """A small data set; the same seed gives the same."""
+    return _Maker(model, Random(seed), most).rows
+
+
+class _Maker:
+    def __init__(self, model: Model, random: Random, most: int) -> None:
+        self.model = model
+        self.random = random
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in model.resources}
+        for resource in in_order(model):
+            count = random.choice((most // 2, most, most, 2 * most))
+            for number in range(count):
+                row = self._row(resource, number)
+                if row is not None:
+                    self.rows[resource.name].append(row)
+
+    def _row(self, resource: ResourceDef, number: int) -> dict[str, Any] | None:
+        """A row, or None where a row that it must refer to is not there."""
+        row: dict[str, Any] = {}
+        for name, field in resource.fields.items():
+            if field.computed is None:
+                row[name] = self._value(resource, field, number)
+                if row[name] is None and not field.nullable:
+                    return None
+        return row
+
+    def _value(self, resource: ResourceDef, field: FieldDef, number: int) -> Any:
+        if field.name == "id":
+            return self._id(field.scalar, number)
+        if field.nullable and self.random.random() < 0.3:
+            return None
+        if field.relation:
+            there = self.rows[resource.relations[field.relation].target]
+            return self.random.choice(there)["id"] if there else None
+        value = self.random.choice(pool(field.scalar))
+        return f"{value}{number}" if field.unique else value
+
+    def _id(self, scalar: Scalar, number: int) -> Any:
+        if scalar is INTEGER_ID:
+            return 1 + number * self.random.choice((1, 1, 1, 100)) + 1000 * number * (number > 3)
+        digits = f"{self.random.getrandbits(128):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-7{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
+
+
+def in_order(model: Model) -> Iterator[ResourceDef]:
+    """Every resource after those whose rows its own must refer to."""
+    left = dict(model.resources)
+    while left:
+        ready = [name for name, resource in left.items() if not _needs(resource) & (left.keys() - {name})]
+        if not ready:
+            raise ValueError(f"{', '.join(left)} need each other first")
+        for name in ready:
+            yield left.pop(name)
+
+
+def _needs(resource: ResourceDef) -> set[str]:
+    return {each.target for each in resource.relations.values() if each.kind == "one" and not each.nullable}
+
+
+async def load(store: Store, model: Model, rows: Data) -> None:
+    """Fill an empty store."""
+    for resource in in_order(model):
+        names = [field.name for field in resource.fields.values() if field.computed is None]
+        await store.insert(resource, names, [[row[name] for name in names] for row in rows[resource.name]])
+

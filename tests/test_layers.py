@@ -1,0 +1,124 @@
+"""Imports flow one way, in the order of the pipeline: docs/architecture.md says why, MAY_IMPORT says how.
+
+All import statements under src/ count, also those for the type checker alone: a name in a signature is a
+dependency too. A package that Python runs on the way to a module (`model` for `model.expr`) does not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+SRC = Path(__file__).parents[1] / "src"
+
+# What a layer may import besides itself and `errors`. A dotted name opens that one module, not its layer.
+MAY_IMPORT: dict[str, list[str]] = {
+    "errors": [],
+    "config": [],
+    "observe": [],
+    "recall": [],
+    "model": [],
+    "ask": ["model"],
+    "api": ["ask", "model"],
+    "check": ["ask", "model"],
+    "compile": ["ask", "model"],
+    # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
+    "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "ask.cursor", "model", "config"],
+    "identity": ["db", "model", "config"],
+    "engine": ["check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
+    "serve": ["engine", "api", "ask", "check", "db", "identity", "model", "config", "recall"],
+    "sample": ["db", "model"],
+    "default": ["__init__"],  # a model file like any other
+}
+MAY_IMPORT |= {
+    "cli": [*MAY_IMPORT],  # all of the above
+    "__init__": ["serve", "engine", "identity", "model", "config"],  # what `from diptych import …` offers
+    "__main__": ["cli"],
+}
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {module_name(file): file for file in sorted(SRC.rglob("*.py"))}
+TREES = {name: ast.parse(file.read_text("utf-8"), str(file)) for name, file in FILES.items()}
+
+
+def layer(module: str) -> str:
+    """`diptych.api.rest.query` → `api`; the package itself is `__init__`."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def place(module: str, line: int) -> str:
+    return f"src/{FILES[module].relative_to(SRC)}:{line}"
+
+
+def origin(importer: str, node: ast.ImportFrom) -> str:
+    """The module that an import names after `from`, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    dots = node.level - (FILES[importer].name == "__init__.py")
+    parts = importer.split(".")
+    return ".".join([*parts[: len(parts) - dots], *filter(None, [node.module])])
+
+
+def imports(importer: str) -> Iterator[tuple[str, int]]:
+    """Each module of ours that `importer` names, with the line."""
+    for node in ast.walk(TREES[importer]):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = origin(importer, node)
+            members = [f"{base}.{alias.name}" for alias in node.names]
+            names = sorted({member if member in FILES else base for member in members})
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "diptych":
+                yield name, node.lineno
+
+
+def allowed(importer: str, target: str) -> bool:
+    home = layer(importer)
+    if layer(target) == "__init__":
+        return "__init__" in MAY_IMPORT[home]
+    opened = [f"diptych.{name}" for name in ["errors", home, *MAY_IMPORT[home]]]
+    return any(target == name or target.startswith(name + ".") for name in opened)
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert "diptych" in FILES, f"no package in {SRC}"
+    assert {layer(name) for name in FILES} - MAY_IMPORT.keys() == set()
+
+
+def test_a_layer_imports_only_the_layers_below_it() -> None:
+    faults = [
+        f"{place(importer, line)}: {layer(importer)} may not import {target}"
+        for importer in FILES
+        for target, line in imports(importer)
+        if not allowed(importer, target)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {importer: {target for target, _ in imports(importer)} for importer in FILES}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        raise AssertionError(" is imported by ".join(error.args[1])) from None
+
+
+def test_imports_stand_at_the_top_of_a_file() -> None:
+    faults = [
+        f"{place(name, node.lineno)}: an import inside {function.name}"
+        for name, tree in TREES.items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,44 @@
+"""A blog. Tables, GraphQL, REST, docs and rules all come from this one file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from diptych import MaxLen, Model, ReadBy, Resource, Role, Unique, Viewer, WriteBy, allow, computed, grant, inverse
+
+editor = Role("editor")
+admin = Role("admin", implies=editor)
+Slug = Annotated[str, Unique(), MaxLen(80)]  # a reusable field type
+
+
+class Author(Resource):
+    name: Annotated[str, MaxLen(80)]
+    email: Annotated[str, Unique(), ReadBy(admin)]  # a field rule
+    posts: list[Post] = inverse("author")  # to many
+
+    access = (grant("read"), grant("create", "update", "delete", to=admin))
+
+
+class Post(Resource):
+    """An article."""  # shown in GraphQL and OpenAPI
+
+    slug: Slug
+    body: str
+    author: Author  # to one: the type is a resource
+    published: bool = False
+    review: Annotated[str | None, ReadBy(editor), WriteBy(editor)] = None
+
+    @allow("read")  # a row rule: traced once, becomes SQL
+    def public_or_own(self, viewer: Viewer) -> bool:
+        return self.published | (self.author.id == viewer.id)
+
+    @allow("create", "update", "delete", to=editor)
+    def own(self, viewer: Viewer) -> bool:
+        return self.author.id == viewer.id
+
+    @computed  # traced: becomes SQL
+    def teaser(self) -> str:
+        return self.body[:200]
+
+
+model = Model(Author, Post)  # diptych serve blog:model
