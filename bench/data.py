@@ -120,7 +120,7 @@ async def _run_postgres(store: Store, statements: Iterable[str]) -> None:
 
 
 class Progress:
-    """A bar on stderr, drawn at most ten times a second."""
+    """A bar on stderr, drawn at most ten times a second; only at its end where no one watches."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done, self.drawn = title, total, 0, 0.0
@@ -129,7 +129,7 @@ class Progress:
         """Counts rows as done."""
         self.done += count
         now = time.monotonic()
-        if now - self.drawn > 0.1 or self.done >= self.total:
+        if (sys.stderr.isatty() and now - self.drawn > 0.1) or self.done >= self.total:
             self.drawn = now
             filled = 40 * self.done // self.total
             bar = "#" * filled + "." * (40 - filled)

@@ -1,7 +1,7 @@
 """The ideal statements: for each case and store the one statement that a patient person would write by hand.
 
-Each takes the values of its case and gives one value, the bytes to send, or nothing where there is no such
-row. The forms are the fastest that were measured on this data (text is joined, not built by JSON functions):
+Each takes the values of its case and gives one row with the bytes to send, or none where there is no such
+thing. The forms are the fastest measured on this data (text is joined, not built by JSON functions):
 
     SQLite       rows as text in an ordered, limited sub-select; to-one by join; `group_concat` outside;
                  `concat()` where a row is wide; `cast(… as blob)`, so that no `str` is made
@@ -9,8 +9,8 @@ row. The forms are the fastest that were measured on this data (text is joined, 
                  `convert_to(…, 'UTF8')`; a timestamp by `to_char`
 
 The rules of the default model are in them, for a viewer with the role staff: `email` is the user's own, an
-unpublished post is its author's, every order is visible. R2 reads one row more than the page and separates
-rows by a comma and a line feed, which never stands inside JSON text, so that `Page` can cut them apart.
+unpublished post is its author's, every order is visible. R2 reads one row more than the page and counts the
+rows, so that `page_of` can cut the last one off: cheaper than any way to ask the database for the same.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SQLITE = {
         FROM users WHERE id = ?1""",
     # ?1 after
     "R2": """
-        SELECT cast(group_concat(row, ',' || char(10)) AS blob) FROM (
+        SELECT cast(group_concat(row) AS blob), count(*) FROM (
             SELECT concat('{"id":"', id, '","version":', version, ',"createdAt":"', created_at,
                 '","updatedAt":"', updated_at, '","customerId":"', customer_id, '","status":"', status,
                 '","total":"', format('%d.%02d', total / 100, total % 100),
@@ -115,19 +115,21 @@ _POSTGRES = {
         FROM users WHERE id = $1""",
     # $1 after
     "R2": f"""
-        SELECT convert_to(array_to_string(array(
+        SELECT convert_to(string_agg(row, ','), 'UTF8'), count(*) FROM (
             SELECT '{{"id":"' || id || '","version":' || version || {_MOMENTS}
                 || '","customerId":"' || customer_id || '","status":"' || status || '","total":"' || total
                 || '","currency":' || to_json(currency)::text
                 || ',"note":' || coalesce(to_json(note)::text, 'null')
-                || ',"internalNote":' || coalesce(to_json(internal_note)::text, 'null') || '}}'
+                || ',"internalNote":' || coalesce(to_json(internal_note)::text, 'null') || '}}' AS row
             FROM orders WHERE id > $1 ORDER BY id LIMIT 51
-        ), E',\\n'), 'UTF8')""",
+        ) page""",
 }
 
 STATEMENTS: dict[Kind, dict[str, str]] = {"sqlite": _SQLITE, "postgres": _POSTGRES}
 
-_ID_AT, _ID_END = len('{"id":"'), len('{"id":"') + 36
+# A row begins so, and nothing else does: inside a JSON string the quotes would be escaped.
+_ROW = b'{"id":"'
+_ID = slice(len(_ROW), len(_ROW) + 36)
 
 
 class Page(NamedTuple):
@@ -139,10 +141,10 @@ class Page(NamedTuple):
 
     def body(self) -> bytes:
         """The page as JSON."""
-        turned = b'"%b"' % self.next if self.next else b"null"
-        back = b'"%b"' % self.previous if self.previous else b"null"
+        following = b'"%b"' % self.next if self.next else b"null"
+        previous = b'"%b"' % self.previous if self.previous else b"null"
         head = b'],"page":{"size":%d,"next":' % ORDERS_PAGE
-        return b"".join((b'{"data":[', self.rows, head, turned, b',"previous":', back, b"}}"))
+        return b"".join((b'{"data":[', self.rows, head, following, b',"previous":', previous, b"}}"))
 
     def link(self) -> bytes:
         """The value of the `Link` header."""
@@ -152,13 +154,13 @@ class Page(NamedTuple):
         return b", ".join(links)
 
 
-def page_of(rows: bytes | None, *, has_previous: bool) -> Page:
+def page_of(rows: bytes | None, count: int, *, has_previous: bool) -> Page:
     """Cuts the row behind the page off, if there is one, and reads the cursors from the text."""
     if not rows:
         return Page(b"", None, None)
-    previous = rows[_ID_AT:_ID_END] if has_previous else None
-    if rows.count(b"\n") < ORDERS_PAGE:
+    previous = rows[_ID] if has_previous else None
+    if count <= ORDERS_PAGE:
         return Page(rows, None, previous)
-    rows = rows[: rows.rfind(b"\n") - 1]
-    last = rows.rfind(b"\n") + 1
-    return Page(rows, rows[last + _ID_AT : last + _ID_END], previous)
+    rows = rows[: rows.rfind(b"," + _ROW)]
+    last = rows.rfind(_ROW)
+    return Page(rows, rows[last:][_ID], previous)

@@ -1,8 +1,8 @@
 """What was measured, as tables: one of numbers and one of ratios for each store.
 
-Every number is the median of the rounds. A ratio is read "how good is the one, if the other is 1": by CPU it is
-the other's µs per request ÷ the one's, by rate the one's requests/s ÷ the other's. So 1.00 against the floor is
-perfection, and more than 1 against the peer is a gain. CPU is the steadier of the two on a shared machine.
+Every number is the median of the rounds. A ratio is read "how good is the one, if the other is 1": by CPU it
+is the other's µs per request ÷ the one's, by rate the one's requests/s ÷ the other's. So 1.00 against the
+floor is perfection, and more than 1 against the peer is a gain. CPU is the steadier on a shared machine.
 """
 
 from __future__ import annotations

@@ -407,12 +407,17 @@ def beside(scalar: Scalar, value: Any) -> Iterator[Any]:
         near = (math.nextafter(value, math.inf), math.nextafter(value, -math.inf), -value)
         yield from filter(math.isfinite, near)
     elif scalar in (INT, BIGINT) or scalar.python is Decimal:
-        step = Decimal((0, (1,), value.as_tuple().exponent)) if isinstance(value, Decimal) else 1
+        step = Decimal(1).scaleb(-_scale(scalar)) if scalar.python is Decimal else 1
         yield from filter(lambda each: _fits(scalar, each), (value + step, value - step, -value))
     elif scalar is DATE:
         yield from _dates(value)
     elif scalar is DATETIME:
         yield from _moments(value)
+
+
+def _scale(scalar: Scalar) -> int:
+    """The fraction digits of Decimal(p,s)."""
+    return int(scalar.name[:-1].split(",")[1])
 
 
 def _fits(scalar: Scalar, value: Any) -> bool:

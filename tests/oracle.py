@@ -136,7 +136,7 @@ class Sight:
         return row.data[name] if computed is None else self.value(computed, row)
 
     def related(self, relation: RelationDef, row: Row) -> list[Row]:
-        """The rows that a relation leads to, where the viewer may read them and may see that it leads there."""
+        """The rows that a relation leads to, where the viewer may read them and see that it leads there."""
         there = [other for other in self.rows[relation.target] if self.readable(other)]
         if not self.shows(relation.name, row):
             return []

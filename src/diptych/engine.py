@@ -16,21 +16,21 @@ from typing import Any
 
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
 from diptych.ask.nodes import Ask, Page, Read
-from diptych.ask.slots import Source
 from diptych.ask.walk import reads
 from diptych.check.access import narrow
 from diptych.check.cost import Limits, Price, check_price, check_shape, price_of
-from diptych.check.values import bind
+from diptych.check.values import Binder
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
-from diptych.errors import Code, Fault, Refusal
-from diptych.model.expr import Slot
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
 from diptych.recall import Recall
+
+
+_NO_KEYS: Mapping[int, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +75,14 @@ class Engine:
         return found
 
     async def answer(
-        self, prepared: Prepared, slots: Sequence[Slot], sources: Sequence[Source], inputs: Mapping[str, Any],
-        viewer: Viewer, code: Code,
-    ) -> Sequence[bytes | None]:  # fmt: skip
-        """values → price → db: the bytes of every Ask. `code` is what a faulty value is called here."""
-        values = bind(slots, sources, inputs, self.limits, code)
+        self, prepared: Prepared, binder: Binder, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> Sequence[bytes | None]:
+        """values → price → db: the bytes of every Ask."""
+        values = binder(inputs)
         check_price(prepared.price(values), self.limits)
-        keys = self._cursor_keys(prepared.pages, sources, values, viewer, code) if prepared.pages else {}
-        return await self.store.run(prepared.plan, prepared.plan.parameters(values, viewer.id, keys))
+        keys = self._cursor_keys(prepared.pages, binder, values, viewer) if prepared.pages else _NO_KEYS
+        plan = prepared.plan
+        return await self.store.run(plan, plan.parameters(values, viewer.id, keys))
 
     def _pages(self, asks: Sequence[Read]) -> list[Paged]:
         """The lists of a request that make cursors or take one."""
@@ -92,21 +92,23 @@ class Engine:
             if (page := read.page) is not None and (read.take == "page" or page.after or page.before)
         ]
 
+    def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:
+        """The key that signs the cursors of one list: of this filter with its values, for this viewer."""
+        bound = repr([values[slot] for slot in paged.where])
+        seen = repr((viewer.id, self.model.signature(viewer).stable()))
+        return derive(self.secret, paged.binding, bound.encode(), seen.encode())
+
     def _cursor_keys(
-        self, pages: Sequence[Paged], sources: Sequence[Source], values: list[Any], viewer: Viewer, code: Code
+        self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer
     ) -> Mapping[int, bytes]:
         """The key of every page's cursors, by the slot of its size; cursors that were given are opened with it."""
-        signature = repr(self.model.signature(viewer)).encode()
         keys = {}
         for paged in pages:
-            bound = repr([values[slot] for slot in paged.where]).encode()
-            key = derive(self.secret, paged.binding, bound, signature, repr(viewer.id).encode())
-            keys[paged.page.size.index] = key
+            keys[paged.page.size.index] = key = self.cursor_key(paged, values, viewer)
             for slot in (paged.page.after, paged.page.before):
                 if slot is not None:
                     try:
                         values[slot.index] = unseal(key, values[slot.index], paged.keys)
                     except ValueError as error:
-                        fault = Fault(sources[slot.index].place, str(error))
-                        raise Refusal(code, "Some values are not valid.", [fault]) from None
+                        raise binder.fault(slot.index, str(error)) from None
         return keys

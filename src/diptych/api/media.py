@@ -10,11 +10,11 @@ _QUALITY = re.compile(r";\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)",
 
 
 @functools.lru_cache(maxsize=256)
-def negotiate(accept: str, offers: tuple[str, ...]) -> str | None:
+def negotiate(accept: bytes, offers: tuple[str, ...]) -> str | None:
     """The offer that the client likes best; the first of equals; None if it takes none."""
     if not accept.strip():
         return offers[0]
-    ranges = [_range(part) for part in accept.split(",")[:64]]
+    ranges = [_range(part) for part in accept.decode("latin-1").split(",")[:64]]
     best, chosen = 0.0, None
     for offer in offers:
         quality = _quality(offer, ranges)
@@ -42,8 +42,8 @@ def _quality(offer: str, ranges: list[tuple[str, str, float]]) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def content_type(header: str) -> tuple[str, str]:
+def content_type(header: bytes) -> tuple[str, str]:
     """The media type of a body, and its charset."""
-    kind, _, parameters = header.partition(";")
+    kind, _, parameters = header.decode("latin-1").partition(";")
     found = re.search(r"charset\s*=\s*\"?([\w-]+)", parameters, re.IGNORECASE)
     return kind.strip().lower(), found[1].lower() if found else "utf-8"

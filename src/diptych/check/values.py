@@ -1,8 +1,12 @@
-"""Is it sound: every value is held against the type of its slot, and every fault is told with its place."""
+"""Is it sound: every value is held against the type of its slot, and every fault is told with its place.
+
+A Binder is made once for a request's shape: what stands in the request's own text is parsed then; what a later
+request brings along is fetched from its place and parsed when it comes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from diptych.ask.slots import OFFSET, SIZE, Source
@@ -10,40 +14,83 @@ from diptych.check.cost import Limits
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.expr import Slot
 
+Parse = Callable[[Any], Any]
+Inputs = Mapping[str, Any]
 
-def bind(
-    slots: Sequence[Slot], sources: Sequence[Source], inputs: Mapping[str, Any], limits: Limits, code: Code
-) -> list[Any]:
-    """The canonical values of all slots, or a Refusal that names every faulty place."""
-    values: list[Any] = []
-    faults: list[Fault] = []
-    for slot, source in zip(slots, sources, strict=True):
+
+class Binder:
+    """Gets the canonical values of all slots from the inputs of a request. `code` is what a fault is called."""
+
+    def __init__(self, slots: Sequence[Slot], sources: Sequence[Source], limits: Limits, code: Code) -> None:
+        self.sources = sources
+        self.code = code
+        self._values: list[Any] = [None] * len(slots)
+        self._open: list[tuple[int, str, Source, Parse]] = []
+        faults: list[Fault] = []
+        for slot, source in zip(slots, sources, strict=True):
+            parse = parser(slot, source.text, limits)
+            if source.fixed:
+                _try(self._values, slot.index, parse, source.value, source, faults)
+            else:
+                simple = str(source.place[1]) if len(source.place) == 2 and not source.parts else ""
+                self._open.append((slot.index, simple, source, parse))
+        self._refuse(faults)
+
+    def __call__(self, inputs: Inputs) -> list[Any]:
+        """The values, or a Refusal that names every faulty place."""
+        values = self._values.copy()
         try:
-            values.append(_value(slot, source, inputs, limits))
-        except ValueError as error:
-            faults.append(Fault(source.place, str(error)))
-    if faults:
-        raise Refusal(code, "Some values are not valid.", faults)
-    return values
+            for index, simple, source, parse in self._open:
+                values[index] = parse(inputs[simple] if simple else source.fetch(inputs))
+        except ValueError:
+            faults: list[Fault] = []
+            for index, _, source, parse in self._open:
+                _try(values, index, parse, source.fetch(inputs), source, faults)
+            self._refuse(faults)
+        return values
+
+    def is_fixed(self, slot: int) -> bool:
+        """Does the value of a slot stand in the request's own text?"""
+        return all(index != slot for index, *_ in self._open)
+
+    def _refuse(self, faults: list[Fault]) -> None:
+        if faults:
+            raise Refusal(self.code, "Some values are not valid.", faults)
+
+    def fault(self, slot: int, message: str) -> Refusal:
+        """What to say of a value that turns out wrong later on."""
+        return Refusal(self.code, "Some values are not valid.", [Fault(self.sources[slot].place, message)])
 
 
-def _value(slot: Slot, source: Source, inputs: Mapping[str, Any], limits: Limits) -> Any:
-    given = source.fetch(inputs)
+def _try(values: list[Any], index: int, parse: Parse, given: Any, source: Source, faults: list[Fault]) -> None:
+    try:
+        values[index] = parse(given)
+    except ValueError as error:
+        faults.append(Fault(source.place, str(error)))
+
+
+def parser(slot: Slot, text: bool, limits: Limits) -> Parse:
+    """How the value of a slot is parsed."""
+    parse = slot.scalar.parse_text if text else slot.scalar.parse
     if slot.many:
-        return _list(slot, given, source.text, limits)
-    value = (slot.scalar.parse_text if source.text else slot.scalar.parse)(given)
-    if slot.scalar is SIZE and value > limits.page:
-        raise ValueError(f"expected a page size of at most {limits.page}, got {value}")
-    if slot.scalar is OFFSET and value > limits.offset:
-        raise ValueError(f"expected an offset of at most {limits.offset}, got {value}")
+        return lambda given: _list(given, parse, text, limits.in_list)
+    if slot.scalar is SIZE:
+        return lambda given: _at_most(parse(given), limits.page, "a page size")
+    if slot.scalar is OFFSET:
+        return lambda given: _at_most(parse(given), limits.offset, "an offset")
+    return parse
+
+
+def _at_most(value: int, most: int, what: str) -> int:
+    if value > most:
+        raise ValueError(f"expected {what} of at most {most}, got {value}")
     return value
 
 
-def _list(slot: Slot, given: Any, text: bool, limits: Limits) -> list[Any]:
+def _list(given: Any, parse: Parse, text: bool, most: int) -> list[Any]:
     if text:
         given = given.split(",") if given else []
     items = given if isinstance(given, list) else [given]
-    if len(items) > limits.in_list:
-        raise ValueError(f"expected at most {limits.in_list} items, got {len(items)}")
-    parse = slot.scalar.parse_text if text else slot.scalar.parse
+    if len(items) > most:
+        raise ValueError(f"expected at most {most} items, got {len(items)}")
     return [parse(item) for item in items]

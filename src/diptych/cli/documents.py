@@ -19,7 +19,7 @@ from diptych.api.rest.translate import translate as translate_rest
 from diptych.api.wish import Wish
 from diptych.check.access import narrow
 from diptych.check.cost import Limits, depth, price_of
-from diptych.check.values import bind
+from diptych.check.values import Binder
 from diptych.cli.model import MODEL, load_model
 from diptych.compile.dialect import POSTGRES, SQLITE
 from diptych.compile.read import compile_reads
@@ -72,7 +72,7 @@ def explain(request: str, model: str | None, variables: str, role: str | None) -
     view = _view(found, role, _broadest(found))
     try:
         wish, inputs = _wish(request, variables, found, view)
-        values = bind(wish.slots, wish.sources, inputs, Limits(page=10**9), Code.BAD_USER_INPUT)
+        values = Binder(wish.slots, wish.sources, Limits(page=10**9), Code.BAD_USER_INPUT)(inputs)
         _show(wish, values, found, view)
     except Refusal as refusal:
         places = "".join(f"\n  {'.'.join(map(str, fault.place))}: {fault.message}" for fault in refusal.faults)
@@ -116,5 +116,6 @@ def _show(wish: Wish, values: list[Any], model: Model, view: View) -> None:
     narrowed = [narrow(ask, view) for ask in wish.asks]
     for dialect in (SQLITE, POSTGRES):
         plan = compile_reads(narrowed, model, dialect)
-        click.echo(f"\n{dialect.name}\n{re.sub(_WORDS, chr(10) + r'  \1', plan.sql)}")
+        shown = re.sub(_WORDS, r"\n  \1", plan.sql)
+        click.echo(f"\n{dialect.name}\n{shown}")
         click.echo("  binds " + ", ".join(f"{dialect.placeholder}{n} = {each}" for n, each in enumerate(plan.binds, 1)))

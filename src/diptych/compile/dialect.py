@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ class Dialect:
     answer: str
     """The finished text of an answer, as bytes."""
     rows: str
-    """The texts {0} of the rows of a sub-select {1}, joined by commas in the order in which they come."""
+    """A JSON array of the texts `j` of the rows of a sub-select, in the order in which they come."""
     gather: str
     """The same as an aggregate."""
     gather_by: str
@@ -114,9 +115,8 @@ def _constant(value: Any) -> Getter:
 
 
 def _viewer(scalar: Scalar) -> Getter:
-    if scalar is INTEGER_ID:
-        return lambda values, viewer, keys: None if viewer is None else INTEGER_ID.parse(viewer)
-    return lambda values, viewer, keys: None if viewer is None else ID.parse(viewer)
+    parse = functools.lru_cache(maxsize=1_000)(INTEGER_ID.parse if scalar is INTEGER_ID else ID.parse)
+    return lambda values, viewer, keys: None if viewer is None else parse(viewer)
 
 
 def _seal(page: int) -> Getter:
@@ -130,7 +130,7 @@ SQLITE = Dialect(
     name="sqlite",
     placeholder="?",
     answer="CAST({} AS BLOB)",
-    rows="coalesce((SELECT group_concat({}, ',') FROM ({}) r), '')",
+    rows="SELECT '[' || coalesce(group_concat(j, ','), '') || ']' FROM ({}) r",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
     wide=6,
@@ -155,7 +155,7 @@ POSTGRES = Dialect(
     name="postgres",
     placeholder="$",
     answer="convert_to({}, 'UTF8')",
-    rows="array_to_string(ARRAY(SELECT {} FROM ({}) r), ',')",
+    rows="SELECT '[' || array_to_string(ARRAY({}), ',') || ']'",
     gather="coalesce(string_agg({}, ','), '')",
     gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
     wide=10**9,

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from diptych.ask.nodes import Field, Follow, Pick, Read, TypeName
+from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, finish, join, label, sql
 from diptych.compile.page import Pages
@@ -55,7 +55,9 @@ class Reads(Pages):
             return self.page(read, row, tied)
         inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
         rows = sql("SELECT {} AS j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
-        return sql("SELECT '[' || {} || ']'", sql(self.dialect.rows, Fragment("j"), rows))
+        if cast(Page, read.page).backward:
+            rows = sql("SELECT j FROM (SELECT j, row_number() OVER () AS i FROM ({}) b) b ORDER BY i DESC", rows)
+        return sql(self.dialect.rows, rows)
 
     # the JSON of one row
 

@@ -1,7 +1,8 @@
 """SQLite inside the process, by apsw.
 
 A thread hop costs many times a point read, so a short read runs right in the event loop, under a budget: a
-progress handler looks at the clock, and a read that takes longer is aborted and run again in a worker thread.
+progress handler counts the steps of SQLite's machine, and a read that takes more is aborted and run again in a
+worker thread, where only the clock ends it. Steps and not time, so that a busy machine makes no read look long.
 Its statement then goes straight to a worker for its next thousand runs. WAL lets readers and the writer go on
 beside each other; `synchronous=FULL` means that what was committed stays.
 """
@@ -29,9 +30,11 @@ from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
 _TICK = 2_000
-"""Steps of SQLite's machine between two looks at the clock."""
+"""Steps of SQLite's machine between two calls of the progress handler."""
+_UNLIMITED = 1 << 60
 _SLOW_RUNS = 1_000
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+Row = Sequence[bytes | None]
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
 
 
@@ -48,22 +51,22 @@ class Connection:
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
         self.db.set_progress_handler(self._over, _TICK)
         self._execute = self.db.cursor().execute
-        self._deadline = float("inf")
+        self._ticks = _UNLIMITED
+        self._deadline = 0.0
 
     def _over(self) -> bool:
-        return time.perf_counter() > self._deadline
+        self._ticks -= 1
+        return self._ticks < 0 or (self._deadline > 0 and time.perf_counter() > self._deadline)
 
-    def run(self, plan: Plan, parameters: Sequence[Any], seconds: float) -> Sequence[bytes | None]:
-        """The one row of a plan; apsw.InterruptError if it takes longer.
+    def run(self, plan: Plan, parameters: Sequence[Any], steps: int = _UNLIMITED, seconds: float = 0) -> Row:
+        """The one row of a plan; apsw.InterruptError if it takes more steps, or longer.
 
         `get` reads all that the statement gives, so that it ends, and with it the snapshot that it reads.
         """
-        self._deadline = time.perf_counter() + seconds
-        try:
-            found: Any = self._execute(plan.sql, parameters).get
-            return (found,) if plan.columns == 1 else cast("Sequence[bytes | None]", found)
-        finally:
-            self._deadline = float("inf")
+        self._ticks = steps // _TICK
+        self._deadline = time.perf_counter() + seconds if seconds else 0.0
+        found: Any = self._execute(plan.sql, parameters).get
+        return (found,) if plan.columns == 1 else cast(Row, found)
 
 
 class SqliteStore:
@@ -71,7 +74,7 @@ class SqliteStore:
 
     dialect = SQLITE
 
-    def __init__(self, path: str, *, budget: float = 0.005, timeout: float = 5.0, workers: int = 4) -> None:
+    def __init__(self, path: str, *, budget: int = 200_000, timeout: float = 5.0, workers: int = 4) -> None:
         # a path that begins with file: would be taken for a URI
         path = f"./{path}" if path.startswith("file:") else path
         self.path = path if path != ":memory:" else f"file:/diptych-{id(self)}?vfs=memdb"
@@ -109,14 +112,14 @@ class SqliteStore:
                 connection.db.close()
         self._inline = self._writer = None
 
-    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         inline = self._inline
         if inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         left = self._slow.get(plan.sql)
         if left is None:
             try:
-                return inline.run(plan, parameters, self.budget)
+                return inline.run(plan, parameters, steps=self.budget)
             except apsw.InterruptError:
                 self._slow[plan.sql] = _SLOW_RUNS
             except _PASSING as error:
@@ -128,13 +131,13 @@ class SqliteStore:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, functools.partial(self._work, plan, parameters))
 
-    def _work(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+    def _work(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         """Run in a worker thread, on a connection of its own."""
         try:
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = Connection(self.path)
-            return connection.run(plan, parameters, self.timeout)
+            return connection.run(plan, parameters, seconds=self.timeout)
         except _PASSING as error:
             raise _refusal(error) from error
 
@@ -142,7 +145,7 @@ class SqliteStore:
         if self._inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         try:
-            self._inline.run(Plan("SELECT 1", (), ()), (), self.timeout)
+            self._inline.run(Plan("SELECT 1", (), ()), ())
         except _PASSING as error:
             raise _refusal(error) from error
 

@@ -8,7 +8,7 @@ one without a token `self.author.id == viewer.id` is false. What is left of a ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.expr import (
@@ -39,10 +39,22 @@ class Signature:
     has_id: bool = False
     roles: frozenset[str] = frozenset()
     scopes: frozenset[str] | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.signed_in, self.has_id, self.roles, self.scopes)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def allows(self, resource: str, kind: str) -> bool:
         """Do the scopes of the token leave room for this? (`kind` is read or write.)"""
         return self.scopes is None or kind in self.scopes or f"{resource}:{kind}" in self.scopes
+
+    def stable(self) -> tuple[object, ...]:
+        """The same in every process: a set has an order of its own in each."""
+        scopes = None if self.scopes is None else sorted(self.scopes)
+        return (self.signed_in, self.has_id, sorted(self.roles), scopes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

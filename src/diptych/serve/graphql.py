@@ -26,7 +26,7 @@ from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import Root, translate
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Reply, tag
-from diptych.api.wish import Wish
+from diptych.check.values import Binder
 from diptych.engine import Engine, Prepared
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
@@ -44,7 +44,7 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 class Ready:
     """An operation that needs only its values: what runs, and the constant bytes between its answers."""
 
-    wish: Wish
+    binder: Binder
     prepared: Prepared | None
     pieces: tuple[bytes, ...]
     keep: bool = True
@@ -92,7 +92,7 @@ class GraphqlEndpoint:
             return error_reply(refusal, LEGACY, (_allow(*_METHODS),))
         if request.method == "OPTIONS":
             return Reply(204, (_allow(*_METHODS), *NO_STORE))
-        media = negotiate(request.header(b"accept"), OFFERS)
+        media = negotiate(request.headers.get(b"accept", b""), OFFERS)
         if media is None:
             return error_reply(Refusal(Code.NOT_ACCEPTABLE, f"This answers {' or '.join(OFFERS)}."), LEGACY)
         try:
@@ -102,7 +102,7 @@ class GraphqlEndpoint:
             return error_reply(refusal, media, headers)
 
     async def _post(self, request: Request, caller: Caller, media: str) -> Reply:
-        if content_type(request.header(b"content-type")) != ("application/json", "utf-8"):
+        if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
             raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the request as application/json in UTF-8.")
         parameters = read_body(await request.body(self.max_body))
         return Reply(200, _HEAD[media], await self._run(parameters, caller, reading=False))
@@ -133,9 +133,7 @@ class GraphqlEndpoint:
         if ready.prepared is None:
             return ready.pieces[0]
         try:
-            answers = await self.engine.answer(
-                ready.prepared, ready.wish.slots, ready.wish.sources, variables, caller.viewer, Code.BAD_USER_INPUT
-            )
+            answers = await self.engine.answer(ready.prepared, ready.binder, variables, caller.viewer)
         except Refusal as refusal:
             if refusal.code is Code.BAD_USER_INPUT:
                 check_variables(entry.document, variables, self.schema(caller.signature))
@@ -160,8 +158,10 @@ class GraphqlEndpoint:
                 raise Refusal(Code.FORBIDDEN, "Introspection is closed here.")
             meta = introspect(document, variables, schema)
         pieces = _pieces(operation.roots, meta)
-        prepared = self.engine.prepare(operation.wish.asks, view) if operation.wish.asks else None
-        return Ready(operation.wish, prepared, pieces, keep=not (meta and document.variables))
+        wish = operation.wish
+        prepared = self.engine.prepare(wish.asks, view) if wish.asks else None
+        binder = Binder(wish.slots, wish.sources, self.engine.limits, Code.BAD_USER_INPUT)
+        return Ready(binder, prepared, pieces, keep=not (meta and document.variables))
 
 
 def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]:

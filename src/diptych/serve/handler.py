@@ -66,7 +66,7 @@ class Handler:
             return problem(Refusal(Code.METHOD_NOT_ALLOWED, "Use GET, HEAD or OPTIONS."), (_ALLOW,))
         if request.method == "OPTIONS":
             return Reply(204, (_ALLOW, *NO_STORE))
-        if negotiate(request.header(b"accept"), ("application/json",)) is None:
+        if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             raise Refusal(Code.NOT_ACCEPTABLE, "This answers application/json.")
         if request.query:
             raise Refusal(Code.BAD_REQUEST, "This takes no parameters.")
@@ -95,7 +95,7 @@ def _refused(request: Request, refusal: Refusal) -> Reply:
     """A Refusal in the style of the path that was asked."""
     invalid = isinstance(refusal, InvalidToken)
     if request.path == "/graphql":
-        reply = error_reply(refusal, negotiate(request.header(b"accept"), OFFERS) or LEGACY)
+        reply = error_reply(refusal, negotiate(request.headers.get(b"accept", b""), OFFERS) or LEGACY)
         if invalid:  # a status of its own in every media type, since it tells of no GraphQL at all
             reply = Reply(401, reply.headers, reply.body)
     else:

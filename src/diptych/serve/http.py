@@ -22,10 +22,6 @@ class Request:
         self.body = body
         self.root = root
 
-    def header(self, name: bytes) -> str:
-        """A header as text, or "" if there is none."""
-        return self.headers.get(name, b"").decode("latin-1")
-
 
 def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:
     """Does the client have this answer already? Tags are compared weakly."""

@@ -16,8 +16,8 @@ from diptych.api.media import negotiate
 from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
 from diptych.api.rest.page import link, page_body
 from diptych.api.rest.translate import Query, Target, read_query, translate
-from diptych.api.wish import Wish
 from diptych.ask.nodes import Field, Follow, Page, Read
+from diptych.check.values import Binder
 from diptych.engine import Engine, Prepared
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
@@ -41,7 +41,8 @@ _version = msgspec.json.Decoder(_Versioned)
 class Ready:
     """A request that needs only its values; `page` is the page it answers, `versioned` if it is one resource."""
 
-    wish: Wish
+    ask: Read
+    binder: Binder
     prepared: Prepared
     page: Page | None
     versioned: bool
@@ -74,13 +75,11 @@ class RestEndpoint:
             return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(_METHODS)}."), (_ALLOW,))
         if request.method == "OPTIONS":
             return Reply(204, (_ALLOW, *NO_STORE))
-        if negotiate(request.header(b"accept"), ("application/json",)) is None:
+        if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             return problem(Refusal(Code.NOT_ACCEPTABLE, "This answers application/json."))
         query = read_query(request.query, target)
         ready = self._recognise(target, query, caller)
-        (answer,) = await self.engine.answer(
-            ready.prepared, ready.wish.slots, ready.wish.sources, query.inputs, caller.viewer, Code.BAD_REQUEST
-        )
+        (answer,) = await self.engine.answer(ready.prepared, ready.binder, query.inputs, caller.viewer)
         if answer is None:
             raise not_found()
         return self._page(request, query, ready, answer) if ready.page else self._one(request, ready, answer)
@@ -101,7 +100,9 @@ class RestEndpoint:
         wish = translate(target, query, view)
         (ask,) = wish.asks
         inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask
-        return Ready(wish, self.engine.prepare(wish.asks, view), inner.page, _is_versioned(ask))
+        prepared = self.engine.prepare(wish.asks, view)
+        binder = Binder(wish.slots, wish.sources, self.engine.limits, Code.BAD_REQUEST)
+        return Ready(ask, binder, prepared, inner.page, _is_versioned(ask))
 
     @staticmethod
     def _one(request: Request, ready: Ready, body: bytes) -> Reply:
@@ -109,8 +110,7 @@ class RestEndpoint:
 
     @staticmethod
     def _page(request: Request, query: Query, ready: Ready, answer: bytes) -> Reply:
-        (ask,) = ready.wish.asks
-        if ask.take == "one":  # a relation: {"postsConnection":{…}}
+        if ready.ask.take == "one":  # a relation: {"postsConnection":{…}}
             answer = answer[answer.index(b":") + 1 : -1]
         size = _size(ready, query.inputs)
         body, following, previous = page_body(answer, size)
@@ -120,7 +120,7 @@ class RestEndpoint:
 
 def _size(ready: Ready, inputs: dict[str, Any]) -> int:
     assert ready.page is not None
-    return int(ready.wish.sources[ready.page.size.index].fetch(inputs))
+    return int(ready.binder.sources[ready.page.size.index].fetch(inputs))
 
 
 def _answer(request: Request, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
