@@ -28,6 +28,7 @@ from bench.rows import COLUMNS, COUNTS, Column, Table, Type, Value, rows
 from bench.store import Kind, Store, connect_postgres, connect_sqlite
 
 BATCH = 5_000
+OWN_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
 
 SQL_TYPES: dict[Kind, dict[Type, str]] = {
     "sqlite": {
@@ -179,11 +180,20 @@ def _stamp() -> str:
 
 
 def _empty(store: Store) -> None:
+    """Removes all, also what a service may have made beside the tables of the model."""
     if store.kind == "sqlite":
         for suffix in ("", "-wal", "-shm"):
             Path(store.path + suffix).unlink(missing_ok=True)
     else:
-        asyncio.run(_run_postgres(store, ["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]))
+        asyncio.run(_empty_postgres(store))
+
+
+async def _empty_postgres(store: Store) -> None:
+    connection = await connect_postgres(store)
+    for row in await connection.fetch(OWN_SCHEMAS):
+        await connection.execute(f"DROP SCHEMA {row['nspname']} CASCADE")
+    await connection.execute("CREATE SCHEMA public")
+    await connection.close()
 
 
 def ensure_data(store: Store) -> None:

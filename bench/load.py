@@ -67,9 +67,10 @@ def ensure_wrk() -> None:
 
 
 def write_script(server: Server, case: str, requests: Sequence[Request]) -> Path:
-    """The Lua script of a case, in the words of a server."""
+    """The Lua script of a case, in the words of a server. The requests of a case differ in no header."""
     rows = ",\n".join(_lua_row(request) for request in requests)
-    headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in server.headers.items())
+    common = server.headers(requests[0]).items()
+    headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in common)
     path = DATA / f"{server.name}-{case}.lua"
     path.write_text(headers + SCRIPT % (rows, MARK))
     return path
@@ -88,7 +89,12 @@ def _lua(text: str) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def load(server: Server, script: Path, seconds: int, postgres: int | None = None) -> Sample:
+def warm(server: Server, script: Path, seconds: int) -> None:
+    """Loads a server without measuring it."""
+    _wrk(server, script, seconds)
+
+
+def load(server: Server, script: Path, seconds: int, postgres: int | None) -> Sample:
     """Loads a server; `postgres` is the process whose CPU is reported beside."""
     before, before_postgres = server.cpu_seconds(), _cpu(postgres)
     result = _wrk(server, script, seconds)
@@ -119,5 +125,7 @@ def _wrk(server: Server, script: Path, seconds: int) -> dict[str, float]:
     for line in done.stdout.splitlines():
         if line.startswith(MARK):
             result: dict[str, float] = json.loads(line.removeprefix(MARK))
+            if result["failed"]:
+                raise BenchError(f"{script.stem}: {result['failed']:.0f} requests failed")
             return result
     raise BenchError(f"wrk said nothing usable: {done.stdout} {done.stderr}")

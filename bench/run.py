@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.cases import CASES, Case, Request, draw, probes, request, same
 from bench.data import ensure_data
 from bench.home import DATA, open_store
-from bench.load import CONNECTIONS, Sample, ensure_wrk, load, write_script
+from bench.load import CONNECTIONS, Sample, ensure_wrk, load, warm, write_script
 from bench.report import Measured, render, summary
 from bench.servers import NAMES, NO_TOKEN, BenchError, Server, service_token, started
 from bench.store import Kind, Store
@@ -125,7 +125,7 @@ def measure(plan: Plan, store: Store, servers: list[Server], case: Case) -> dict
     }
     samples: dict[str, list[Sample]] = {server.name: [] for server in servers}
     for server in servers:
-        load(server, scripts[server.name], WARM_SECONDS)
+        warm(server, scripts[server.name], WARM_SECONDS)
     for turn in range(plan.rounds):
         shift = turn % len(servers)
         for server in servers[shift:] + servers[:shift]:

@@ -48,14 +48,10 @@ class Server:
     token: str
     cursors: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of every request, the same for all servers."""
-        return {
-            "Authorization": f"Bearer {self.token}",
-            "Accept": "application/json",
-            "Content-Type": "application/json",
-        }
+    def headers(self, request: Request) -> dict[str, str]:
+        """The headers of a request, the same for all servers."""
+        common = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        return common if request.body is None else {**common, "Content-Type": "application/json"}
 
     def cpu_seconds(self) -> float:
         """User and system time so far, children included."""
@@ -66,7 +62,7 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             body = request.body.encode() if request.body is not None else None
-            connection.request(request.method, request.path, body, self.headers)
+            connection.request(request.method, request.path, body, self.headers(request))
             response = connection.getresponse()
             return response.status, response.read()
         finally:

@@ -76,7 +76,7 @@ _EDGE: tuple[Literal["node", "cursor", "__typename"], ...] = ("node", "cursor", 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "__typename")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Drawn:
     """Asks under their keys in the answer, with their slots and raw values."""
 
@@ -85,6 +85,13 @@ class Drawn:
     values: tuple[Any, ...]
     rest: bool
     """Can it be asked in REST?"""
+
+    def __repr__(self) -> str:
+        labels = ", ".join(f"{label}: {read.take} {read.resource}" for label, read in self.asks)
+        return f"Drawn({labels}; {list(self.values)})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # hypothesis would unfold the whole tree
 
     @property
     def reads(self) -> tuple[Read, ...]:

@@ -117,6 +117,8 @@ class Sight:
     def shows(self, name: str, row: Row) -> bool:
         """May the viewer see this field, or follow this relation, of a row that it may read?"""
         field = row.resource.fields.get(name) or row.resource.fields.get(name + "Id")
+        if field and field.computed and not all(self._sees(path, row) for path in columns(field.computed)):
+            return False
         roles = field.read_roles if field else None
         rules = [rule for rule in row.resource.rules if "read" in rule.verbs and name in rule.fields]
         if roles is None and not rules:
@@ -124,6 +126,14 @@ class Sight:
         if any(role in self.viewer.roles for role in roles or ()):
             return True
         return any(self._allows(rule, row) for rule in rules)
+
+    def _sees(self, path: Sequence[str], row: Row) -> bool:
+        """May the viewer go along the path itself? Where it ends early, there is nothing to hide."""
+        name, *rest = path
+        if not self.shows(name, row) or not rest:
+            return self.shows(name, row)
+        target = self._walk([name], row)
+        return target is None or (self.readable(target) and self._sees(rest, target))
 
     def _allows(self, rule: RuleDef, row: Row) -> bool:
         return (rule.role is None or rule.role in self.viewer.roles) and self.holds(rule.expr, row)
@@ -207,6 +217,22 @@ class Sight:
             if found is not None:
                 found = self.find(found.resource.relations[step].target, found.data[step + "Id"])
         return found
+
+
+def columns(expr: Expr) -> list[tuple[str, ...]]:
+    """The paths that a computed field is made of."""
+    match expr:
+        case Col(path):
+            return [path]
+        case And(of) | Or(of) | Concat(of):
+            return [path for part in of for path in columns(part)]
+        case Not(of) | IsNull(of) | Slice(of):
+            return columns(of)
+        case Compare(_, left, right):
+            return columns(left) + columns(right)
+        case Choose(when, then, other):
+            return columns(when) + columns(then) + columns(other)
+    return []
 
 
 def compare(op: str, left: Any, right: Any) -> bool:

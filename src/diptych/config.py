@@ -31,16 +31,32 @@ def _boolean(text: str) -> bool:
     return text.lower() in ("1", "true", "yes")
 
 
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise ValueError("expected a number of 1 or more")
     return number
 
 
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < 86_400:
+        raise ValueError("expected a number of seconds, above 0 and below a day")
+    return number
+
+
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65536:
+    number = _whole(text)
+    if number > 65535:
         raise ValueError("expected a port from 0 to 65535")
     return number
 
@@ -59,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_page", _positive, "The largest page", 100),
     Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
     Setting("plan_cache", _positive, "How many plans are kept", 1_000),
-    Setting("statement_timeout", float, "Seconds that one statement may take", 5.0),
+    Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
     Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
 )
 
@@ -85,14 +101,19 @@ class Config:
     pool_size: int = 10
 
 
-def load(flags: Mapping[str, Any], file: Path = Path("diptych.toml"), env: Mapping[str, str] = os.environ) -> Config:
+def load(
+    flags: Mapping[str, Any],
+    file: Path = Path("diptych.toml"),
+    env: Mapping[str, str] = os.environ,
+    defaults: Mapping[str, Any] | None = None,
+) -> Config:
     """The settings that hold: those flags that are not None, then environment, then file, then defaults."""
     written = _read_file(file)
     known = {field.name for field in fields(Config)}
     unknown = sorted(set(written) - known)
     if unknown:
         raise StartError(f"{file} has no setting named {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = dict(defaults or {})
     for setting in SETTINGS:
         variable = f"DIPTYCH_{setting.name.upper()}"
         if flags.get(setting.name) is not None:
@@ -109,8 +130,8 @@ def load(flags: Mapping[str, Any], file: Path = Path("diptych.toml"), env: Mappi
 def _read(setting: Setting, text: str, where: str) -> Any:
     try:
         return setting.read(text)
-    except ValueError:
-        raise StartError(f"{where} cannot be {text!r}: {setting.help}.") from None
+    except ValueError as error:
+        raise StartError(f"{where} cannot be {text!r}: {error}.") from None
 
 
 def _read_file(file: Path) -> dict[str, Any]:

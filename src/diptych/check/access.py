@@ -75,7 +75,7 @@ def _has(has: Has, resource: ResourceView, view: View) -> Expr:
     if way is None:
         raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{has.relation}'.")
     target = _visible(view, way.relation.target)
-    inner = and_(narrow_expr(has.where, target, view), target.read)
+    inner = and_(narrow_expr(has.where, target, view), target.read, way.back)
     return and_(way.rule, Has(has.relation, inner, way.link))
 
 
@@ -106,5 +106,7 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
             way = resource.relations[name]
             back = way.relation.inverse if way.relation.kind == "many" else ""
             known = rebase(resource.read, (back,)) if back else TRUE
-            return replace(pick, read=narrow(pick.read, view, known), rule=way.rule, link=way.link)
+            read = narrow(pick.read, view, known)
+            read = replace(read, where=and_(read.where, way.back))
+            return replace(pick, read=read, rule=way.rule, link=way.link)
     return pick

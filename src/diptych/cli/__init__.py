@@ -29,10 +29,15 @@ for command in (dev, serve, schema, openapi, explain, check, token):
 def main() -> None:
     """Run a command; a failure is told in one sentence."""
     try:
-        commands(prog_name="diptych")
+        sys.exit(commands(prog_name="diptych", standalone_mode=False))
     except ModelError as error:
         click.echo(f"The model cannot work:\n{error}", err=True)
         sys.exit(2)
     except DiptychError as error:
         click.echo(str(error), err=True)
         sys.exit(2)
+    except click.ClickException as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except click.Abort:
+        sys.exit(130)

@@ -29,11 +29,24 @@ def _option(setting: Setting) -> Callable[[Command], Command]:
     shown = f"{setting.help}. [default: {setting.default}]" if setting.default not in ("", None) else f"{setting.help}."
     if isinstance(setting.default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
-    kinds: dict[type, Any] = {int: click.IntRange(min=0), float: click.FloatRange(min=0), str: str}
-    return click.option(f"--{name}", setting.name, default=None, type=kinds[type(setting.default)], help=shown)
+    return click.option(f"--{name}", setting.name, default=None, type=_Value(setting), help=shown)
 
 
-def config_of(given: dict[str, Any]) -> Config:
-    """The settings that hold, from the options of a command."""
+class _Value(click.ParamType):
+    """The value of a flag, read as the environment and the file are."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.name = {int: "integer", float: "float"}.get(type(setting.default), "text")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.setting.read(str(value))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+def config_of(given: dict[str, Any], **defaults: Any) -> Config:
+    """The settings that hold, from the options of a command, which may have defaults of its own."""
     names = {setting.name for setting in SETTINGS}
-    return load({name: value for name, value in given.items() if name in names})
+    return load({name: value for name, value in given.items() if name in names}, defaults=defaults)

@@ -173,7 +173,8 @@ class Pages(Rows):
             reasons.append(self._exists(sheet, self._beside(sheet, bound, after=forward, inclusive=True)))
         if not forward and page.offset is not None:
             offset = self.dialect.value(SlotBind(page.offset.index, page.offset.scalar))
-            within = [self._beside(sheet, page.after, after=True)] if page.after else []
+            sides = ((page.after, True), (page.before, False))
+            within = [self._beside(sheet, slot, after=side) for slot, side in sides if slot]
             reasons.append(sql("({} > 0 AND {})", offset, self._exists(sheet, *within)))
         if not reasons:
             return Fragment("'false'")

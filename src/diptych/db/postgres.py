@@ -23,7 +23,9 @@ from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
-_BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError)
+_BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError,
+           asyncpg.OperatorInterventionError)  # fmt: skip
+"""What is said on a connection that has gone, or is going. (A query that is cancelled is of this kind too.)"""
 _LOCK = 7_361_220_471
 """The advisory lock under which one of several nodes makes the tables."""
 _COLUMNS = """
@@ -50,20 +52,29 @@ class PostgresStore:
         self._closed = True
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
-        self._closed = False
         try:
             connection = await self._connect()
+            try:
+                await self._prepare(connection, model, add_columns)
+            except BaseException:
+                await connection.close()
+                raise
         except (*_BROKEN, asyncpg.PostgresError, ValueError, TimeoutError) as error:
             cause = str(error).rstrip(".") or type(error).__name__
             raise StartError(f"The PostgreSQL database cannot be opened: {cause}.") from None
+        self._closed = False
         self._open = 1
+        self._idle.append(connection)
+
+    async def _prepare(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
+        """Make the tables, or hold them against the model; one of several nodes at a time."""
         encoding = connection.get_settings().server_encoding
         if encoding != "UTF8":
             raise StartError(f"The PostgreSQL database is encoded in {encoding}, and must be in UTF8.")
         async with connection.transaction():
+            await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'")
             await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", _LOCK)
             await self._fit(connection, model, add_columns)
-        self._idle.append(connection)
 
     async def _fit(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
         have: dict[str, dict[str, Column]] = {}
@@ -108,9 +119,11 @@ class PostgresStore:
                 self._open += 1
                 try:
                     return await self._connect()
-                except BaseException:
+                except BaseException as error:
                     self._open -= 1
                     self._wake()
+                    if isinstance(error, asyncpg.PostgresError):
+                        raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
                     raise
             await self._wait()
         raise Refusal(Code.UNAVAILABLE, "The database is closed.")
@@ -146,15 +159,26 @@ class PostgresStore:
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         try:
-            connection = self._idle.pop() if self._idle else await self._acquire()
-            try:
-                row = await connection.fetchrow(plan.sql, *parameters)
-                return cast("Sequence[bytes | None]", row)
-            finally:
-                self._release(connection)
+            while True:
+                fresh = not self._idle
+                connection = await self._acquire() if fresh else self._idle.pop()
+                try:
+                    row = await connection.fetchrow(plan.sql, *parameters)
+                    return cast("Sequence[bytes | None]", row)
+                except (asyncpg.QueryCanceledError, asyncpg.DataError):
+                    raise
+                except _BROKEN:
+                    connection.terminate()
+                    if fresh:
+                        raise
+                    # it broke while it was idle: a read can be sent again
+                finally:
+                    self._release(connection)
         except asyncpg.QueryCanceledError as error:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
-        except (*_BROKEN, TimeoutError, asyncpg.TooManyConnectionsError) as error:
+        except asyncpg.DataError:
+            raise
+        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
     async def ping(self) -> None:

@@ -33,6 +33,7 @@ _TICK = 2_000
 """Steps of SQLite's machine between two calls of the progress handler."""
 _UNLIMITED = 1 << 60
 _SLOW_RUNS = 1_000
+_SLOW_PLANS = 1_000
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 Row = Sequence[bytes | None]
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
@@ -81,16 +82,24 @@ class SqliteStore:
         self.budget = budget
         self.timeout = timeout
         self._slow: dict[str, int] = {}
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="diptych-sqlite")
+        self._threads = workers
+        self._pool: ThreadPoolExecutor | None = None
         self._local = threading.local()
+        self._workers: list[Connection] = []
         self._inline: Connection | None = None
         self._writer: Connection | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="diptych-sqlite")
         try:
             self._writer = Connection(self.path, write=True)
-            with self._writer.db:
+            self._writer.db.execute("BEGIN IMMEDIATE")  # one of several processes makes the tables
+            try:
                 self._fit(self._writer.db, model, add_columns)
+            except BaseException:
+                self._writer.db.execute("ROLLBACK")
+                raise
+            self._writer.db.execute("COMMIT")
             self._inline = Connection(self.path)
         except apsw.Error as error:
             raise StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.") from None
@@ -106,11 +115,13 @@ class SqliteStore:
             db.execute(statement).fetchall()
 
     async def close(self) -> None:
-        self._pool.shutdown()
-        for connection in (self._inline, self._writer):
+        if self._pool is not None:
+            self._pool.shutdown()
+        for connection in (self._inline, self._writer, *self._workers):
             if connection is not None:
                 connection.db.close()
         self._inline = self._writer = None
+        self._workers.clear()
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         inline = self._inline
@@ -121,7 +132,7 @@ class SqliteStore:
             try:
                 return inline.run(plan, parameters, steps=self.budget)
             except apsw.InterruptError:
-                self._slow[plan.sql] = _SLOW_RUNS
+                self._remember(plan)
             except _PASSING as error:
                 raise _refusal(error) from error
         elif left > 1:
@@ -131,12 +142,19 @@ class SqliteStore:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, functools.partial(self._work, plan, parameters))
 
+    def _remember(self, plan: Plan) -> None:
+        """Send the next runs of a plan to a worker; of very many plans the oldest is forgotten."""
+        if len(self._slow) >= _SLOW_PLANS:
+            del self._slow[next(iter(self._slow))]
+        self._slow[plan.sql] = _SLOW_RUNS
+
     def _work(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         """Run in a worker thread, on a connection of its own."""
         try:
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = Connection(self.path)
+                self._workers.append(connection)
             return connection.run(plan, parameters, seconds=self.timeout)
         except _PASSING as error:
             raise _refusal(error) from error

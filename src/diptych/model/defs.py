@@ -1,7 +1,7 @@
 """What a model declares, once understood: the definitions that every later stage reads.
 
 A ResourceDef has fields (values) and relations (ways to other resources), both by their name on the wire. A
-to-one relation `author` stands in both: the relation `author`, and the field `authorId` in whose column it is.
+to-one relation `author` stands in both: the relation `author`, and the field `authorId` with its column.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleDef:
-    """Verbs allowed where the expression holds, to a role or to anyone; on the row, or on the named fields."""
+    """Verbs allowed where the expression holds, to a role or to anyone; on the row, or on named fields."""
 
     name: str
     verbs: tuple[Verb, ...]
@@ -84,7 +84,7 @@ class RelationDef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceDef:
-    """One resource: `OrderLine`, table `order_lines`, path `/order-lines`, roots `orderLine`, `orderLines`."""
+    """`OrderLine`: table `order_lines`, path `/order-lines`, root fields `orderLine` and `orderLines`."""
 
     name: str
     cls: type[Resource]

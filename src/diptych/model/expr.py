@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal
 
 from diptych.model.scalars import BOOLEAN, STRING, Scalar
@@ -34,7 +35,7 @@ class Col:
 class Const:
     """A constant that a model file wrote in a rule; bound like any value."""
 
-    value: str | int | float | bool | None
+    value: str | int | float | bool | Decimal | None
     scalar: Scalar
 
 
@@ -189,7 +190,7 @@ def not_(part: Expr) -> Expr:
 
 
 def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
-    """Rebuild a tree from the top: where `leaf` gives an answer, that stands; else its parts are rewritten."""
+    """Rebuild a tree from the top: where `leaf` answers, that stands; else the parts are rewritten."""
     found = leaf(expr)
     if found is not None:
         return found
@@ -213,6 +214,19 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
         case Choose(when, then, other):
             return choose(rewrite(when, leaf), rewrite(then, leaf), rewrite(other, leaf))
     return expr
+
+
+def leaves(expr: Expr) -> list[Expr]:
+    """The parts of a tree that have no parts, from left to right."""
+    found: list[Expr] = []
+
+    def leaf(part: Expr) -> Expr | None:
+        if isinstance(part, Col | Const | Slot | ViewerId | HasRole | May):
+            found.append(part)
+        return None
+
+    rewrite(expr, leaf)
+    return found
 
 
 def mask(rule: Expr, of: Expr) -> Expr:

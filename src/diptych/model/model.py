@@ -1,4 +1,4 @@
-"""The Model: all that a model file declares, understood and checked; and the View of it that each role has."""
+"""The Model: all that a model file declares, understood and checked; and the View of it for each role."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ class Model:
         self._closures = {name: role.closure() for name, role in self.roles.items()}
 
     def signature(self, viewer: Viewer) -> Signature:
-        """What of a viewer can change an answer's shape: the same signature sees the same schema and rules."""
+        """What of a viewer can change an answer's shape: equal signatures see the same schema and rules."""
         scopes = viewer.scopes
         if scopes is not None:
             scopes = scopes & self._scopes
         return _signature(viewer.signed_in, viewer.id is not None, viewer.roles & self._matter, scopes)
 
-    def viewer(self, roles: frozenset[str], id: str | None = None, scopes: frozenset[str] | None = None) -> Viewer:
+    def viewer(
+        self, roles: frozenset[str], id: str | None = None, scopes: frozenset[str] | None = None
+    ) -> Viewer:
         """A signed-in viewer with these roles and all that they imply."""
         held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in roles))
         return Viewer(id, held, scopes, True)

@@ -1,4 +1,4 @@
-"""How a declared name becomes a name on the wire, in a path and in a table.
+"""How a declared name becomes a name on the wire, in a path and in a table; and which names can.
 
 >>> camel("placed_at"), snake("OrderLine"), plural("category")
 ('placedAt', 'order_line', 'categories')
@@ -9,6 +9,14 @@ from __future__ import annotations
 import re
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.ASCII)
+_PLURAL = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", re.ASCII)
+_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+_LONGEST = 63
+"""Bytes of the longest name that PostgreSQL keeps whole."""
+_FILTER_WORDS = ("and", "or", "not")
+_SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
+_SYSTEM_TABLES = ("diptych_", "sqlite_", "pg_")
 
 
 def camel(name: str) -> str:
@@ -39,3 +47,34 @@ def lower_first(name: str) -> str:
 def upper_first(name: str) -> str:
     """`orderLines` → `OrderLines`."""
     return name[:1].upper() + name[1:]
+
+
+Fault = tuple[str, str]
+"""What is wrong with a name, and how to mend it."""
+
+
+def attribute_fault(attr: str, column: str) -> Fault | None:
+    """Why the name of a field or relation cannot stand on the wire, or its column in a table."""
+    if not _ATTRIBUTE.fullmatch(attr):
+        return "the name cannot stand on the wire", "Use small letters, digits and single underscores"
+    if camel(attr) in _FILTER_WORDS:
+        return f"the name {camel(attr)} is a word of filters", "Rename it"
+    if len(column) > _LONGEST:
+        return f"the column {column} would be longer than {_LONGEST} characters", "Shorten the name"
+    if column in _SYSTEM_COLUMNS:
+        return f"every table of PostgreSQL has a column {column} of its own", "Rename it"
+    return None
+
+
+def class_fault(name: str, stem: str) -> Fault | None:
+    """Why the name of a resource, or its plural, cannot be that of a type, a path and a table."""
+    if not _TYPE.fullmatch(name):
+        return "the name cannot be a type of GraphQL", "Use CamelCase letters and digits"
+    if not isinstance(stem, str) or not _PLURAL.fullmatch(stem):
+        return f"the plural {stem!r} cannot be a path", "Use small letters, digits and -"
+    table = stem.replace("-", "_")
+    if table.startswith(_SYSTEM_TABLES):
+        return f"the table {table} would stand among those of the system", "Rename it"
+    if len(table) > _LONGEST:
+        return f"the table {table} would be longer than {_LONGEST} characters", 'Give a shorter plural="…"'
+    return None

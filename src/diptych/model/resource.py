@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Literal, Never, NoReturn, TypeVar, dataclass_transform, overload
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Never,
+    NoReturn,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    overload,
+)
 
 from diptych.model.markers import Id
 from diptych.model.roles import Role, Viewer
@@ -79,7 +90,7 @@ def grant(*verbs: Verb, to: Role | None = None) -> Grant:
 
 
 def allow(*verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = ()) -> Callable[[Rule], Rule]:
-    """Allow verbs on the rows for which the decorated rule holds; with `field`, reading or writing that field.
+    """Allow verbs on the rows for which the rule below holds; with `field`, reading or writing that field.
 
     The rule is traced once into an expression that runs inside the database. Rules of one verb are joined by
     or; a rule may carry several `@allow`.
@@ -90,8 +101,10 @@ def allow(*verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = (
         rule.__dict__["__allow__"] = (*allowances(rule), Allowance(verbs, to, fields))
         return rule
 
-    bare = verbs and callable(verbs[0])  # `@allow` without its parentheses: keep it, so that it is told
-    return allow()(verbs[0]) if bare else note  # type: ignore[arg-type]
+    bare: Any = verbs[0] if verbs else None
+    if callable(bare):  # `@allow` without its parentheses: a rule without verbs, which the builder tells
+        return cast("Callable[[Rule], Rule]", allow()(bare))
+    return note
 
 
 def allowances(rule: object) -> tuple[Allowance, ...]:

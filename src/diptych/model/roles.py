@@ -9,7 +9,8 @@ token is `signed_in`, and whoever has none is `anonymous`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
 SIGNED_IN = "signed_in"
 ANONYMOUS = "anonymous"
@@ -22,14 +23,50 @@ class Role:
     name: str
     implies: Role | tuple[Role, ...] = ()
 
+    @property
+    def implied(self) -> tuple[Role, ...]:
+        """The roles that it implies of itself."""
+        return self.implies if isinstance(self.implies, tuple) else (self.implies,)
+
     def closure(self) -> frozenset[str]:
         """The names of this role and of all that it implies."""
-        implied = self.implies if isinstance(self.implies, tuple) else (self.implies,)
-        return frozenset({self.name}).union(*(role.closure() for role in implied))
+        return frozenset({self.name}).union(*(role.closure() for role in self.implied))
 
 
 signed_in = Role(SIGNED_IN)
 """Everyone with a valid token."""
+
+
+@dataclass(slots=True)
+class RoleBook:
+    """The roles of a model by name, and what is wrong with them: a cause and a fix for each."""
+
+    roles: dict[str, Role] = field(default_factory=dict)
+    faults: dict[object, tuple[str, str]] = field(default_factory=dict)
+
+    def note(self, role: Role) -> None:
+        """Keep a role and all that it implies."""
+        fault = self._fault(role)
+        if fault:
+            self.faults.setdefault(str(role.name), fault)
+        elif role.name not in self.roles:
+            self.roles[role.name] = role
+            for implied in role.implied:
+                self.note(implied)
+
+    def _fault(self, role: Role) -> tuple[str, str] | None:
+        if not isinstance(role.name, str) or not _NAME.fullmatch(role.name):
+            return "a role has no such name", "Use letters, digits, _ . : and -"
+        if not all(isinstance(implied, Role) for implied in role.implied):
+            return f"implies={role.implies!r} is no Role", "Write implies=staff, or a tuple of roles"
+        if role.name == ANONYMOUS or (role.name == SIGNED_IN and role != signed_in):
+            return "this name has a meaning of its own", "Rename it"
+        if self.roles.get(role.name, role) != role:
+            return "two roles have this name and imply different roles", "Declare it once and import it"
+        return None
+
+
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,7 @@ BIGINT = Scalar(
 )  # fmt: skip
 FLOAT = Scalar(
     "Float", float, _table(type="number", format="double"), _float, _float_text,
-    "REAL", "double precision", "double precision", sqlite_out="format('%!.17g', {})",
+    "REAL", "double precision", "double precision", sqlite_out="json_quote({})",
 )  # fmt: skip
 BOOLEAN = Scalar(
     "Boolean", bool, _table(type="boolean"), _bool, _bool_text, "INTEGER", "boolean", "boolean",
@@ -292,7 +292,8 @@ def decimal(precision: int, scale: int) -> Scalar:
     parse = functools.partial(_decimal, precision, scale)
     out = "{}"
     if scale:
-        out = f"format('%s%d.%0{scale}d', iif({{0}} < 0, '-', ''), abs({{0}}) / {10**scale}, abs({{0}}) % {10**scale})"
+        parts = f"abs({{0}}) / {10**scale}, abs({{0}}) % {10**scale}"
+        out = f"CASE WHEN {{0}} IS NOT NULL THEN format('%s%d.%0{scale}d', iif({{0}} < 0, '-', ''), {parts}) END"
     return Scalar(
         f"Decimal({precision},{scale})", Decimal,
         _table(type="string", format="decimal", pattern=_decimal_pattern(precision, scale)), parse, parse,

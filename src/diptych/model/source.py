@@ -26,7 +26,9 @@ def lines_of(cls: type) -> tuple[str, Mapping[str, int]]:
 
 def _names(node: ast.stmt) -> list[str]:
     match node:
-        case ast.AnnAssign(target=ast.Name(name)) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+        case ast.AnnAssign(target=ast.Name(name)):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return [name]
         case ast.Assign(targets=targets):
             return [target.id for target in targets if isinstance(target, ast.Name)]

@@ -1,82 +1,51 @@
-"""Rules and computed fields are ordinary Python that runs once, on stand-ins, and leaves an expression behind.
+"""Rules and computed fields are ordinary Python that runs once, on stand-ins, and leaves an expression.
 
     def own(self, viewer: Viewer) -> bool:
         return self.author.id == viewer.id          →  Compare("eq", Col(("authorId",)), ViewerId())
 
 `self` is a Row: a field of it is a Traced value, a to-one relation another Row. Python cannot overload
 `and or not in is`, and a rule that Python decides before SQL sees it opens a door. So there are two nets: a
-Traced value has no truth, and raw booleans are refused as operands and results; and `scan` reads the source
-of the function and refuses the words that cannot be traced.
+Traced value has no truth, and raw booleans are refused as operands and results; and `model/scan.py` reads the
+source of the function and refuses the words that cannot be traced.
 """
 
 from __future__ import annotations
 
-import ast
 import enum
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Protocol
 
 from diptych.model.expr import (
-    Choose,
     Col,
     Compare,
     Concat,
     Const,
     Expr,
     HasRole,
-    IsNull,
     May,
     Op,
     Slice,
     ViewerId,
     and_,
     is_condition,
+    leaves,
     or_,
     rewrite,
 )
 from diptych.model.expr import not_ as complement
 from diptych.model.roles import Role
-from diptych.model.scalars import BOOLEAN, ID, INTEGER_ID, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, ID, INTEGER_ID, JSON, STRING, Scalar, as_json
+from diptych.model.scan import Untraceable, scan
 
-
-class Untraceable(TypeError):
-    """A rule or a computed field that cannot become SQL; the message says how to write it."""
-
-
-_WORDS: dict[type[ast.AST], str] = {
-    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.Not: "not", ast.And: "and",
-    ast.Or: "or", ast.IfExp: "if", ast.If: "if", ast.While: "while", ast.For: "for", ast.comprehension: "for",
-    ast.JoinedStr: "an f-string", ast.Try: "try", ast.NamedExpr: ":=", ast.Match: "match", ast.Assert: "assert",
-    ast.With: "with", ast.Await: "await", ast.Lambda: "lambda",
-}  # fmt: skip
-_INSTEAD = {
-    "is": "is_null(x)", "is not": "not_(is_null(x))", "in": "one_of(x, …)", "not in": "not_(one_of(x, …))", "not": "not_(x)",
-    "and": "&", "or": "|", "if": "either(condition, a, b)",
-}  # fmt: skip
-
-
-def scan(function: Callable[..., Any]) -> None:
-    """The net by source: refuse the words of Python that decide before SQL sees the row."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        raise Untraceable("its source cannot be read, so it cannot be checked") from None
-    for node in ast.walk(tree):
-        word = _WORDS.get(type(node))
-        if word:
-            instead = f"; write {_INSTEAD[word]}" if word in _INSTEAD else ""
-            raise Untraceable(f"'{word}' cannot be traced to SQL{instead}")
-        if isinstance(node, ast.Compare) and len(node.ops) > 1:
-            raise Untraceable("a chained comparison cannot be traced to SQL; write (a < b) & (b < c)")
+_MOST = 2**31 - 1
+_DECIDED = "{!r} was decided in Python before SQL saw the row; use is_null(), one_of(), &, |"
 
 
 class Traced:
     """A value that the database will know."""
 
+    __slots__ = ("expr", "scalar")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, expr: Expr, scalar: Scalar) -> None:
@@ -123,13 +92,13 @@ class Traced:
         return Traced(Concat((self._text(other), self._text(self))), STRING)
 
     def __getitem__(self, part: object) -> Traced:
-        bounds = (part.start or 0, part.stop) if isinstance(part, slice) and part.step is None else None
-        if self.scalar is not STRING or bounds is None:
+        if self.scalar is not STRING or not isinstance(part, slice) or part.step is not None:
             raise Untraceable("only text can be cut, and only as text[a:b] or text[:b]")
-        start, stop = bounds
-        if not isinstance(start, int) or start < 0 or not (stop is None or (isinstance(stop, int) and stop >= start)):
+        start: Any = 0 if part.start is None else part.start
+        stop: Any = _MOST if part.stop is None else part.stop
+        if not (isinstance(start, int) and isinstance(stop, int) and 0 <= start <= stop <= _MOST):
             raise Untraceable("the bounds of a cut are constants, zero or greater, in order")
-        return Traced(Slice(self.expr, start, None if stop is None else stop - start), STRING)
+        return Traced(Slice(self.expr, start, None if part.stop is None else stop - start), STRING)
 
     def __getattr__(self, name: str) -> Any:
         raise Untraceable(f"'.{name}' of a {self.scalar.name} cannot be traced to SQL")
@@ -150,8 +119,10 @@ class Traced:
         raise Untraceable("formatting cannot be traced to SQL; join text by +")
 
     def _compare(self, op: Op, other: object) -> Traced:
+        if op not in self.scalar.ops:
+            raise Untraceable(f"values of type {self.scalar.name} cannot be compared so")
         right = value(other, self.scalar)
-        if not _comparable(self.scalar, right.scalar):
+        if not _comparable(self, right):
             raise Untraceable(f"{self.scalar.name} and {right.scalar.name} cannot be compared")
         if is_condition(self.expr) or is_condition(right.expr):
             raise Untraceable("two conditions cannot be compared; write (a & b) | (not_(a) & not_(b))")
@@ -165,9 +136,11 @@ class Traced:
         return traced.expr
 
 
-def _comparable(one: Scalar, other: Scalar) -> bool:
+def _comparable(one: Traced, other: Traced) -> bool:
+    """The id of a viewer is compared with ids of both types; all else with its own type only."""
+    asker = isinstance(one.expr, ViewerId) or isinstance(other.expr, ViewerId)
     ids = (ID, INTEGER_ID)
-    return one is other or (one in ids and other in ids)
+    return one.scalar is other.scalar or (asker and one.scalar in ids and other.scalar in ids)
 
 
 def value(of: object, scalar: Scalar) -> Traced:
@@ -178,23 +151,27 @@ def value(of: object, scalar: Scalar) -> Traced:
         raise Untraceable("a row cannot be compared; compare its id: self.author.id == viewer.id")
     if of is None:
         raise Untraceable("a comparison with None is never true; write is_null(x)")
-    if isinstance(of, bool) and scalar is not BOOLEAN:
-        raise Untraceable(f"{of!r} was decided in Python before SQL saw the row; use is_null(), one_of(), &, |")
-    if isinstance(of, enum.Enum):
-        of = of.value
+    if isinstance(of, bool):
+        raise Untraceable(_DECIDED.format(of))
+    if scalar is JSON or (isinstance(of, enum.Enum) and scalar.choices and not isinstance(of, scalar.python)):
+        raise Untraceable(f"{of!r} cannot stand here: expected a value of type {scalar.name}")
     try:
-        parsed = scalar.parse(str(of) if isinstance(of, Decimal) else of)
+        parsed = scalar.parse(as_json(of))
     except ValueError as error:
         raise Untraceable(f"{of!r} cannot stand here: {error}") from None
+    if parsed is None:
+        raise Untraceable(f"{of!r} cannot stand here: expected an id")
     return Traced(Const(parsed, scalar), scalar)
 
 
 def condition(of: object) -> Expr:
     """Something that is true or false of the row."""
+    if of is None:
+        raise Untraceable("it gives nothing; write return before the condition")
     if not isinstance(of, Traced):
-        raise Untraceable(f"{of!r} was decided in Python before SQL saw the row; use is_null(), one_of(), &, |")
+        raise Untraceable(_DECIDED.format(of))
     if of.scalar is not BOOLEAN:
-        raise Untraceable(f"a condition is wanted here, and this is a {of.scalar.name}; compare it with something")
+        raise Untraceable(f"a condition is wanted, and this is a {of.scalar.name}; compare it with something")
     return of.expr
 
 
@@ -203,19 +180,23 @@ class Known(Protocol):
 
     def step(self, resource: str, attribute: str) -> Step: ...
 
+    def note(self, role: object) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where an attribute of a row leads: to a value (`expr` over the row, with its type) or to another row."""
+    """Where an attribute of a row leads: to a value of a type, or to a row of another resource."""
 
     name: str
-    expr: Expr | None = None
     scalar: Scalar | None = None
     resource: str = ""
 
 
 class Row:
     """Stands in for a row: every attribute is a value of it, a to-one relation opens the next row."""
+
+    __slots__ = ("_known", "_path", "_resource")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, known: Known, resource: str, path: tuple[str, ...] = ()) -> None:
         self._known = known
@@ -224,9 +205,10 @@ class Row:
 
     def __getattr__(self, name: str) -> Traced | Row:
         step = self._known.step(self._resource, name)
-        if step.expr is not None and step.scalar is not None:
-            return Traced(rebase(step.expr, self._path), step.scalar)
-        return Row(self._known, step.resource, (*self._path, step.name))
+        path = (*self._path, step.name)
+        if step.scalar is not None:
+            return Traced(Col(_shorten(path)), step.scalar)
+        return Row(self._known, step.resource, path)
 
     def __bool__(self) -> bool:
         raise Untraceable("a row has no truth in Python; write is_null(self.author.id)")
@@ -234,7 +216,10 @@ class Row:
     def __eq__(self, other: object) -> bool:
         raise Untraceable("a row cannot be compared; compare its id: self.author.id == viewer.id")
 
-    __hash__ = None  # type: ignore[assignment]
+
+def path_of(row: Row) -> tuple[str, ...]:
+    """The to-one relations that lead to the row."""
+    return row._path
 
 
 def rebase(expr: Expr, path: tuple[str, ...]) -> Expr:
@@ -259,63 +244,26 @@ def _shorten(path: tuple[str, ...]) -> tuple[str, ...]:
 class Asker:
     """Stands in for the viewer while a rule is traced."""
 
+    __slots__ = ("_known",)
     id = Traced(ViewerId(), ID)
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
 
     def has(self, role: object) -> Traced:
         if not isinstance(role, Role):
             raise Untraceable("viewer.has() takes a Role")
+        self._known.note(role)
         return Traced(HasRole(role.name), BOOLEAN)
 
     def __getattr__(self, name: str) -> Any:
         raise Untraceable(f"a viewer has `id` and `has(role)`, and no '{name}'")
 
 
-def is_null(of: object) -> bool:
-    """Has the field no value?"""
-    if not isinstance(of, Traced):
-        raise Untraceable("is_null() takes a field")
-    return Traced(IsNull(of.expr), BOOLEAN)  # type: ignore[return-value]
-
-
-def not_(of: bool) -> bool:
-    """The opposite of a condition."""
-    return Traced(complement(condition(of)), BOOLEAN)  # type: ignore[return-value]
-
-
-def one_of(of: object, *choices: object) -> bool:
-    """Is the field one of these values?"""
-    if not isinstance(of, Traced):
-        raise Untraceable("one_of() takes a field first, then the values")
-    return Traced(or_(*(condition(of == choice) for choice in choices)), BOOLEAN)  # type: ignore[return-value]
-
-
-def contains(of: str | None, part: str) -> bool:
-    """Does the text hold the other text?"""
-    if not isinstance(of, Traced) or of.scalar is not STRING:
-        raise Untraceable("contains() takes a text field first, then the text to find")
-    return Traced(Compare("contains", of.expr, value(part, STRING).expr), BOOLEAN)
-
-
-def either(when: bool, then: Any, other: Any) -> Any:
-    """`then` where the condition holds, else `other`: what `a if c else b` would say."""
-    first = then if isinstance(then, Traced) else value(then, other.scalar if isinstance(other, Traced) else STRING)
-    second = value(other, first.scalar)
-    if first.scalar is not second.scalar:
-        raise Untraceable("both sides of either() need one type")
-    return Traced(Choose(condition(when), first.expr, second.expr), first.scalar)
-
-
-def may_read(row: object) -> bool:
-    """May the viewer read that row? `return may_read(self.post)`: whoever may read the post."""
-    if not isinstance(row, Row) or not row._path:
-        raise Untraceable("may_read() takes a to-one relation, such as may_read(self.post)")
-    return Traced(May(row._path), BOOLEAN)  # type: ignore[return-value]
-
-
 def trace_rule(known: Known, resource: str, function: Callable[..., Any]) -> Expr:
     """Run a rule once on stand-ins; what comes back is the condition under which it allows."""
     scan(function)
-    return condition(function(Row(known, resource), Asker()))
+    return condition(function(Row(known, resource), Asker(known)))
 
 
 def trace_value(known: Known, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
@@ -324,4 +272,6 @@ def trace_value(known: Known, resource: str, function: Callable[..., Any], scala
     result = value(function(Row(known, resource)), scalar)
     if result.scalar is not scalar:
         raise Untraceable(f"it gives {result.scalar.name} and is declared as {scalar.name}")
+    if any(isinstance(part, May) for part in leaves(result.expr)):
+        raise Untraceable("may_read() belongs in a rule, and a computed field is the same for everyone")
     return result.expr

@@ -1,7 +1,7 @@
 """The model as one role sees it: its rules folded, and what it may never see gone.
 
-Folding decides all that depends on the role alone. For a viewer who is staff, `viewer.has(staff)` is true; for
-one without a token `self.author.id == viewer.id` is false. What is left of a rule is TRUE (always), FALSE
+Folding decides all that depends on the role alone. For a viewer who is staff, `viewer.has(staff)` is true;
+for one without a token `self.author.id == viewer.id` is false. What is left of a rule is TRUE (always), FALSE
 (never: the field or resource does not exist in this view) or an expression over the row.
 """
 
@@ -23,6 +23,7 @@ from diptych.model.expr import (
     May,
     ViewerId,
     and_,
+    leaves,
     not_,
     or_,
     rewrite,
@@ -67,10 +68,12 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelationView:
-    """A relation that exists for the role; `link` narrows the rows of a linking resource."""
+    """A relation that exists for the role: on which rows it shows, on which rows of the target the way back
+    shows, and which rows of a linking resource count."""
 
     relation: RelationDef
     rule: Expr
+    back: Expr
     link: Expr
 
 
@@ -93,9 +96,12 @@ class View:
         self._read: dict[str, Expr] = {}
         readable = {name: rule for name in model if (rule := self._read_rule(name)) != FALSE}
         self.resources: Mapping[str, ResourceView] = {
-            name: ResourceView(model[name], rule, self._fields(model[name]), self._relations(model[name], readable))
-            for name, rule in readable.items()
+            name: self._resource(model[name], readable) for name in readable
         }
+
+    def _resource(self, found: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
+        relations = self._relations(found, readable)
+        return ResourceView(found, readable[found.name], self._fields(found), relations)
 
     def fold(self, expr: Expr, resource: str) -> Expr:
         """Decide all that depends on the role alone."""
@@ -139,7 +145,7 @@ class View:
     def _folded(self, role: str | None, expr: Expr, resource: str) -> Expr:
         return self.fold(expr, resource) if role is None or role in self.signature.roles else FALSE
 
-    def _field_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
+    def _own_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
         """TRUE for a field that nothing restricts; else the roles of ReadBy, or the rules about the field."""
         rules = [rule for rule in found.rules if "read" in rule.verbs and name in rule.fields]
         if roles is None and not rules:
@@ -147,35 +153,62 @@ class View:
         by_role = TRUE if self.signature.roles.intersection(roles or ()) else FALSE
         return or_(by_role, *(self._folded(rule.role, rule.expr, found.name) for rule in rules))
 
+    def _field_rule(self, found: ResourceDef, name: str) -> Expr:
+        """Where a field shows. A computed field shows where all that it is made of shows."""
+        made = found.fields[name].computed
+        rule = self._own_rule(found, name, found.fields[name].read_roles)
+        if made is None:
+            return rule
+        parts = [part.path for part in leaves(made) if isinstance(part, Col)]
+        return and_(rule, *(self._shows(found, path) for path in parts))
+
+    def _way_rule(self, found: ResourceDef, relation: RelationDef) -> Expr:
+        key = found.fields.get(relation.name + "Id") if relation.kind == "one" else None
+        return self._own_rule(found, relation.name, key.read_roles if key else None)
+
+    def _shows(self, found: ResourceDef, path: tuple[str, ...]) -> Expr:
+        """Where the value at the end of a path shows: every row on the way can be read, or is not there."""
+        name, *rest = path
+        if not rest:
+            return self._field_rule(found, name)
+        relation = found.relations[name]
+        target = self.model[relation.target]
+        absent = IsNull(Col((name + "Id",))) if relation.nullable else FALSE
+        there = rebase(and_(self._read_rule(target.name), self._shows(target, tuple(rest))), (name,))
+        return and_(self._way_rule(found, relation), or_(absent, there))
+
     def _fields(self, found: ResourceDef) -> Mapping[str, FieldView]:
-        rules = {name: self._field_rule(found, name, field.read_roles) for name, field in found.fields.items()}
+        rules = {name: self._field_rule(found, name) for name in found.fields}
         return {name: FieldView(found.fields[name], rule) for name, rule in rules.items() if rule != FALSE}
 
     def _relations(self, found: ResourceDef, readable: Mapping[str, Expr]) -> Mapping[str, RelationView]:
-        out = {}
+        out: dict[str, RelationView] = {}
         for name, relation in found.relations.items():
-            key = found.fields.get(name + "Id") if relation.kind == "one" else None
-            rule = self._field_rule(found, name, key.read_roles if key else None)
-            link = readable.get(relation.link, FALSE) if relation.link else TRUE
-            if rule != FALSE and link != FALSE and relation.target in readable:
-                out[name] = RelationView(relation, rule, link)
+            rule, (back, link) = self._way_rule(found, relation), self._back_rules(relation, readable)
+            if FALSE not in (rule, back, link) and relation.target in readable:
+                out[name] = RelationView(relation, rule, back, link)
         return out
+
+    def _back_rules(self, relation: RelationDef, readable: Mapping[str, Expr]) -> tuple[Expr, Expr]:
+        """Where the way back shows, on the rows of the target and of the link: who is related is told there too."""
+        if relation.kind == "many":
+            target = self.model[relation.target]
+            return self._way_rule(target, target.relations[relation.inverse]), TRUE
+        if relation.kind == "one":
+            return TRUE, TRUE
+        link = self.model[relation.link]
+        ends = (link.relations[end] for end in (relation.link_mine, relation.link_theirs))
+        return TRUE, and_(readable.get(link.name, FALSE), *(self._way_rule(link, end) for end in ends))
 
 
 def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
     """The roles that some rule asks about; no other can change an answer."""
     names: set[str] = {SIGNED_IN}
-
-    def leaf(part: Expr) -> Expr | None:
-        if isinstance(part, HasRole):
-            names.add(part.role)
-        return None
-
     for found in resources:
         for rule in found.rules:
             names.update({rule.role} if rule.role else ())
-            rewrite(rule.expr, leaf)
-        for field in found.fields.values():
-            names.update(field.read_roles or (), field.write_roles or ())
-            names.update(move.to.name for move in field.moves if move.to)
+            names.update(part.role for part in leaves(rule.expr) if isinstance(part, HasRole))
+        for each in found.fields.values():
+            names.update(each.read_roles or (), each.write_roles or ())
+            names.update(move.to.name for move in each.moves if move.to)
     return frozenset(names)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from diptych.check.cost import Limits
 from diptych.config import Config
@@ -44,7 +45,11 @@ class Diptych:
         """Open the store and make everything ready; again, it does nothing."""
         async with self._starting:
             if self._handler is None:
-                self._handler = await self._make()
+                try:
+                    self._handler = await self._make()
+                except BaseException:
+                    await self.store.close()
+                    raise
         return self._handler
 
     async def stop(self) -> None:
@@ -92,7 +97,8 @@ class Diptych:
 
 def _request(scope: Scope, receive: Receive) -> Request:
     root = scope.get("root_path", "")
-    path = scope["path"]
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1") if raw is not None else quote(scope["path"])
     if root and path.startswith(root):
         path = path[len(root) :]
     headers = dict(scope["headers"])

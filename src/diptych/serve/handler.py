@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from urllib.parse import unquote
 
 import msgspec
 
@@ -47,7 +46,7 @@ class Handler:
             caller = self.context.caller(request.headers.get(b"authorization"))
             if request.path == "/graphql":
                 return await self.graphql.handle(request, caller)
-            target = self.rest.target(unquote(request.path))
+            target = self.rest.target(request.path)
             if target is not None:
                 return await self.rest.handle(request, caller, target)
             return await self._fixed(request, caller)

@@ -8,7 +8,7 @@ Body = Callable[[int], Awaitable[bytes]]
 
 
 class Request:
-    """Method, path, query, headers by lower-case name, and the way to read the body, which may be refused."""
+    """Method, path (as it was sent, not decoded), query, headers by lower-case name, and the way to read the body, which may be refused."""
 
     __slots__ = ("body", "headers", "method", "path", "query", "root")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -56,8 +56,10 @@ class RestEndpoint:
         self._ready: Recall[Ready] = Recall(engine.plans.size)
 
     def target(self, path: str) -> Target | None:
-        """What a path names, if it names anything."""
+        """What a path names, if it names anything. It is cut first and decoded then: %2F cuts nothing."""
         parts = path[1:].split("/")
+        if "%" in path:
+            parts = [unquote(part) for part in parts]
         resource = self.engine.model.by_path.get(parts[0])
         if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
             return None
@@ -114,8 +116,8 @@ class RestEndpoint:
             answer = answer[answer.index(b":") + 1 : -1]
         size = _size(ready, query.inputs)
         body, following, previous = page_body(answer, size)
-        path = quote(request.root + request.path)
-        return _answer(request, body, tag(body), link(path, request.query, size, following, previous))
+        links = link(request.root + request.path, request.query, size, following, previous)
+        return _answer(request, body, tag(body), links)
 
 
 def _size(ready: Ready, inputs: dict[str, Any]) -> int:

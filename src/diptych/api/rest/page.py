@@ -50,6 +50,7 @@ def link(path: str, query: str, size: int, following: str | None, previous: str 
     if following is None and previous is None:
         return ()
     kept = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _PAGING)
+    kept = kept.replace("<", "%3C").replace(">", "%3E")
     base = f"{path}?{kept}&" if kept else f"{path}?"
     links = []
     if following is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from diptych.errors import Code, Fault, Refusal
 
@@ -40,7 +40,9 @@ def parse_query(raw: str) -> dict[str, str]:
 
 
 def _decode(text: str, name: str) -> str:
-    if "%" not in text and "+" not in text and text.isascii():
+    if not text.isascii():
+        raise bad(name, "characters beyond ASCII must be percent-encoded")
+    if "%" not in text and "+" not in text:
         return text
     if _BAD_ESCAPE.search(text):
         raise bad(name, "'%' must be followed by two hexadecimal digits")
@@ -48,6 +50,16 @@ def _decode(text: str, name: str) -> str:
         return unquote_to_bytes(text.replace("+", " ")).decode()
     except UnicodeDecodeError:
         raise bad(name, "the text is not UTF-8") from None
+
+
+def _decode_again(text: str) -> str:
+    """A value inside `fields`: it was decoded with the whole, and what was encoded once more is decoded now."""
+    if _BAD_ESCAPE.search(text):
+        raise bad("fields", "'%' must be followed by two hexadecimal digits")
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise bad("fields", "the text is not UTF-8") from None
 
 
 def filter_name(name: str) -> tuple[str, str]:
@@ -131,6 +143,6 @@ class _Parser:
             key, equals, value = part.partition("=")
             if not equals:
                 raise self.wrong("expected key=value")
-            pairs.append((key, _decode(value.replace("+", "%2B"), "fields")))
+            pairs.append((key, _decode_again(value)))
         self.at = end + 1
         return tuple(pairs)

@@ -53,6 +53,8 @@ class Query:
 
 def read_query(raw: str, target: Target) -> Query:
     """Take a query string apart; its grammar is checked, its names are not."""
+    if not raw:
+        return Query({}, {_PATH_ID: target.id}, (), None)
     parameters = parse_query(raw)
     inputs: dict[str, Any] = dict(parameters)
     inputs[_PATH_ID] = target.id

@@ -1,0 +1,107 @@
+"""The server processes of `diptych dev` and `diptych serve`, by uvicorn.
+
+The address is taken before anything is announced: a port that is in use is refused in one sentence, port 0 is
+announced as the port that it became, and whoever connects from then on is answered as soon as the first
+process is ready. The processes make their application from the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import click
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.statreload import StatReload
+
+from diptych.cli.model import DEFAULT, load_model
+from diptych.cli.settings import config_of
+from diptych.config import Config
+from diptych.errors import DiptychError, StartError
+from diptych.serve.app import Diptych
+
+_MODEL_VARIABLE = "DIPTYCH_MODEL"
+_ADD_VARIABLE = "DIPTYCH_ADD_COLUMNS"
+_BACKLOG = 2048
+
+
+def listen(config: Config) -> socket.socket:
+    """The address of a service, taken."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        cause = getattr(error, "strerror", None) or "there is no such host"
+        raise StartError(f"The service cannot listen on {config.host}, port {config.port}: {cause}.") from None
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.set_inheritable(True)
+    return listener
+
+
+def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool) -> None:
+    """Serve until a signal ends it."""
+    os.environ.update({f"DIPTYCH_{name.upper()}": str(value) for name, value in asdict(config).items()})
+    os.environ[_MODEL_VARIABLE] = model or DEFAULT
+    os.environ[_ADD_VARIABLE] = "1" if dev else ""
+    settings = uvicorn.Config(
+        "diptych.cli.server:application", factory=True, workers=config.workers, reload=dev, loop="uvloop",
+        http="httptools", ws="none", lifespan="on", log_level="info" if dev else "warning", access_log=dev,
+        server_header=False, proxy_headers=bool(config.trusted_proxies),
+        forwarded_allow_ips=config.trusted_proxies or None,
+    )  # fmt: skip
+    server = uvicorn.Server(settings)
+    try:
+        if dev:
+            ModelReload(settings, target=server.run, sockets=[listener]).run()
+        elif config.workers > 1:
+            Multiprocess(settings, sockets=[listener]).run()
+        else:
+            server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass
+
+
+def application() -> Diptych:
+    """The application of a server process."""
+    try:
+        config = config_of({})
+        model = load_model(os.environ.get(_MODEL_VARIABLE))
+        return Diptych(model, config=replace(config, sample=False), add_columns=bool(os.environ.get(_ADD_VARIABLE)))
+    except DiptychError as error:
+        click.echo(str(error), err=True)
+        sys.exit(STARTUP_FAILURE)
+
+
+class ModelReload(StatReload):
+    """Starts the server process anew when a source file of the model's directory changes.
+
+    Files are noted before the process starts, so that no change is missed. What is installed there (`.venv`) is
+    left out: looking through it four times a second would cost more than serving.
+    """
+
+    def startup(self) -> None:
+        self._note()
+        super().startup()
+
+    def restart(self) -> None:
+        self._note()
+        super(StatReload, self).restart()
+
+    def _note(self) -> None:
+        self.mtimes = {file: file.stat().st_mtime for file in self.iter_py_files()}
+
+    def iter_py_files(self) -> Iterator[Path]:
+        for folder, folders, files in os.walk(os.getcwd()):
+            folders[:] = [name for name in folders if _is_source(Path(folder, name))]
+            yield from (Path(folder, name) for name in files if name.endswith(".py"))
+
+
+def _is_source(folder: Path) -> bool:
+    hidden = folder.name.startswith((".", "__")) or folder.name == "node_modules"
+    return not hidden and not (folder / "pyvenv.cfg").exists()

@@ -1,0 +1,133 @@
+"""One annotated line of a resource class, taken apart, and the markers on it held against what they are for.
+
+    status: Annotated[Status, States(…)] | None = None
+            └ the type        └ markers    └ optional └ default
+
+A checker calls `wrong(cause, fix)` for every mistake instead of stopping at the first.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+import types
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from diptych.model import markers as mark
+from diptych.model.roles import Role
+
+Wrong = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One annotated line of a class, taken apart."""
+
+    attr: str
+    type: Any
+    optional: bool
+    markers: tuple[Any, ...]
+    default: Any
+    description: str = ""
+
+    def marker(self, kind: type[Any]) -> Any:
+        return next((marker for marker in self.markers if isinstance(marker, kind)), None)
+
+    def roles(self, kind: type[mark.ReadBy] | type[mark.WriteBy]) -> tuple[str, ...] | None:
+        """The names of the roles in a ReadBy or WriteBy; None if there is none."""
+        marker = self.marker(kind)
+        return None if marker is None else tuple(role.name for role in marker.roles if isinstance(role, Role))
+
+    @property
+    def asked(self) -> list[Role]:
+        """Every role that a marker names."""
+        named: list[Any] = []
+        for marker in self.markers:
+            named.extend(getattr(marker, "roles", ()))
+            named.extend(getattr(move, "to", None) for move in getattr(marker, "moves", ()))
+        return [role for role in named if isinstance(role, Role)]
+
+    @property
+    def is_enum(self) -> bool:
+        return isinstance(self.type, type) and issubclass(self.type, enum.Enum)
+
+
+def take_apart(attr: str, hint: Any, default: Any, description: str = "") -> Line:
+    """Unwrap `Annotated` and `| None`, in whichever order they are nested."""
+    found: list[Any] = []
+    optional = False
+    while True:
+        if get_origin(hint) is Annotated:
+            hint, *inner = get_args(hint)
+            found.extend(inner)
+        elif get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
+            rest = [part for part in get_args(hint) if part is not type(None)]
+            hint, optional = (rest[0] if len(rest) == 1 else Union[tuple(rest)]), True  # noqa: UP007
+        else:
+            return Line(attr, hint, optional, tuple(found), default, description)
+
+
+def check_markers(line: Line, wrong: Wrong) -> None:
+    """What is wrong with the markers themselves, whatever they stand on."""
+    for kind, count in Counter(map(type, line.markers)).items():
+        if kind in mark.MARKERS and count > 1:
+            wrong(f"{kind.__name__} stands there {count} times", "Leave one")
+    for marker in line.markers:
+        if marker in mark.MARKERS:
+            wrong(f"{marker.__name__} is not called", f"Write {marker.__name__}(…)")
+        elif isinstance(marker, Role):
+            wrong(f"the role {marker.name} stands there alone", "Write ReadBy(…) or WriteBy(…)")
+        elif type(marker) in mark.MARKERS:
+            _check_marker(marker, wrong)
+        elif type(marker).__module__.startswith("diptych."):
+            wrong(f"{type(marker).__name__} is no marker", "Remove it from Annotated[…]")
+
+
+def _check_marker(marker: Any, wrong: Wrong) -> None:
+    name = type(marker).__name__
+    match marker:
+        case mark.MinLen(length) | mark.MaxLen(length) if type(length) is not int or length < 0:
+            wrong(f"{name}({length!r}) is no length", f"Write {name}(80)")
+        case mark.Min(value) | mark.Max(value) if not _is_number(value):
+            wrong(f"{name}({value!r}) is no number", f"Write {name}(0)")
+        case mark.Pattern(regex):
+            _check_pattern(regex, wrong)
+        case mark.OnDelete(do) if do not in ("restrict", "cascade", "set null"):
+            wrong(f"OnDelete({do!r}) is unknown", 'Write OnDelete("restrict"), "cascade" or "set null"')
+        case mark.ReadBy(roles=roles) | mark.WriteBy(roles=roles):
+            for role in roles:
+                if not isinstance(role, Role):
+                    wrong(f"{name}({role!r}) does not name a Role", f"Write {name}(admin), admin = Role(…)")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_pattern(regex: Any, wrong: Wrong) -> None:
+    try:
+        re.compile(regex if isinstance(regex, str) else "(")
+    except re.error as error:
+        told = error if isinstance(regex, str) else "expected text"
+        wrong(f"the pattern {regex!r} is no regular expression: {told}", "Mend the pattern")
+
+
+def check_use(line: Line, allowed: tuple[type[Any], ...], what: str, wrong: Wrong) -> None:
+    """Refuse the markers that mean nothing here; a rule that is not kept would open a door."""
+    for marker in line.markers:
+        if type(marker) in mark.MARKERS and not isinstance(marker, allowed):
+            wrong(f"{type(marker).__name__} means nothing on {what}", "Remove it")
+
+
+def check_bounds(line: Line, wrong: Wrong) -> None:
+    """Bounds that no value can satisfy."""
+    for low, high, name in ((mark.MinLen, mark.MaxLen, "length"), (mark.Min, mark.Max, "value")):
+        least: Any = getattr(line.marker(low), name, None)
+        most: Any = getattr(line.marker(high), name, None)
+        if _is_number(least) and _is_number(most) and least > most:
+            wrong(f"no value is within {low.__name__} and {high.__name__}", "Mend the bounds")

@@ -1,0 +1,83 @@
+"""Names that collide: of types, of root fields, of paths, of the fields of one resource."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef
+from diptych.model.scalars import JSON, PLAIN, Scalar
+
+RESERVED_PATHS = frozenset(
+    {"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics"}
+)
+_SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
+RESERVED_TYPES = frozenset({
+    "Query", "Mutation", "Subscription", "PageInfo", "Direction", "ChangeKind",
+    *_SCALARS, *(name + "Filter" for name in _SCALARS),
+})  # fmt: skip
+_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change")
+
+Clash = tuple[str, str]
+"""What is wrong, and how to mend it."""
+
+
+def type_clashes(
+    resources: Iterable[ResourceDef], enums: Mapping[type[enum.Enum], Scalar]
+) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
+    """Resources and enums whose GraphQL types have the name of another."""
+    taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
+    for kind in enums:
+        yield from _take(kind, (kind.__name__, kind.__name__ + "Filter"), f"the enum {kind.__name__}", taken)
+    for found in resources:
+        names = (found.name + suffix for suffix in _SUFFIXES)
+        yield from _take(found, names, f"the resource {found.name}", taken)
+
+
+def _take(
+    owner: ResourceDef | type[enum.Enum], names: Iterable[str], what: str, taken: dict[str, str]
+) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
+    told = False
+    for name in names:
+        if name in taken and not told:
+            told = True
+            yield owner, (f"the type {name} is also that of {taken[name]}", "Rename one")
+        taken.setdefault(name, what)
+
+
+def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef, Clash]]:
+    """Resources whose path or root fields are those of another, or of the server."""
+    taken: dict[str, str] = {}
+    for found in resources:
+        if found.path in RESERVED_PATHS:
+            yield found, (f"the path /{found.path} is reserved", 'Give another plural: plural="…"')
+        names = (found.one, found.many, found.connection, f"/{found.path}")
+        clash = next((name for name in names if name in taken), found.many if found.one == found.many else "")
+        if clash:
+            owner = taken.get(clash, "one of its rows")
+            yield found, (f"the name {clash} is also that of {owner}", 'Give another plural: plural="…"')
+        taken.update({name: taken.get(name, found.name) for name in names})
+
+
+class Names:
+    """The fields and relations of one resource, by their names on the wire."""
+
+    def __init__(self, wrong: Callable[[str, str, str], None]) -> None:
+        self.fields: dict[str, FieldDef] = {}
+        self.relations: dict[str, RelationDef] = {}
+        self._owners: dict[str, str] = {}
+        self._wrong = wrong
+
+    def add(self, attr: str, found: FieldDef | RelationDef) -> None:
+        """Keep a field or a relation, unless one of the names that it takes is taken."""
+        names = [found.name]
+        if isinstance(found, RelationDef) and found.kind != "one":
+            names.append(found.name + "Connection")
+        clash = next((name for name in names if name in self._owners), None)
+        if clash:
+            self._wrong(attr, f"the name {clash} is also that of '{self._owners[clash]}'", "Rename one")
+        elif isinstance(found, FieldDef):
+            self.fields[found.name] = found
+        else:
+            self.relations[found.name] = found
+        self._owners.update({name: self._owners.get(name, attr) for name in names})

