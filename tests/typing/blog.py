@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from diptych import MaxLen, Model, ReadBy, Resource, Role, Unique, Viewer, WriteBy, allow, computed, grant, inverse
+from diptych import (
+    MaxLen,
+    Model,
+    ReadBy,
+    Resource,
+    Role,
+    Unique,
+    Viewer,
+    WriteBy,
+    allow,
+    computed,
+    grant,
+    inverse,
+)
 
 editor = Role("editor")
 admin = Role("admin", implies=editor)

@@ -29,5 +29,5 @@ def shape(value: Any) -> Any:
         return tuple((key, shape(item)) for key, item in value.items())
     if isinstance(value, list):
         plain = value and not any(isinstance(item, dict | list) for item in value)
-        return "list" if plain else tuple(map(shape, value))
+        return "list" if plain else ("list", *map(shape, value))  # so that [] is not {}
     return value if value is None or isinstance(value, bool) else "value"

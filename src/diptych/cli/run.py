@@ -23,6 +23,8 @@ from diptych.sample import FIRST_USER_ID, fill
 from diptych.serve.app import Diptych
 
 _SERVING = tuple(setting.name for setting in SETTINGS)
+_DEV = {"sample": True}
+"""The settings whose default is another one while developing."""
 
 
 @click.command()
@@ -39,11 +41,11 @@ def serve(model: str | None, **given: Any) -> None:
 
 @click.command()
 @MODEL
-@options(*(name for name in _SERVING if name != "workers"))
+@options(*(name for name in _SERVING if name != "workers"), **_DEV)
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that others can reach.")
 def dev(model: str | None, allow_remote: bool, **given: Any) -> None:
     """Serve a model for development: sample data, an admin token, reload when the model changes."""
-    config = config_of(given, sample=True)
+    config = config_of(given, **_DEV)
     if not allow_remote and not _is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")
     config = replace(config, workers=1)

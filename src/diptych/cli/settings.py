@@ -12,38 +12,38 @@ from diptych.config import SETTINGS, Config, Setting, load
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def options(*names: str) -> Callable[[Command], Command]:
+def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     """Add an option for each named setting; left out, environment, file and default decide."""
 
     def add(command: Command) -> Command:
         for setting in reversed(SETTINGS):
             if setting.name in names:
-                command = _option(setting)(command)
+                command = _option(setting, defaults.get(setting.name, setting.default))(command)
         return command
 
     return add
 
 
-def _option(setting: Setting) -> Callable[[Command], Command]:
+def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     name = setting.name.replace("_", "-")
-    shown = f"{setting.help}. [default: {setting.default}]" if setting.default not in ("", None) else f"{setting.help}."
-    if isinstance(setting.default, bool):
+    told = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
+    shown = f"{setting.help}. [default: {told}]" if told != "" else f"{setting.help}."
+    if isinstance(default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
-    return click.option(f"--{name}", setting.name, default=None, type=_Value(setting), help=shown)
+    kind = {int: "INTEGER", float: "SECONDS"}.get(type(setting.default), "TEXT")
+    return click.option(f"--{name}", setting.name, default=None, type=_reader(setting), metavar=kind, help=shown)
 
 
-class _Value(click.ParamType):
-    """The value of a flag, read as the environment and the file are."""
+def _reader(setting: Setting) -> Callable[[str], Any]:
+    """Reads the value of a flag as the environment and the file are read."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.name = {int: "integer", float: "float"}.get(type(setting.default), "text")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def read(text: str) -> Any:
         try:
-            return self.setting.read(str(value))
+            return setting.read(text)
         except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
+            raise click.BadParameter(f"{text!r}: {error}.") from None
+
+    return read
 
 
 def config_of(given: dict[str, Any], **defaults: Any) -> Config:

@@ -25,7 +25,7 @@ class Dialect:
     answer: str
     """The finished text of an answer, as bytes."""
     rows: str
-    """A JSON array of the texts `j` of the rows of a sub-select, in the order in which they come."""
+    """The texts `j` of the rows of a sub-select, joined by commas in the order in which they come."""
     gather: str
     """The same as an aggregate."""
     gather_by: str
@@ -36,6 +36,9 @@ class Dialect:
     """Is a to-one relation that is always there read by a join, rather than by a sub-select?"""
     id_text: str
     """A uuid, in a form of which there is a least and a greatest."""
+    limit: str
+    """The number of a LIMIT or OFFSET. SQLite looks at a bare bound one while it plans, and so plans the
+    statement anew for every run; behind a plus sign it does not look."""
     same: str
     """Equal, null to null."""
     least: str
@@ -130,11 +133,12 @@ SQLITE = Dialect(
     name="sqlite",
     placeholder="?",
     answer="CAST({} AS BLOB)",
-    rows="SELECT '[' || coalesce(group_concat(j, ','), '') || ']' FROM ({}) r",
+    rows="(SELECT coalesce(group_concat(j, ','), '') FROM ({}) r)",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
     wide=6,
     joins=True,
+    limit="+{}",
     id_text="{}",
     same="{} IS {}",
     least="min({}, {})",
@@ -155,11 +159,12 @@ POSTGRES = Dialect(
     name="postgres",
     placeholder="$",
     answer="convert_to({}, 'UTF8')",
-    rows="SELECT '[' || array_to_string(ARRAY({}), ',') || ']'",
+    rows="array_to_string(ARRAY({}), ',')",
     gather="coalesce(string_agg({}, ','), '')",
     gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
     wide=10**9,
     joins=False,
+    limit="{}",
     id_text="{}::text",
     same="{} IS NOT DISTINCT FROM {}",
     least="least({}, {})",

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from diptych.compile.plan import Bind
 
 _MARK = "\x00"
-_LABEL = re.compile(r"[_A-Za-z][_0-9A-Za-z]{0,255}", re.ASCII)
+_LABEL = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 
 

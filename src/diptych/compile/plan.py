@@ -1,7 +1,8 @@
 """A Plan: one SQL statement, and what to bind to each of its places.
 
 The statement has one column for each Ask of the request, and gives one row: the JSON of each answer as bytes,
-or null where a single row was asked for and none is there.
+or null where a single row was asked for and none is there. (Where that is all that was asked for, it may give
+no row at all, which means the same.)
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ texts of its rows.
 
     { user(id: "…") { name posts(first: 2) { title } } }
 
-    SELECT CAST((SELECT '{"name":' || json_quote(t0."name") || ',"posts":' || (SELECT '[' || coalesce(
-      group_concat(j, ','), '') || ']' FROM (SELECT '{"title":' || json_quote(t1."title") || '}' AS j
-      FROM "posts" t1 WHERE t1."author_id" = t0."id" ORDER BY t1."id" LIMIT ?2)) || '}'
-      FROM "users" t0 WHERE t0."id" = ?1) AS BLOB)
+    SELECT CAST('{"name":' || json_quote(t0."name") || ',"posts":[' || (SELECT coalesce(group_concat(j, ','), '')
+      FROM (SELECT '{"title":' || json_quote(t1."title") || '}' AS j FROM "posts" t1
+            WHERE t1."author_id" = t0."id" ORDER BY t1."id" LIMIT ?2) r) || ']}' AS BLOB)
+      FROM "users" t0 WHERE t0."id" = ?1
 """
 
 from __future__ import annotations
@@ -30,44 +30,51 @@ from diptych.model.model import Model
 
 def compile_reads(asks: Sequence[Read], model: Model, dialect: Dialect) -> Plan:
     """One statement that answers all the Asks of a request: a column for each."""
-    writer = Reads(model, dialect)
-    columns = [sql(dialect.answer, sql("({})", writer.select(ask))) for ask in asks]
-    statement, binds = finish(sql("SELECT {}", join(", ", columns)), dialect.placeholder)
-    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(columns))
+    statement, binds = finish(Reads(model, dialect).statement(asks), dialect.placeholder)
+    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(asks))
 
 
 class Reads(Pages):
     """Writes Reads for one dialect."""
 
-    def select(self, read: Read) -> Fragment:
-        """A root Read as a SELECT of one text."""
+    def statement(self, asks: Sequence[Read]) -> Fragment:
+        """The whole statement. One row that is asked for by itself needs no sub-select: no row is no answer."""
+        if len(asks) == 1 and asks[0].take == "one":
+            return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.answer)
+        columns = [sql(self.dialect.answer, self._root(ask)) for ask in asks]
+        return sql("SELECT {}", join(", ", columns))
+
+    def _root(self, read: Read) -> Fragment:
         row = self.open(read.resource)
         if read.take == "one":
-            return self._one(read, row)
-        return self._many(read, row, ())
+            return sql("({})", self._one(read, row))
+        return self.dialect.concat(self._many(read, row, ()))
 
-    def _one(self, read: Read, row: Row, *tied: Fragment) -> Fragment:
-        picks = self.object(cast("tuple[Pick, ...]", read.pick), row)
-        return sql("SELECT {} FROM {}{}", picks, self.joined(row), self.all(row, *tied, read.where))
+    def _one(self, read: Read, row: Row, *tied: Fragment, template: str = "{}") -> Fragment:
+        text = sql(template, self.object(cast("tuple[Pick, ...]", read.pick), row))
+        return sql("SELECT {} FROM {}{}", text, self.joined(row), self.all(row, *tied, read.where))
 
-    def _many(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+    def _many(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> list[Piece]:
         if read.take == "page":
-            return self.page(read, row, tied)
+            return [sql("({})", self.page(read, row, tied))]
         inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
         rows = sql("SELECT {} AS j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
         if cast(Page, read.page).backward:
             rows = sql("SELECT j FROM (SELECT j, row_number() OVER () AS i FROM ({}) b) b ORDER BY i DESC", rows)
-        return sql(self.dialect.rows, rows)
+        return ["[", sql(self.dialect.rows, rows), "]"]
 
     # the JSON of one row
 
     def object(self, picks: Sequence[Pick], row: Row) -> Fragment:
         """The JSON text of a row."""
+        return self.dialect.concat(self._object(picks, row))
+
+    def _object(self, picks: Sequence[Pick], row: Row) -> list[Piece]:
         pieces: list[Piece] = ["{"]
         for index, pick in enumerate(picks):
             pieces.append("," * (index > 0) + label(pick.label))
             pieces.extend(self._pick(pick, row))
-        return self.dialect.concat([*pieces, "}"])
+        return [*pieces, "}"]
 
     def _pick(self, pick: Pick, row: Row) -> list[Piece]:
         match pick:
@@ -76,23 +83,23 @@ class Reads(Pages):
             case Field():
                 return self._field(pick, row)
             case Follow():
-                return [self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)]
+                return self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)
 
     def _field(self, pick: Field, row: Row) -> list[Piece]:
         field = row.resource.fields[pick.name]
         expr = mask(pick.rule, field.computed or Col((pick.name,)))
         return self.json(self.value(expr, row), field.scalar, self.nullable(expr, row.resource))
 
-    def _follow(self, pick: Follow, row: Row) -> Fragment:
+    def _follow(self, pick: Follow, row: Row) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
         target = self.open(relation.target)
         tied = [self.tie(row, relation, target, pick.link)]
         if pick.rule != TRUE:
             tied.append(self.condition(pick.rule, row))
         if relation.kind != "one":
-            return sql("({})", self._many(pick.read, target, tuple(tied)))
+            return self._many(pick.read, target, tuple(tied))
         found = sql("({})", self._one(pick.read, target, *tied))
-        return sql("coalesce({}, 'null')", found) if relation.nullable or relation.hideable else found
+        return [sql("coalesce({}, 'null')", found) if relation.nullable or relation.hideable else found]
 
     def _always_there(self, pick: Follow, row: Row) -> bool:
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
@@ -100,9 +107,9 @@ class Reads(Pages):
         plain = pick.rule == TRUE and pick.read.where == TRUE
         return self.dialect.joins and plain and relation.kind == "one" and not relation.nullable
 
-    def _joined_one(self, pick: Follow, row: Row) -> Fragment:
+    def _joined_one(self, pick: Follow, row: Row) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
         target = self.open(relation.target)
         target.joins = row.joins
         row.joins.append(sql(" CROSS JOIN {} ON {}", self.source(target), self.tie(row, relation, target, TRUE)))
-        return self.object(cast("tuple[Pick, ...]", pick.read.pick), target)
+        return self._object(cast("tuple[Pick, ...]", pick.read.pick), target)

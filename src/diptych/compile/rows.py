@@ -12,6 +12,7 @@ from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.keyset import Key, keyset
 from diptych.compile.plan import SlotBind
 from diptych.compile.where import Expressions, Row
+from diptych.model.expr import Slot
 from diptych.model.scalars import Scalar
 
 Piece = str | Fragment
@@ -31,12 +32,14 @@ class Rows(Expressions, ABC):
         keys = self.keys(read, row)
         bounds = [keyset(self.dialect, keys, slot.index, after=after)
                   for slot, after in ((page.after, True), (page.before, False)) if slot]  # fmt: skip
-        limit = self.dialect.value(SlotBind(page.size.index, page.size.scalar))
-        tail = sql(" ORDER BY {} LIMIT {}", self.order(keys, page.backward), limit)
+        tail = sql(" ORDER BY {} LIMIT {}", self.order(keys, page.backward), self._number(page.size))
         tail = sql("{} + " + str(more), tail) if more else tail
         if page.offset is not None:
-            tail = sql("{} OFFSET {}", tail, self.dialect.value(SlotBind(page.offset.index, page.offset.scalar)))
+            tail = sql("{} OFFSET {}", tail, self._number(page.offset))
         return self.all(row, *tied, read.where, *bounds), tail
+
+    def _number(self, slot: Slot) -> Fragment:
+        return sql(self.dialect.limit, self.dialect.value(SlotBind(slot.index, slot.scalar)))
 
     def keys(self, read: Read, row: Row) -> tuple[Key, ...]:
         """The sort of a list, with the id at its end."""

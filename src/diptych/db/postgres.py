@@ -164,7 +164,7 @@ class PostgresStore:
                 connection = await self._acquire() if fresh else self._idle.pop()
                 try:
                     row = await connection.fetchrow(plan.sql, *parameters)
-                    return cast("Sequence[bytes | None]", row)
+                    return (None,) if row is None else cast("Sequence[bytes | None]", row)
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
                 except _BROKEN:

@@ -140,7 +140,7 @@ def _filter(name: str, op: str, field: FieldView) -> Part:
     if op == "isNull":
         return {**found, "schema": {"type": "boolean"}}
     if op == "in":
-        several = {"type": "array", "items": value, "maxItems": MAX_IN}
+        several = {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_IN}
         return {**found, "style": "form", "explode": False, "schema": several}
     return {**found, "schema": value}
 

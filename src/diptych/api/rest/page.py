@@ -6,6 +6,8 @@ passed on as they are.
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import msgspec
 
 from diptych.api.reply import Header
@@ -49,7 +51,7 @@ def link(path: str, query: str, size: int, following: str | None, previous: str 
     """The Link header (RFC 8288) of a list: the same request, on the next and on the previous page."""
     if following is None and previous is None:
         return ()
-    kept = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _PAGING)
+    kept = "&".join(pair for pair in query.split("&") if pair and unquote(pair.partition("=")[0]) not in _PAGING)
     kept = kept.replace("<", "%3C").replace(">", "%3E")
     base = f"{path}?{kept}&" if kept else f"{path}?"
     links = []

@@ -30,7 +30,7 @@ def bad(place: str, message: str) -> Refusal:
 def parse_query(raw: str) -> dict[str, str]:
     """The parameters by name, in the order given; each may stand once."""
     found: dict[str, str] = {}
-    for pair in raw.split("&") if raw else ():
+    for pair in filter(None, raw.split("&")):
         name, _, value = pair.partition("=")
         name, value = _decode(name, name), _decode(value, name)
         if name in found:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from diptych.model.defs import FieldDef, RelationDef
-from diptych.model.scalars import BIGINT, FLOAT, ID, INTEGER_ID, STRING, Scalar
+from diptych.model.scalars import BIGINT, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
 from diptych.model.view import ResourceView, View
 
 Schema = dict[str, Any]
@@ -26,6 +26,8 @@ Schema = dict[str, Any]
 MAX_IN = 250
 """The most items of an `in` list."""
 _DECIMAL = re.compile(r"Decimal\((\d+),(\d+)\)")
+_IN_RANGE = "[Zz]$|^(000[2-9]|00[1-9]|0[1-9]|[1-8]|9[0-8]|99[0-8]|999[0-8])"
+"""In UTC, or far enough from the years 1 and 9999 to be in them when it is."""
 _QUANTIFIERS = {"some": "At least one of them is such.", "none": "Not one is such.", "every": "Every one is such."}
 _ALIASES = (
     "An answer holds the plain fields, or exactly what `fields` selects. A field that is selected under an alias "
@@ -124,13 +126,17 @@ def as_text(scalar: Scalar) -> Schema:
     if scalar is STRING:
         return {"type": "string", "pattern": r"^[^\u0000]*$"}
     if scalar is BIGINT:
-        return {"type": "string", "format": "int64", "pattern": _bigint_pattern()}
+        return {"type": "string", "pattern": _bigint_pattern()}
     if scalar is FLOAT:
-        return {**scalar.openapi, "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
+        return {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
+    if scalar is INT:
+        return {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
+    if scalar is DATETIME:
+        return {**scalar.openapi, "pattern": _IN_RANGE}
     if digits := _DECIMAL.fullmatch(scalar.name):
         whole, scale = _digits(digits)
         fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
-        return {"type": "string", "format": "decimal", "pattern": rf"^-?{whole}{fraction}$"}
+        return {"type": "string", "pattern": rf"^-?{whole}{fraction}$"}
     return dict(scalar.openapi)
 
 

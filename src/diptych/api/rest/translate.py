@@ -59,7 +59,7 @@ def read_query(raw: str, target: Target) -> Query:
     inputs: dict[str, Any] = dict(parameters)
     inputs[_PATH_ID] = target.id
     if "where" in parameters:
-        inputs["where"] = _json(parameters["where"])
+        inputs["where"] = _json(parameters["where"], "where")
     key = tuple(
         (name, shape(inputs["where"]) if name == "where" else value if _is_shape(name) else 1)
         for name, value in parameters.items()
@@ -72,11 +72,11 @@ def _is_shape(name: str) -> bool:
     return name in _SHAPING or name.endswith("[isNull]")
 
 
-def _json(text: str) -> Any:
+def _json(text: str, parameter: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise bad("where", "expected JSON" if not str(error) else f"expected JSON: {error}") from None
+        raise bad(parameter, "expected JSON" if not str(error) else f"expected JSON: {error}") from None
 
 
 def translate(target: Target, query: Query, view: View) -> Wish:
@@ -196,7 +196,7 @@ class _Translator:
             given[key] = Given(value, (*place, key), fixed=True, text=True)
         where: Expr = TRUE
         if "where" in given:
-            where = self.draft.where(Given(_json(given["where"].value), given["where"].place, fixed=True), target)
+            where = self.draft.where(Given(_json(given["where"].value, "fields"), given["where"].place, fixed=True), target)
         sort = given["sort"].value if "sort" in given else None
         order = self._order(sort, (*place, "sort"), target)
         pages = {key: each for key, each in given.items() if key in _PAGE}

@@ -1,0 +1,109 @@
+"""What type checkers know of a model: the type of every field, relation and computed field."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, assert_type
+
+from diptych import (
+    BigInt,
+    Digits,
+    Id,
+    Json,
+    Min,
+    Model,
+    Move,
+    OnDelete,
+    Resource,
+    States,
+    Viewer,
+    allow,
+    auto,
+    computed,
+    contains,
+    either,
+    given,
+    grant,
+    inverse,
+    is_null,
+    may_read,
+    not_,
+    one_of,
+    signed_in,
+    through,
+)
+from tests.typing.blog import Author, Post, admin, model
+
+
+class Tier(StrEnum):
+    basic = "basic"
+    gold = "gold"
+
+
+class Tag(Resource):
+    id: Id = auto()
+    name: str
+    access = (grant("read"),)
+
+
+class PostTag(Resource, plural="post-tags"):
+    tag: Tag
+    article: Article
+
+
+class Article(Resource, ids="integer"):
+    title: str
+    subtitle: str | None = None
+    views: BigInt = 0
+    extra: Json | None = None
+    price: Annotated[Decimal, Digits(8, 2), Min(0)] = Decimal("0.00")
+    tier: Annotated[Tier, States(Move(Tier.basic, Tier.gold, to=admin))] = Tier.basic
+    author: Annotated[Author, OnDelete("cascade")]
+    editor: Annotated[Author | None, OnDelete("set null")] = None
+    tags: list[Tag] = through("PostTag", "article", "tag")
+    links: list[PostTag] = inverse("article")
+
+    access = (grant("create", to=signed_in),)
+
+    @allow("read")
+    @allow("update", to=admin)
+    def everything(self, viewer: Viewer) -> bool:
+        seen = is_null(self.subtitle) | contains(self.title, "draft") | may_read(self.author)
+        mine = (self.author.id == viewer.id) & (given(self.editor).id != viewer.id)
+        return not_(seen) & mine & one_of(self.tier, Tier.basic, Tier.gold) & viewer.has(admin)
+
+    @allow("read", field="price")
+    def costly(self, viewer: Viewer) -> bool:
+        return (self.price >= Decimal("9.99")) & (self.created_at < datetime(2026, 1, 1, tzinfo=UTC))
+
+    @computed
+    def level(self) -> Tier:
+        return either(self.views > 100, Tier.gold, Tier.basic)
+
+    @computed
+    def heading(self) -> str | None:
+        return self.title + ": " + given(self.subtitle)[:20]
+
+
+def use(post: Post, article: Article) -> None:
+    assert_type(post.teaser, str)
+    assert_type(post.author.email, str)
+    assert_type(post.author.posts[0].review, str | None)
+    assert_type(post.id, str)
+    assert_type(post.version, int)
+    assert_type(post.created_at, datetime)
+    assert_type(article.level, Tier)
+    assert_type(article.views, int)
+    assert_type(article.editor, Author | None)
+    assert_type(article.tags, list[Tag])
+
+
+def make() -> None:
+    ann = Author(name="Ann", email="ann@example.com")
+    use(Post(slug="a", body="b", author=ann), Article(title="t", author=ann))
+
+
+assert_type(model, Model)
+everything = Model(Author, Post, Article, Tag, PostTag)

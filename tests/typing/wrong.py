@@ -1,0 +1,99 @@
+"""The usual slips. Both type checkers report every line that ends in `E`, and no other."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from diptych import Model, Move, Resource, Role, Viewer, allow, computed, contains, grant, inverse, not_, through
+from tests.typing.blog import Author, Post
+
+
+class State(StrEnum):
+    new = "new"
+    old = "old"
+
+
+class Bad(Resource, plurals="bads"):  # E
+    title: str
+    count: int
+    author: Author
+    editor: Author | None = None
+    posts: list[Post] = inverse(3)  # E
+    others: list[Post] = through("PostTag", "post")  # E
+    published: bool = None  # E
+    state: State = "new"  # E
+
+    access = (grant("raed"),)  # E
+
+    @allow("raed")  # E
+    def a_verb_that_is_none(self, viewer: Viewer) -> bool:
+        return self.title == "x"
+
+    @allow("read", to="editor")  # E
+    def a_role_as_text(self, viewer: Viewer) -> bool:
+        return viewer.has("editor")  # E
+
+    @allow("read", fields="title")  # E
+    def an_unknown_option(self, viewer: Viewer) -> bool:
+        return self.count == 1
+
+    @allow("read")
+    def fields_that_are_none(self, viewer: Viewer) -> bool:
+        print(self.titel)  # E
+        print(self.author.nickname)  # E
+        print(self.editor.id)  # E
+        print(self.author.posts.published)  # E
+        print(viewer.name)  # E
+        return self.author.id == viewer.id
+
+    @allow("read")
+    def values_of_other_types(self, viewer: Viewer) -> bool:
+        print(self.title == 3)  # E
+        print(self.count < "3")  # E
+        print(not_(self.title))  # E
+        print(contains(self.title, 3))  # E
+        return self.author.id == viewer.id
+
+    @allow("read")  # E
+    def a_text(self, viewer: Viewer) -> str:
+        return self.title
+
+    @allow("read")  # E
+    def nothing(self, viewer: Viewer) -> None:
+        pass
+
+    @allow("read")  # E
+    def no_viewer(self) -> bool:
+        return self.count == 1
+
+    @allow("read")  # E
+    async def later(self, viewer: Viewer) -> bool:
+        return self.count == 1
+
+    @computed
+    def another_type(self) -> int:
+        return self.title  # E
+
+    @computed  # E
+    def for_someone(self, viewer: Viewer) -> str:
+        return self.title
+
+
+role = Role(3)  # E
+implied = Role("admin", implies="editor")  # E
+move = Move("new", State.old)  # E
+model = Model(Post, "Author")  # E
+
+ann = Author(name="Ann", email="ann@example.com")
+post = Post(slug="a", body="b", author=ann)
+Author(name="Ann")  # E
+Author("Ann", "ann@example.com")  # E
+Author(name="Ann", email="ann@example.com", posts=[post])  # E
+Post(slug=1, body="b", author=ann)  # E
+Post(slug="a", body="b", author="Ann")  # E
+Post(id="4", slug="a", body="b", author=ann)  # E
+Post(slug="a", body="b", author=ann, teaser="b")  # E
+post.author = "Ann"  # E
+post.teaser = "b"  # E
+length: int = post.teaser  # E
+print(post.titel)  # E
