@@ -18,7 +18,6 @@ from diptych.ask.cursor import binding, key_scalars, unseal, where_slots
 from diptych.ask.nodes import EdgePart, Edges, Follow, Nodes, PageInfo, Part, Pick, Read
 from diptych.ask.slots import Source
 from diptych.check.cost import Limits
-from diptych.check.values import Binder
 from diptych.db.store import Store
 from diptych.engine import Engine, Paged
 from diptych.errors import Code
@@ -97,9 +96,8 @@ class Proof:
         inputs = {str(index): value for index, value in enumerate(raw)}
         sources = [Source(("variables", name)) for name in inputs]
         view = self.model.view(self.model.signature(viewer))
-        prepared = self.engine.prepare(drawn.reads, view)
-        binder = Binder(drawn.slots, sources, self.engine.limits, Code.BAD_USER_INPUT)
-        return await self.engine.answer(prepared, binder, inputs, viewer)
+        ready = self.engine.ready(drawn.reads, drawn.slots, sources, view, Code.BAD_USER_INPUT)
+        return await self.engine.answer(ready, inputs, viewer)
 
 
 class Reveal:

@@ -14,12 +14,13 @@ import apsw
 import asyncpg
 import pytest
 
-from diptych import Diptych, Digits, Model, Resource, Unique, Viewer, allow, grant
+from diptych import Digits, Diptych, Model, Resource, Unique, Viewer, allow, grant
 from diptych.config import Config
 from diptych.default import model as default
 from diptych.errors import StartError
 from diptych.serve.http import Request
-from tests.nasty import load, model as nasty, rows
+from tests.nasty import load, rows
+from tests.nasty import model as nasty
 from tests.running import NewDatabase, Postgres
 
 

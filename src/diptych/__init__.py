@@ -23,7 +23,6 @@ from diptych.model.markers import (
 from diptych.model.model import Model
 from diptych.model.resource import Resource, allow, auto, computed, grant, inverse, through
 from diptych.model.roles import Role, Viewer, signed_in
-
 from diptych.serve.app import Diptych
 
 __all__ = [

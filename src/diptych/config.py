@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from diptych.errors import StartError
 
@@ -54,6 +55,14 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _address(text: str) -> str:
+    """An address without a slash at its end."""
+    found = urlsplit(text)
+    if text and (found.scheme not in ("http", "https") or not found.hostname or found.query or found.fragment):
+        raise ValueError("expected an address such as https://api.example.org")
+    return text.rstrip("/")
+
+
 def _port(text: str) -> int:
     number = _whole(text)
     if number > 65535:
@@ -66,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("host", str, "The address to listen on", "127.0.0.1"),
     Setting("port", _port, "The port to listen on", 8000),
     Setting("workers", _positive, "How many server processes", 1),
-    Setting("base_url", str, "The public address of the service, and the issuer of its tokens", ""),
+    Setting("base_url", _address, "The public address of the service, and the issuer of its tokens", ""),
     Setting("trusted_proxies", str, "Peers whose Forwarded and X-Forwarded-* headers are believed", ""),
     Setting("sample", _boolean, "Fill an empty database with sample data (default model only)", False),
     Setting("introspection", _boolean, "Answer introspection, the SDL and /openapi.json", True),

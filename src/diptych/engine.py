@@ -2,7 +2,7 @@
 
     wire → api → ask → check → compile → db → bytes → wire
 
-`prepare` is the cold half: rules are joined to the Asks, their shape is held against the limits, and they are
+`ready` is the cold half: rules are joined to the Asks, their shape is held against the limits, and they are
 compiled into one statement. `answer` is the hot half: values are bound and priced, the statement runs, and the
 bytes that come back go to the wire as they are. Plans are kept by what recognises them: the Asks themselves,
 which hold no values, and the signature of the viewer's role.
@@ -10,12 +10,14 @@ which hold no values, and the signature of the viewer's role.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
 from diptych.ask.nodes import Ask, Page, Read
+from diptych.ask.slots import Source
 from diptych.ask.walk import reads
 from diptych.check.access import narrow
 from diptych.check.cost import Limits, Price, check_price, check_shape, price_of
@@ -23,12 +25,13 @@ from diptych.check.values import Binder
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
+from diptych.errors import Code
+from diptych.model.expr import Slot
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
 from diptych.recall import Recall
-
 
 _NO_KEYS: Mapping[int, bytes] = {}
 
@@ -52,6 +55,16 @@ class Prepared:
     pages: tuple[Paged, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A request of a known shape: its plan, and how its values are got. No price if that is known to be fair."""
+
+    plan: Plan
+    price: Price | None
+    pages: tuple[Paged, ...]
+    binder: Binder
+
+
 class Engine:
     """One model on one store."""
 
@@ -61,6 +74,7 @@ class Engine:
         self.limits = limits
         self.secret = secret
         self.plans: Recall[Prepared] = Recall(plans)
+        self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
 
     def prepare(self, asks: tuple[Ask, ...], view: View) -> Prepared:
         """check → compile: the plan of a request, made once."""
@@ -74,15 +88,28 @@ class Engine:
             self.plans.put(key, found)
         return found
 
-    async def answer(
-        self, prepared: Prepared, binder: Binder, inputs: Mapping[str, Any], viewer: Viewer
-    ) -> Sequence[bytes | None]:
+    def ready(
+        self, asks: tuple[Ask, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code
+    ) -> Ready:
+        """The same for one shape of requests, whose values come from the sources; `code` is what a fault is called.
+
+        Where every page size stands in the request's own text, the price is held against the limit here.
+        """
+        prepared = self.prepare(asks, view)
+        binder = Binder(slots, sources, self.limits, code)
+        sizes = [read.page.size.index for read in reads(asks) if read.page is not None]
+        if not all(binder.is_fixed(slot) for slot in sizes):
+            return Ready(prepared.plan, prepared.price, prepared.pages, binder)
+        check_price(prepared.price(binder.fixed), self.limits)
+        return Ready(prepared.plan, None, prepared.pages, binder)
+
+    async def answer(self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer) -> Sequence[bytes | None]:
         """values → price → db: the bytes of every Ask."""
-        values = binder(inputs)
-        check_price(prepared.price(values), self.limits)
-        keys = self._cursor_keys(prepared.pages, binder, values, viewer) if prepared.pages else _NO_KEYS
-        plan = prepared.plan
-        return await self.store.run(plan, plan.parameters(values, viewer.id, keys))
+        values = ready.binder(inputs)
+        if ready.price is not None:
+            check_price(ready.price(values), self.limits)
+        keys = self._cursor_keys(ready, values, viewer) if ready.pages else _NO_KEYS
+        return await self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
 
     def _pages(self, asks: Sequence[Read]) -> list[Paged]:
         """The lists of a request that make cursors or take one."""
@@ -94,21 +121,22 @@ class Engine:
 
     def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:
         """The key that signs the cursors of one list: of this filter with its values, for this viewer."""
-        bound = repr([values[slot] for slot in paged.where])
-        seen = repr((viewer.id, self.model.signature(viewer).stable()))
-        return derive(self.secret, paged.binding, bound.encode(), seen.encode())
+        bound = repr([values[slot] for slot in paged.where]) if paged.where else ""
+        return self._derive(self.secret, paged.binding, bound, viewer)
 
-    def _cursor_keys(
-        self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer
-    ) -> Mapping[int, bytes]:
+    def _derived(self, secret: bytes, binding: bytes, bound: str, viewer: Viewer) -> bytes:
+        seen = repr((viewer.id, self.model.signature(viewer).stable()))
+        return derive(secret, binding, bound.encode(), seen.encode())
+
+    def _cursor_keys(self, ready: Ready, values: list[Any], viewer: Viewer) -> Mapping[int, bytes]:
         """The key of every page's cursors, by the slot of its size; cursors that were given are opened with it."""
         keys = {}
-        for paged in pages:
+        for paged in ready.pages:
             keys[paged.page.size.index] = key = self.cursor_key(paged, values, viewer)
             for slot in (paged.page.after, paged.page.before):
                 if slot is not None:
                     try:
                         values[slot.index] = unseal(key, values[slot.index], paged.keys)
                     except ValueError as error:
-                        raise binder.fault(slot.index, str(error)) from None
+                        raise ready.binder.fault(slot.index, str(error)) from None
         return keys

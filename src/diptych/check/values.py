@@ -24,13 +24,14 @@ class Binder:
     def __init__(self, slots: Sequence[Slot], sources: Sequence[Source], limits: Limits, code: Code) -> None:
         self.sources = sources
         self.code = code
-        self._values: list[Any] = [None] * len(slots)
+        self.fixed: list[Any] = [None] * len(slots)
+        """The values that stand in the request's own text, each in its slot."""
         self._open: list[tuple[int, str, Source, Parse]] = []
         faults: list[Fault] = []
         for slot, source in zip(slots, sources, strict=True):
             parse = parser(slot, source.text, limits)
             if source.fixed:
-                _try(self._values, slot.index, parse, source.value, source, faults)
+                _try(self.fixed, slot.index, parse, source.value, source, faults)
             else:
                 simple = str(source.place[1]) if len(source.place) == 2 and not source.parts else ""
                 self._open.append((slot.index, simple, source, parse))
@@ -38,7 +39,7 @@ class Binder:
 
     def __call__(self, inputs: Inputs) -> list[Any]:
         """The values, or a Refusal that names every faulty place."""
-        values = self._values.copy()
+        values = self.fixed.copy()
         try:
             for index, simple, source, parse in self._open:
                 values[index] = parse(inputs[simple] if simple else source.fetch(inputs))

@@ -43,6 +43,9 @@ def _import(name: str) -> Any:
         if error.name and name.startswith(error.name):
             raise StartError(f"There is no module named {name!r} here.") from None
         raise StartError(f"The module {name!r} needs {error.name!r}, which is not installed.") from None
+    except SyntaxError as error:
+        spot = f"{Path(error.filename or name).name}:{error.lineno}"
+        raise StartError(f"The module {name!r} cannot be imported: {error.msg} ({spot}).") from None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         spot = f" ({Path(last.filename).name}:{last.lineno})"

@@ -13,7 +13,7 @@ import click
 
 from diptych.cli.model import MODEL, load_model
 from diptych.cli.server import listen, run
-from diptych.cli.settings import config_of, options
+from diptych.cli.settings import check_lasting, config_of, options
 from diptych.config import SETTINGS, Config
 from diptych.default import model as default_model
 from diptych.errors import StartError
@@ -65,6 +65,7 @@ def _is_loopback(host: str) -> bool:
 
 async def _prepare(model: Model, config: Config, *, add_columns: bool) -> str:
     """Open the database once, so that tables, keys and sample data are there; gives an admin token."""
+    check_lasting(config)
     app = Diptych(model, config=config, add_columns=add_columns)
     try:
         await app.start()
@@ -80,7 +81,7 @@ async def _prepare(model: Model, config: Config, *, add_columns: bool) -> str:
 def _announce(config: Config, port: int) -> str:
     """Tell the addresses of the service."""
     host = f"[{config.host}]" if ":" in config.host else config.host
-    address = config.base_url.rstrip("/") or f"http://{host}:{port}"
+    address = config.base_url or f"http://{host}:{port}"
     click.echo(f"GraphQL  {address}/graphql\nREST     {address}/openapi.json lists every path")
     sys.stdout.flush()
     return address

@@ -37,7 +37,8 @@ def listen(config: Config) -> socket.socket:
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
-        cause = getattr(error, "strerror", None) or "there is no such host"
+        number = error.errno if isinstance(error, OSError) else None
+        cause = os.strerror(number) if number and number > 0 else "there is no such host"
         raise StartError(f"The service cannot listen on {config.host}, port {config.port}: {cause}.") from None
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.set_inheritable(True)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from diptych.config import SETTINGS, Config, Setting, load
+from diptych.errors import StartError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,3 +51,9 @@ def config_of(given: dict[str, Any], **defaults: Any) -> Config:
     """The settings that hold, from the options of a command, which may have defaults of its own."""
     names = {setting.name for setting in SETTINGS}
     return load({name: value for name, value in given.items() if name in names}, defaults=defaults)
+
+
+def check_lasting(config: Config) -> None:
+    """Refuse a database in memory: it would be another one in each process."""
+    if config.database == "sqlite:///:memory:":
+        raise StartError("A database in memory ends with the process that made it; name a file: sqlite:///PATH.")

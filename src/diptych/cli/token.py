@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from diptych.cli.model import MODEL, load_model
-from diptych.cli.settings import config_of, options
+from diptych.cli.settings import check_lasting, config_of, options
 from diptych.db.connect import connect
 from diptych.errors import StartError
 from diptych.identity.tokens import LIFETIME, load_tokens
@@ -37,6 +37,7 @@ async def _make(
     model: Any, given: dict[str, Any], roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], ttl: int
 ) -> str:
     config = config_of(given)
+    check_lasting(config)
     store = connect(config)
     await store.open(model)
     try:

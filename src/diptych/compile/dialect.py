@@ -11,7 +11,6 @@ from diptych.compile.fragment import Fragment, bind, join, merge, sql
 from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, SealBind, SlotBind, Values, ViewerBind
 from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
 
-
 _MOST_ARGUMENTS = 100
 """SQLite takes no more than 127 arguments in a call."""
 

@@ -17,4 +17,6 @@ def connect(config: Config) -> Store:
     if url.startswith(("postgresql://", "postgres://")):
         return PostgresStore(url, size=config.pool_size, timeout=config.statement_timeout)
     scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        raise StartError("The address of a SQLite database has three slashes and a path: sqlite:///PATH.")
     raise StartError(f"The database address begins with {scheme!r}; use sqlite:///PATH or postgresql://….")

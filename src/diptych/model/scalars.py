@@ -298,7 +298,7 @@ def decimal(precision: int, scale: int) -> Scalar:
         f"Decimal({precision},{scale})", Decimal,
         _table(type="string", format="decimal", pattern=_decimal_pattern(precision, scale)), parse, parse,
         "INTEGER", f"numeric({precision},{scale})", "text::numeric", sqlite_out=out, quoted=True,
-        to_sqlite=lambda number: int(number.scaleb(scale)), to_postgres=str, graphql="Decimal",
+        to_sqlite=lambda number: int(f"{number:f}".replace(".", "")), to_postgres=str, graphql="Decimal",
         description="A decimal number as a string, always with all its fraction digits.",
     )  # fmt: skip
 

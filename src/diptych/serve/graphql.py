@@ -26,8 +26,7 @@ from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import Root, translate
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Reply, tag
-from diptych.check.values import Binder
-from diptych.engine import Engine, Prepared
+from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.model.view import Signature
@@ -41,11 +40,10 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ready:
+class Known:
     """An operation that needs only its values: what runs, and the constant bytes between its answers."""
 
-    binder: Binder
-    prepared: Prepared | None
+    ready: Ready | None
     pieces: tuple[bytes, ...]
     keep: bool = True
 
@@ -61,10 +59,10 @@ class Ready:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A document that was seen, with what is ready for each shape of its variables."""
+    """A document that was seen, with what is known for each shape of its variables."""
 
     document: Document
-    ready: dict[Any, Ready] = field(default_factory=dict)
+    known: dict[Any, Known] = field(default_factory=dict)
 
 
 class GraphqlEndpoint:
@@ -125,20 +123,20 @@ class GraphqlEndpoint:
             entry = Entry(self._document(parameters, query, caller, reading))
             self._entries.put(key, entry)
         shape = entry.document.shape(variables)
-        ready = entry.ready.get(shape)
-        if ready is None:
-            ready = self._prepare(entry.document, variables, caller)
-            if ready.keep and len(entry.ready) < _SHAPES:
-                entry.ready[shape] = ready
-        if ready.prepared is None:
-            return ready.pieces[0]
+        known = entry.known.get(shape)
+        if known is None:
+            known = self._prepare(entry.document, variables, caller)
+            if known.keep and len(entry.known) < _SHAPES:
+                entry.known[shape] = known
+        if known.ready is None:
+            return known.pieces[0]
         try:
-            answers = await self.engine.answer(ready.prepared, ready.binder, variables, caller.viewer)
+            answers = await self.engine.answer(known.ready, variables, caller.viewer)
         except Refusal as refusal:
             if refusal.code is Code.BAD_USER_INPUT:
                 check_variables(entry.document, variables, self.schema(caller.signature))
             raise
-        return ready.join(answers)
+        return known.join(answers)
 
     def _document(self, parameters: Parameters, query: str, caller: Caller, reading: bool) -> Document:
         node, operation = read_document(query, parameters.operationName)
@@ -147,7 +145,7 @@ class GraphqlEndpoint:
         check_roots(node, operation, self.engine.model.view(caller.signature))
         return check_document(node, operation, self.schema(caller.signature))
 
-    def _prepare(self, document: Document, variables: Mapping[str, Any], caller: Caller) -> Ready:
+    def _prepare(self, document: Document, variables: Mapping[str, Any], caller: Caller) -> Known:
         schema = self.schema(caller.signature)
         check_variables(document, variables, schema)
         view = self.engine.model.view(caller.signature)
@@ -159,9 +157,8 @@ class GraphqlEndpoint:
             meta = introspect(document, variables, schema)
         pieces = _pieces(operation.roots, meta)
         wish = operation.wish
-        prepared = self.engine.prepare(wish.asks, view) if wish.asks else None
-        binder = Binder(wish.slots, wish.sources, self.engine.limits, Code.BAD_USER_INPUT)
-        return Ready(binder, prepared, pieces, keep=not (meta and document.variables))
+        ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT) if wish.asks else None
+        return Known(ready, pieces, keep=not (meta and document.variables))
 
 
 def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]:

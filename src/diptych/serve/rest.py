@@ -17,8 +17,7 @@ from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, t
 from diptych.api.rest.page import link, page_body
 from diptych.api.rest.translate import Query, Target, read_query, translate
 from diptych.ask.nodes import Field, Follow, Page, Read
-from diptych.check.values import Binder
-from diptych.engine import Engine, Prepared
+from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.model.defs import ResourceDef
@@ -38,12 +37,11 @@ _version = msgspec.json.Decoder(_Versioned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ready:
+class Known:
     """A request that needs only its values; `page` is the page it answers, `versioned` if it is one resource."""
 
     ask: Read
-    binder: Binder
-    prepared: Prepared
+    ready: Ready
     page: Page | None
     versioned: bool
 
@@ -53,7 +51,7 @@ class RestEndpoint:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._ready: Recall[Ready] = Recall(engine.plans.size)
+        self._known: Recall[Known] = Recall(engine.plans.size)
 
     def target(self, path: str) -> Target | None:
         """What a path names, if it names anything. It is cut first and decoded then: %2F cuts nothing."""
@@ -80,21 +78,21 @@ class RestEndpoint:
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             return problem(Refusal(Code.NOT_ACCEPTABLE, "This answers application/json."))
         query = read_query(request.query, target)
-        ready = self._recognise(target, query, caller)
-        (answer,) = await self.engine.answer(ready.prepared, ready.binder, query.inputs, caller.viewer)
+        known = self._recognise(target, query, caller)
+        (answer,) = await self.engine.answer(known.ready, query.inputs, caller.viewer)
         if answer is None:
             raise not_found()
-        return self._page(request, query, ready, answer) if ready.page else self._one(request, ready, answer)
+        return self._page(request, query, known, answer) if known.page else self._one(request, known, answer)
 
-    def _recognise(self, target: Target, query: Query, caller: Caller) -> Ready:
+    def _recognise(self, target: Target, query: Query, caller: Caller) -> Known:
         key = (target.resource, target.id is None, target.relation, query.shape, caller.signature)
-        ready = self._ready.get(key)
-        if ready is None:
-            ready = self._prepare(target, query, caller)
-            self._ready.put(key, ready)
-        return ready
+        known = self._known.get(key)
+        if known is None:
+            known = self._prepare(target, query, caller)
+            self._known.put(key, known)
+        return known
 
-    def _prepare(self, target: Target, query: Query, caller: Caller) -> Ready:
+    def _prepare(self, target: Target, query: Query, caller: Caller) -> Known:
         view = self.engine.model.view(caller.signature)
         found = view.resources.get(target.resource)
         if found is None or (target.relation and target.relation not in found.relations):
@@ -102,27 +100,26 @@ class RestEndpoint:
         wish = translate(target, query, view)
         (ask,) = wish.asks
         inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask
-        prepared = self.engine.prepare(wish.asks, view)
-        binder = Binder(wish.slots, wish.sources, self.engine.limits, Code.BAD_REQUEST)
-        return Ready(ask, binder, prepared, inner.page, _is_versioned(ask))
+        ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_REQUEST)
+        return Known(ask, ready, inner.page, _is_versioned(ask))
 
     @staticmethod
-    def _one(request: Request, ready: Ready, body: bytes) -> Reply:
-        return _answer(request, body, tag(body, _version.decode(body).version if ready.versioned else None), ())
+    def _one(request: Request, known: Known, body: bytes) -> Reply:
+        return _answer(request, body, tag(body, _version.decode(body).version if known.versioned else None), ())
 
     @staticmethod
-    def _page(request: Request, query: Query, ready: Ready, answer: bytes) -> Reply:
-        if ready.ask.take == "one":  # a relation: {"postsConnection":{…}}
+    def _page(request: Request, query: Query, known: Known, answer: bytes) -> Reply:
+        if known.ask.take == "one":  # a relation: {"postsConnection":{…}}
             answer = answer[answer.index(b":") + 1 : -1]
-        size = _size(ready, query.inputs)
+        size = _size(known, query.inputs)
         body, following, previous = page_body(answer, size)
         links = link(request.root + request.path, request.query, size, following, previous)
         return _answer(request, body, tag(body), links)
 
 
-def _size(ready: Ready, inputs: dict[str, Any]) -> int:
-    assert ready.page is not None
-    return int(ready.binder.sources[ready.page.size.index].fetch(inputs))
+def _size(known: Known, inputs: dict[str, Any]) -> int:
+    assert known.page is not None
+    return int(known.ready.binder.sources[known.page.size.index].fetch(inputs))
 
 
 def _answer(request: Request, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:

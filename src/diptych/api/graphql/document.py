@@ -28,7 +28,7 @@ from graphql import (
 from graphql.execution.values import get_variable_values
 
 from diptych.api.graphql.http import DocumentRefusal
-from diptych.api.graphql.translate import collect, fragments_of
+from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.wish import shape
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ResourceDef
@@ -134,7 +134,8 @@ def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQ
 
 def introspect(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:
     """The answers to `__schema` and `__type`, which graphql-core knows."""
-    fields = collect([document.operation.selection_set], fragments_of(document.node), given)
+    values = with_defaults(document.operation, given)
+    fields = collect([document.operation.selection_set], fragments_of(document.node), values)
     meta = [node for nodes in fields.values() for node in nodes if _is_meta(node)]
     operation = OperationDefinitionNode(
         operation=OperationType.QUERY,

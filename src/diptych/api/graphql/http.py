@@ -29,7 +29,7 @@ class Parameters(msgspec.Struct, frozen=True):
     """What a GraphQL request says."""
 
     query: str | None = None
-    operationName: str | None = None  # noqa: N815
+    operationName: str | None = None
     variables: dict[str, Any] | None = None
     extensions: dict[str, Any] | None = None
 

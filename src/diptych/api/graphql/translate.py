@@ -85,6 +85,15 @@ def translate(
     return _Translator(fragments_of(document), operation, variables, view).operation()
 
 
+def with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the variables; of those that were not given, their defaults."""
+    found = dict(variables)
+    for definition in operation.variable_definitions or ():
+        if definition.default_value is not None:
+            found.setdefault(definition.variable.name.value, value_from_ast_untyped(definition.default_value))
+    return found
+
+
 def collect(
     sets: Iterable[SelectionSetNode | None],
     fragments: Mapping[str, FragmentDefinitionNode],
@@ -133,13 +142,12 @@ class _Translator:
         self.node = operation
         self.view = view
         self.draft = Draft(view)
-        self.given = dict(variables)
-        self.defaults: dict[str, ValueNode] = {}
-        for definition in operation.variable_definitions or ():
-            name = definition.variable.name.value
-            if name not in variables and definition.default_value is not None:
-                self.defaults[name] = definition.default_value
-                self.given[name] = value_from_ast_untyped(definition.default_value)
+        self.given = with_defaults(operation, variables)
+        self.defaults: dict[str, ValueNode] = {
+            definition.variable.name.value: definition.default_value
+            for definition in operation.variable_definitions or ()
+            if definition.default_value is not None and definition.variable.name.value not in variables
+        }
 
     def operation(self) -> Operation:
         asks: list[Read] = []

@@ -14,15 +14,15 @@ from diptych.api.reply import Header
 
 
 class _Info(msgspec.Struct, frozen=True):
-    hasNextPage: bool  # noqa: N815
-    hasPreviousPage: bool  # noqa: N815
-    startCursor: str | None  # noqa: N815
-    endCursor: str | None  # noqa: N815
+    hasNextPage: bool
+    hasPreviousPage: bool
+    startCursor: str | None
+    endCursor: str | None
 
 
 class _Head(msgspec.Struct, frozen=True):
-    pageInfo: _Info  # noqa: N815
-    totalCount: int | None = None  # noqa: N815
+    pageInfo: _Info
+    totalCount: int | None = None
 
 
 _decoder = msgspec.json.Decoder(_Head)

@@ -1,0 +1,429 @@
+"""The command line: complete help, useful output, and errors in one sentence with exit status 2."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from graphql import build_schema
+
+from diptych.config import SETTINGS, Config, load
+from diptych.default import model as default
+from tests.running import ROOT, Client, NewDatabase, Postgres, Service, diptych, running, served, token
+
+COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "check", "token")
+NOTES = '''
+from diptych import Model, Resource, grant
+
+
+class Note(Resource):
+    """A note."""
+
+    text: str = ""
+    access = (grant("read"),)
+
+
+model = Model(Note)
+'''
+BROKEN = '''
+from diptych import Model, Resource, inverse
+
+
+class Note(Resource):
+    text: complex
+    parts: "list[Note]" = inverse("nothing")
+
+
+model = Model(Note)
+'''
+
+
+def failed(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command that failed says: one sentence."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.endswith(".\n"), done.stderr
+    return done.stderr
+
+
+# help
+
+
+def test_the_help_lists_every_command() -> None:
+    done = diptych("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()]
+    assert sorted(COMMANDS) == listed
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_tells_what_each_option_is_for(command: str) -> None:
+    done = diptych(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    options = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("--")]
+    assert options or command == "check"
+    assert [line for line in done.stdout.splitlines() if line.rstrip().endswith("...")] == []
+
+
+def test_every_setting_has_a_flag_with_its_default() -> None:
+    told = {command: " ".join(diptych(command, "--help").stdout.split()) for command in ("serve", "dev")}
+    for setting in SETTINGS:
+        flag = f"--{setting.name.replace('_', '-')} "
+        assert flag in told["serve"]
+        assert (flag in told["dev"]) == (setting.name != "workers")
+    assert "[default: sqlite:///diptych.db]" in told["serve"]
+    assert "sample data (default model only). [default: no]" in told["serve"]
+    assert "sample data (default model only). [default: yes]" in told["dev"]
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    done = diptych()
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+
+
+# output
+
+
+def test_schema_prints_the_sdl_of_a_role() -> None:
+    done = diptych("schema", "--as", "anonymous")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(build_schema(done.stdout).type_map) >= {"User", "Post", "Comment"}
+    assert "type Order " in diptych("schema").stdout  # the role that sees most
+
+
+def test_openapi_prints_the_document_of_a_role() -> None:
+    done = diptych("openapi", "--as", "anonymous")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/orders" not in json.loads(done.stdout)["paths"]
+    assert "/orders" in json.loads(diptych("openapi").stdout)["paths"]
+
+
+def test_explain_shows_the_same_ask_for_both_styles() -> None:
+    fields = "fields=title,author(name)"
+    one = diptych("explain", f"GET /posts/x?{fields}", "--as", "anonymous").stdout
+    other = diptych("explain", '{ post(id: "x") { title author { name } } }', "--as", "anonymous").stdout
+    assert one == other
+    for word in ("Ask 0", "Price  2", "Depth  2", "sqlite", "postgres", "SELECT", "binds"):
+        assert word in one
+
+
+def test_explain_takes_variables() -> None:
+    query = "query ($n: Int!) { posts(first: $n) { title } }"
+    done = diptych("explain", query, "--variables", '{"n": 7}')
+    assert "Values [7]" in done.stdout
+
+
+def test_check_tells_that_a_model_works(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    done = diptych("check", "notes:model", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Note" in done.stdout
+    assert diptych("check").returncode == 0
+
+
+def test_commands_find_a_model_in_the_current_directory(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    assert "type Note" in diptych("schema", "notes:model", cwd=tmp_path).stdout
+    assert "/notes" in json.loads(diptych("openapi", "notes:model", cwd=tmp_path).stdout)["paths"]
+    done = diptych("explain", "{ notes { text } }", "--model", "notes:model", cwd=tmp_path)
+    assert '"notes"' in done.stdout
+
+
+def test_a_token_is_good_for_the_database_that_signed_it(new_database: NewDatabase, new_sqlite: NewDatabase) -> None:
+    database = new_database()
+    with served(database, "--sample") as service:
+        assert service.get("/orders").status == 401
+        assert service.signed_in(token(database, "staff")).get("/orders").status == 200
+        assert service.signed_in(token(new_sqlite(), "staff")).get("/orders").status == 401
+        narrowed = token(database, "staff", scopes=["users:read"])
+        assert service.signed_in(narrowed).get("/users").status == 200
+        assert service.signed_in(narrowed).get("/orders").status == 403
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serve", "--database", "mysql://localhost/x"], "begins with 'mysql'; use sqlite:///PATH or postgresql://"),
+        (["serve", "--database", "sqlite://x.db"], "has three slashes and a path: sqlite:///PATH"),
+        (["serve", "--database", "sqlite:///:memory:"], "name a file: sqlite:///PATH"),
+        (["serve", "--database", "sqlite:///."], "The SQLite database . cannot be opened"),
+        (["serve", "--database", "sqlite:///no/x.db"], "The SQLite database no/x.db cannot be opened"),
+        (["serve", "--database", "sqlite:///notes.py"], "file is not a database"),
+        (["serve", "--database", "postgresql://127.0.0.1:1/x"], "The PostgreSQL database cannot be opened"),
+        (["token", "--database", "postgresql:///x?host=/no"], "The PostgreSQL database cannot be opened"),
+        (["serve", "--database", "postgresql://[x"], "The PostgreSQL database cannot be opened"),
+        (["token", "--role", "nobody"], "no role named nobody; its roles are"),
+        (["schema", "--as", "nobody"], "no role named 'nobody'; there are anonymous, signed_in, staff, admin"),
+        (["openapi", "--as", "nobody"], "no role named 'nobody'"),
+        (["check", "nowhere:model"], "There is no module named 'nowhere' here"),
+        (["check", "nowhere.deep:model"], "There is no module named 'nowhere.deep' here"),
+        (["check", "notes"], "write MODULE:MODEL, such as blog:model"),
+        (["check", "notes:other"], "notes has no Model named 'other'"),
+        (["check", "unsound:model"], "The module 'unsound' cannot be imported: invalid syntax (unsound.py:1)"),
+        (["check", "raising:model"], "ZeroDivisionError: division by zero (raising.py:1)"),
+        (["check", "wanting:model"], "The module 'wanting' needs 'not_installed', which is not installed"),
+        (["dev", "--host", "0.0.0.0"], "without --allow-remote"),
+        (["dev", "--host", "::"], "without --allow-remote"),
+        (["serve", "--host", "no.invalid"], "cannot listen on no.invalid, port 8000: there is no such host"),
+        (["serve", "--port", "65536"], "'--port': '65536': expected a port from 0 to 65535"),
+        (["serve", "--port", "http"], "'--port': 'http': expected a whole number"),
+        (["serve", "--workers", "0"], "expected a number of 1 or more"),
+        (["serve", "--statement-timeout", "nan"], "expected a number of seconds"),
+        (["serve", "--base-url", "example.org"], "expected an address such as https://"),
+        (["serve", "--no-such-flag"], "No such option '--no-such-flag'"),
+        (["nothing"], "No such command 'nothing'"),
+        (["explain", "{ users { nope } }"], "GRAPHQL_VALIDATION_FAILED"),
+        (["explain", "{ users"], "GRAPHQL_PARSE_FAILED"),
+        (["explain", "{ orders { id } }", "--as", "anonymous"], "UNAUTHENTICATED"),
+        (["explain", "GET /orders", "--as", "anonymous"], "UNAUTHENTICATED"),
+        (["explain", "GET /nothing"], "There is no path /nothing"),
+        (["explain", "GET /users/1/nothing"], "There is no path /users/1/nothing"),
+        (["explain", "{ users { id } }", "--variables", "{"], "--variables is no JSON object"),
+        (["explain", "{ users { id } }", "--variables", "[1]"], "--variables is no JSON object"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)  # fmt: skip
+def test_an_error_is_one_clear_sentence(arguments: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    (tmp_path / "unsound.py").write_text("def (")
+    (tmp_path / "raising.py").write_text("1 / 0")
+    (tmp_path / "wanting.py").write_text("import not_installed")
+    assert said in failed(diptych(*arguments, cwd=tmp_path))
+
+
+def test_every_fault_of_an_explained_request_is_told() -> None:
+    done = diptych("explain", "GET /users?nope=1&first=x")
+    assert done.returncode == 2
+    assert "query.nope" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "serve", "dev", "schema", "openapi", "token"])
+def test_every_mistake_of_a_model_is_told_at_once(command: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    done = diptych(command, "broken:model", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *mistakes = done.stderr.splitlines()
+    assert first == "The model cannot work:"
+    assert [line.partition(" ")[0] for line in mistakes] == ["Note.text", "Note.parts"]
+    assert "(broken.py:6)" in mistakes[0]
+
+
+def test_a_port_that_is_taken_is_told(new_sqlite: NewDatabase) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        for command in ("serve", "dev"):
+            said = failed(diptych(command, "--database", new_sqlite(), "--port", port))
+            assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in said
+
+
+def test_a_database_that_does_not_fit_is_told(new_database: NewDatabase, tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    (tmp_path / "others.py").write_text(NOTES.replace('text: str = ""', "text: int"))
+    database = new_database()
+    token(database)
+    diptych("token", "notes:model", "--database", database, cwd=tmp_path)
+    said = failed(diptych("serve", "others:model", "--database", database, cwd=tmp_path))
+    assert said.startswith("The database does not fit the model: the table notes is missing") or "notes.text" in said
+
+
+def test_a_postgres_in_another_encoding_is_refused(postgres: Postgres) -> None:
+    postgres.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
+    said = failed(diptych("serve", "--database", postgres.url("latin")))
+    assert said == "The PostgreSQL database is encoded in LATIN1, and must be in UTF8.\n"
+
+
+def test_what_a_postgres_forbids_is_told(postgres: Postgres) -> None:
+    database = postgres.create()
+    postgres.execute("CREATE ROLE guest LOGIN")
+    said = failed(diptych("serve", "--database", database.replace("postgres:@", "guest:@")))
+    assert "permission denied" in said
+
+
+# settings
+
+
+def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(tmp_path: Path) -> None:
+    for setting in SETTINGS:
+        low, middle, high = _values(setting.default)
+        file = tmp_path / "diptych.toml"
+        file.write_text(f"{setting.name} = {json.dumps(low)}\n")
+        env = {f"DIPTYCH_{setting.name.upper()}": str(middle)}
+        found = (
+            load({}, tmp_path / "none.toml", {}),
+            load({}, file, {}),
+            load({setting.name: None}, file, env),
+            load({setting.name: high}, file, env),
+        )
+        assert [getattr(each, setting.name) for each in found] == [setting.default, low, middle, high], setting.name
+
+
+def _values(default: Any) -> tuple[Any, Any, Any]:
+    """Three values of a setting."""
+    if isinstance(default, bool):
+        return (not default, default, not default)
+    return (11, 12, 13) if isinstance(default, int | float) else ("http://a", "http://b", "http://c")
+
+
+def test_the_table_of_settings_is_the_config() -> None:
+    assert [(each.name, each.default) for each in fields(Config)] == [(each.name, each.default) for each in SETTINGS]
+
+
+def test_settings_reach_the_service_from_flag_environment_and_file(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    (tmp_path / "diptych.toml").write_text("max_page = 3\nmax_depth = 3\nmax_complexity = 300\n")
+    env = {"DIPTYCH_MAX_PAGE": "5", "DIPTYCH_MAX_DEPTH": "2"}
+    with running("serve", "--max-page", "7", database=new_sqlite(), cwd=tmp_path, **env) as service:
+        assert (service.get("/users?first=7").status, service.get("/users?first=8").status) == (200, 400)
+        assert service.get("/users?fields=posts[first=1](id)").status == 200
+        deep = service.get("/users?fields=posts[first=1](comments[first=1](id))").json()
+        assert deep["detail"] == "The request is 3 levels deep; 2 are allowed."
+        dear = service.get("/users?first=7&fields=a:posts[first=7](id),b:posts[first=7](id),c:posts[first=7](id),"
+                           "d:posts[first=7](id),e:posts[first=7](id),f:posts[first=7](id),g:posts[first=7](id)").json()
+        assert dear["detail"].endswith("300 are allowed.")
+
+
+@pytest.mark.parametrize(
+    ("file", "env", "said"),
+    [
+        ("port = 'x'", {}, "The setting port in diptych.toml cannot be 'x': expected a whole number."),
+        ("portt = 1", {}, "diptych.toml has no setting named portt; there are base_url"),
+        ("port =", {}, "diptych.toml cannot be read"),
+        ("sample = 3", {}, "The setting sample in diptych.toml cannot be '3': expected true or false."),
+        ("", {"DIPTYCH_WORKERS": "-1"}, "The environment variable DIPTYCH_WORKERS cannot be '-1'"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_is_wrong_is_told_with_its_place(
+    file: str, env: Mapping[str, str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "diptych.toml").write_text(file)
+    assert said in failed(diptych("serve", cwd=tmp_path, **env))
+
+
+def test_dev_fills_in_sample_data_unless_a_setting_says_no(new_sqlite: NewDatabase) -> None:
+    for env, expected in (({}, 40), ({"DIPTYCH_SAMPLE": "no"}, 0)):
+        with running("dev", database=new_sqlite(), **env) as service:
+            assert service.get("/users?count=exact").json()["page"]["total"] == expected
+
+
+# serving
+
+
+def test_dev_prints_a_token_and_requests_that_work(new_sqlite: NewDatabase) -> None:
+    with running("dev", database=new_sqlite()) as service:
+        printed = service.out.wait(r"token[^\n]*\n(\S+)\n\n(curl .*)\n(curl .*)\n")
+        admin = service.signed_in(printed[1])
+        assert admin.get("/orders?fields=internalNote").status == 200
+        by_rest = follow(service, printed[2])
+        by_query = follow(service, printed[3])
+        assert by_rest["data"] == by_query["data"]["users"]
+        assert len(by_rest["data"]) == 2 and by_rest["data"][0]["name"]
+
+
+def follow(client: Client, line: str) -> Any:
+    """Do what a line of curl does."""
+    words = shlex.split(line)[1:]
+    target = urlsplit(next(word for word in words if word.startswith("http")))
+    path = f"{target.path}?{target.query}" if target.query else target.path
+    if "-d" not in words:
+        return client.get(path.replace("\\", "")).json()
+    name, value = words[words.index("-H") + 1].split(": ")
+    body = words[words.index("-d") + 1].encode()
+    return client.request("POST", path, {name: value}, body).json()
+
+
+def test_dev_reloads_when_the_model_changes_and_adds_new_columns(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(NOTES)
+    noise = "detected changes|Reloading"
+    with running("dev", "notes:model", database=new_sqlite(), cwd=tmp_path, noise=noise) as service:
+        assert service.get("/notes?fields=text").status == 200
+        assert service.get("/notes?fields=mood").status == 400
+        file.write_text(NOTES.replace('text: str = ""', 'text: str = ""\n    mood: str | None = None'))
+        service.err.wait(r"(?s)Reloading.*Application startup complete")
+        assert service.get("/notes?fields=mood").status == 200
+
+
+def test_dev_tells_of_a_mistake_and_goes_on_when_it_is_mended(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(NOTES)
+    noise = "detected changes|Reloading"
+    with running("dev", "notes:model", database=new_sqlite(), cwd=tmp_path, noise=noise) as service:
+        file.write_text(BROKEN)
+        service.err.wait(r"(?s)Reloading.*Note\.text .*\nNote\.parts ")
+        file.write_text(NOTES + "\n# mended\n")
+        service.err.wait(r"(?s)Reloading.*Reloading.*Application startup complete")
+        assert service.get("/notes?fields=text").status == 200
+
+
+def test_dev_listens_for_others_if_it_is_told_to(new_sqlite: NewDatabase) -> None:
+    with running("dev", "--host", "0.0.0.0", "--allow-remote", database=new_sqlite()) as service:
+        assert service.get("/users").status == 200
+
+
+def test_several_workers_share_a_database(new_database: NewDatabase) -> None:
+    database = new_database()
+    with served(database, "--workers", "2", "--sample") as service:
+        admin = service.signed_in(token(database, "admin"))
+        seen: list[str] = []
+        following = "/orders?first=2&fields=id"
+        while following:
+            answer = admin.get(following)
+            assert answer.status == 200
+            seen += [each["id"] for each in answer.json()["data"]]
+            cursor = answer.json()["page"]["next"]
+            following = f"/orders?first=2&fields=id&after={cursor}" if cursor else ""
+        assert len(set(seen)) == len(seen) == 80
+
+
+def test_the_printed_address_is_the_one_that_was_taken(new_sqlite: NewDatabase) -> None:
+    with served(new_sqlite()) as service:
+        assert service.port != 0
+        assert f"REST     {service.url}/openapi.json lists every path" in service.out.text
+
+
+def test_the_public_address_is_printed_where_one_is_set(new_sqlite: NewDatabase) -> None:
+    database = new_sqlite()
+    done = diptych("serve", "--database", database, "--base-url", "https://api.example.org/", "--port", "1")
+    assert done.returncode == 2  # a port that only root may take, or that is taken: it is not started
+    with socket.create_server(("127.0.0.1", 0)):
+        pass
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_ends_the_service_cleanly(ending: signal.Signals, workers: str, new_sqlite: NewDatabase) -> None:
+    with served(new_sqlite(), "--workers", workers) as service, socket.create_connection(
+        ("127.0.0.1", service.port)
+    ) as idle:
+        idle.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle.recv(100).startswith(b"HTTP/1.1 200")
+        service.process.send_signal(ending)
+        service.process.wait(30)
+        assert service.process.returncode in (0, -ending)
+        assert service.err.text == ""
+        with pytest.raises(ConnectionRefusedError):
+            service.get("/health/live")
+
+
+def test_a_client_in_the_middle_of_its_request_is_answered_before_the_end(new_sqlite: NewDatabase) -> None:
+    with served(new_sqlite(), "--sample") as service:
+        answers = [service.get("/users?first=1") for _ in range(3)]
+        assert {answer.status for answer in answers} == {200}
+
+
+def test_the_default_model_has_the_roles_that_commands_take() -> None:
+    assert default.role_names == ("anonymous", "signed_in", "staff", "admin")
+    assert isinstance(Service, type) and (ROOT / "src").is_dir()
