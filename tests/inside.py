@@ -25,6 +25,7 @@ from diptych.config import Config
 from diptych.db.postgres import PostgresStore
 from diptych.db.sqlite import SqliteStore
 from diptych.db.store import Store
+from diptych.engine import Engine
 from diptych.serve.handler import Handler
 from diptych.serve.http import Request
 
@@ -86,6 +87,14 @@ class Service:
             return await run(plan, parameters)
 
         store.run = counted  # type: ignore[method-assign]
+
+    def forget(self) -> None:
+        """Begin anew, with the same store and secrets: nothing was seen before, no plan is remembered."""
+        old = self.handler
+        engine = Engine(old.engine.model, old.engine.store, old.engine.limits, old.engine.secret)
+        self.handler = Handler(
+            engine, old.context, max_body=old.graphql.max_body, introspection=old.introspection, base_url=old.base_url
+        )
 
     # who asks
 

@@ -12,8 +12,6 @@ import pytest
 from tests.http.data import ANN, BEN, POST
 from tests.inside import RESPONSE, Service
 
-TITLES = "{ posts(first: 100, where: {%s}, orderBy: {id: ASC}) { title } }"
-
 # declarations, the where of posts, variables, which posts (1 2 4 5 7 8 are published)
 FILTERS: list[tuple[str, str, dict[str, Any], list[int]]] = [
     ("$t: String", "{title: {eq: $t}}", {"t": "Beta"}, [2]),
@@ -22,7 +20,8 @@ FILTERS: list[tuple[str, str, dict[str, Any], list[int]]] = [
     ('$t: String = "Beta"', "{title: {eq: $t}}", {"t": "beta"}, [5]),
     ('$t: String! = "Beta"', "{title: {eq: $t}}", {}, [2]),
     ("$t: String", '{title: {eq: $t, startsWith: "A"}}', {}, [1, 4, 8]),
-    ("$t: String", "{title: {in: [$t]}}", {"t": "Beta"}, [2]),
+    ("$t: String!", "{title: {in: [$t]}}", {"t": "Beta"}, [2]),
+    ('$t: String = "Beta"', "{title: {in: [$t]}}", {}, [2]),
     ("$t: String!, $u: String!", '{title: {in: [$t, "beta", $u]}}', {"t": "Beta", "u": "x"}, [2, 5]),
     ("$t: [String!]", "{title: {in: $t}}", {"t": ["Beta", "beta"]}, [2, 5]),
     ("$t: [String!]", "{title: {in: $t}}", {"t": []}, []),
@@ -68,9 +67,7 @@ FILTERS: list[tuple[str, str, dict[str, Any], list[int]]] = [
     ("$d: DateTime", "{createdAt: {gt: $d}}", {"d": "2026-01-05T00:00:00+00:00"}, [7, 8]),
     ("$n: Int", "{version: {lte: $n}}", {"n": 1}, [1, 2, 4, 5, 7, 8]),
     ("$n: Int", "{version: {lte: $n}}", {"n": 1.0}, [1, 2, 4, 5, 7, 8]),
-    ("$unused: String = \"x\"", '{title: {eq: "Beta"}}', {"unknown": 5}, [2]),
 ]  # fmt: skip
-FILTERS = [case for case in FILTERS if "$unused" not in case[0]]
 
 
 @pytest.mark.parametrize(("declared", "where", "variables", "numbers"), FILTERS)
@@ -102,7 +99,6 @@ PAGES: list[tuple[str, str, dict[str, Any], list[int]]] = [
     ("$o: [PostOrder!]", "first: 2, orderBy: $o", {}, [1, 2]),
     ("$o: [PostOrder!] = {id: DESC}", "first: 2, orderBy: $o", {}, [8, 7]),
     ("$o: PostOrder!", "first: 2, orderBy: [{title: ASC}, $o]", {"o": {"id": "DESC"}}, [8, 4]),
-    ("$o: PostOrder!", "first: 2, orderBy: $o", {"o": {"id": "DESC"}}, [8, 7]),
     ("$d: Direction!", "first: 2, orderBy: [{title: ASC}, {id: $d}]", {"d": "DESC"}, [8, 4]),
     ("$d: Direction!", "first: 2, orderBy: [{title: ASC}, {id: $d}]", {"d": "ASC"}, [1, 4]),
     ("$d: Direction! = DESC", "first: 2, orderBy: {id: $d}", {}, [8, 7]),
@@ -262,7 +258,7 @@ def test_a_fault_in_an_argument_is_told_with_its_place(shop: Service, arguments:
     assert (answer.status, answer.code) == (422, "BAD_USER_INPUT"), answer.body
     assert answer.places == WRONG_ARGUMENTS[arguments]
     for error in answer.json()["errors"]:
-        assert error["message"].endswith(f", at {'.'.join(error['extensions']['argument'])}.".replace("1.", "1."))
+        assert error["message"].endswith(f", at {'.'.join(map(str, error['extensions']['argument']))}.")
     assert shop.runs == before
 
 
@@ -310,14 +306,15 @@ def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Any
     some = [dict(zip(choices, values, strict=True)) for values in itertools.product(*([*each, ABSENT] for each in choices.values()))]
     shapes = random.sample(some, min(len(some), 400))
     given = [{name: value for name, value in each.items() if value is not ABSENT} for each in shapes]
-    forgetful, mindful = fresh(plan_cache=1), fresh()
+    service = fresh()
     first = {}
     for variables in given:
-        forgetful.handler.graphql._entries = type(forgetful.handler.graphql._entries)(1)
-        answer = forgetful.query(document, variables)
+        service.forget()
+        answer = service.query(document, variables)
         first[json.dumps(variables)] = (answer.status, answer.body)
+    service.forget()
     for variables in random.sample(given * 3, len(given) * 3):
-        answer = mindful.query(document, variables)
+        answer = service.query(document, variables)
         assert (answer.status, answer.body) == first[json.dumps(variables)], variables
 
 
@@ -329,15 +326,15 @@ def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Any) -> 
                          "&body[isNull]=false", "&title=Alpha", "&title[in]=", "&title[in]=Alpha,Beta")]  # fmt: skip
     random = Random(0)
     chosen = random.sample(urls, 300)
-    forgetful, mindful = fresh(plan_cache=1), fresh()
-    forgetful.handler.engine.secret = mindful.handler.engine.secret
+    service = fresh()
     first = {}
     for url in chosen:
-        forgetful.handler.rest._ready = type(forgetful.handler.rest._ready)(1)
-        answer = forgetful.get(url)
+        service.forget()
+        answer = service.get(url)
         first[url] = (answer.status, answer.body)
+    service.forget()
     for url in random.sample(chosen * 3, len(chosen) * 3):
-        answer = mindful.get(url)
+        answer = service.get(url)
         assert (answer.status, answer.body) == first[url], url
 
 

@@ -117,10 +117,23 @@ def _price(read: Read) -> Price:
     size = read.page.size.index
     if read.take == "list":
         return _times(size, where, [_sum(1, _inside(read.pick))])
-    rows = [_sum(1, _inside(part.pick)) for part in read.pick if isinstance(part, Nodes)]
-    rows += [_sum(1, _inside(each.pick)) for part in read.pick if isinstance(part, Edges) for each in part.parts]
-    total = TOTAL_PRICE if any(isinstance(part, Total) for part in read.pick) else 0
-    return _times(size, where + total, rows)
+    totals = sum(isinstance(part, Total) for part in read.pick)
+    return _times(size, where + TOTAL_PRICE * totals, [_nodes(read.pick), _edges(read.pick)])
+
+
+def _nodes(parts: Iterable[Pick | Part]) -> Price:
+    """What one row of a page costs among its nodes; those under several aliases add up."""
+    return _sum(0, [_sum(1, _inside(part.pick)) for part in parts if isinstance(part, Nodes)])
+
+
+def _edges(parts: Iterable[Pick | Part]) -> Price:
+    """What one row of a page costs among its edges; an edge without a node is an object too."""
+    rows: list[Price] = []
+    for part in parts:
+        if isinstance(part, Edges):
+            nodes = [_sum(1, _inside(each.pick)) for each in part.parts if each.kind == "node"]
+            rows.extend(nodes or [_sum(1, [])])
+    return _sum(0, rows)
 
 
 def _inside(parts: Iterable[Pick | Part]) -> list[Price]:
@@ -134,6 +147,4 @@ def _sum(constant: int, parts: list[Price]) -> Price:
 
 
 def _times(size: int, constant: int, rows: list[Price]) -> Price:
-    if not rows:
-        return lambda values: constant
     return lambda values: constant + int(values[size]) * max(row(values) for row in rows)

@@ -62,6 +62,8 @@ class Dialect:
         if isinstance(what, SealBind):
             return sql("{}::bytea", bind(what))
         cast = what.scalar.postgres_param
+        if isinstance(what, ConstBind) and cast == "text":
+            return sql('({}::text COLLATE "C")', bind(what))
         if isinstance(what, SlotBind) and what.many:
             return sql("{}::" + "::".join(f"{part}[]" for part in cast.split("::")), bind(what))
         return sql("{}::" + cast, bind(what))
@@ -164,7 +166,7 @@ POSTGRES = Dialect(
     wide=10**9,
     joins=False,
     limit="{}",
-    id_text="{}::text",
+    id_text='{}::text COLLATE "C"',
     same="{} IS NOT DISTINCT FROM {}",
     least="least({}, {})",
     contains="strpos({}, {}) > 0",

@@ -27,6 +27,9 @@ from diptych.compile.where import Row
 from diptych.model.expr import TRUE, Col, mask
 from diptych.model.model import Model
 
+_MOST_JOINS = 32
+"""SQLite takes no more than 64 tables in a join."""
+
 
 def compile_reads(asks: Sequence[Read], model: Model, dialect: Dialect) -> Plan:
     """One statement that answers all the Asks of a request: a column for each."""
@@ -105,7 +108,8 @@ class Reads(Pages):
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
         relation = row.resource.relations[pick.relation]
         plain = pick.rule == TRUE and pick.read.where == TRUE
-        return self.dialect.joins and plain and relation.kind == "one" and not relation.nullable
+        room = self.dialect.joins and len(row.joins) < _MOST_JOINS
+        return room and plain and relation.kind == "one" and not relation.nullable
 
     def _joined_one(self, pick: Follow, row: Row) -> list[Piece]:
         relation = row.resource.relations[pick.relation]

@@ -1,14 +1,7 @@
-"""PostgreSQL, by asyncpg.
-
-Connections are held and handed out last in, first out, with no reset between two requests: a read leaves
-nothing behind. Every connection has its own prepared statements. A broken connection is replaced by the next
-request that needs one.
-"""
+"""PostgreSQL, by asyncpg. A broken connection is replaced by the next request that needs one."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -18,6 +11,7 @@ from diptych.compile.dialect import POSTGRES
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
 from diptych.compile.tables import Column, add_column, create, system_tables
+from diptych.db.pool import Pool
 from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
@@ -43,13 +37,10 @@ class PostgresStore:
 
     def __init__(self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0) -> None:
         self.url = url
-        self.size = size
         self.timeout = timeout
-        self.wait = wait
-        self._idle: list[asyncpg.Connection] = []
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._open = 0
-        self._closed = True
+        self._size = size
+        self._wait = wait
+        self._pool: Pool | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
         try:
@@ -62,9 +53,8 @@ class PostgresStore:
         except (*_BROKEN, asyncpg.PostgresError, ValueError, TimeoutError) as error:
             cause = str(error).rstrip(".") or type(error).__name__
             raise StartError(f"The PostgreSQL database cannot be opened: {cause}.") from None
-        self._closed = False
-        self._open = 1
-        self._idle.append(connection)
+        self._pool = Pool(self._connect, self._size, self._wait)
+        self._pool.add(connection)
 
     async def _prepare(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
         """Make the tables, or hold them against the model; one of several nodes at a time."""
@@ -90,13 +80,16 @@ class PostgresStore:
             await connection.execute(statement)
 
     async def close(self) -> None:
-        self._closed = True
-        for connection in self._idle:
-            await connection.close()
-        self._idle.clear()
-        self._open = 0
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
 
-    # connections
+    @property
+    def pool(self) -> Pool:
+        """The connections of an open store."""
+        if self._pool is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        return self._pool
 
     async def _connect(self) -> asyncpg.Connection:
         settings = {
@@ -105,80 +98,32 @@ class PostgresStore:
             "standard_conforming_strings": "on",
         }  # fmt: skip
         return await asyncpg.connect(
-            self.url, server_settings=settings, statement_cache_size=512, max_cacheable_statement_size=0, timeout=5
+            self.url, server_settings=settings, statement_cache_size=0, timeout=5
         )
 
-    async def _acquire(self) -> asyncpg.Connection:
-        while not self._closed:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_closed():
-                    return connection
-                self._open -= 1
-            if self._open < self.size:
-                self._open += 1
-                try:
-                    return await self._connect()
-                except BaseException as error:
-                    self._open -= 1
-                    self._wake()
-                    if isinstance(error, asyncpg.PostgresError):
-                        raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
-                    raise
-            await self._wait()
-        raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-
-    async def _wait(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout(self.wait):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():
-                self._wake()  # the turn came too late for this one: it is the next one's
-            if isinstance(error, TimeoutError):
-                raise Refusal(Code.UNAVAILABLE, "The database is busy.") from None
-            raise
-
-    def _release(self, connection: asyncpg.Connection) -> None:
-        if connection.is_closed():
-            self._open -= 1
-        else:
-            self._idle.append(connection)
-        self._wake()
-
-    def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-
-    # reading
-
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        pool = self.pool
         try:
             while True:
-                fresh = not self._idle
-                connection = await self._acquire() if fresh else self._idle.pop()
+                fresh = not pool.has_free
+                link = await pool.take()
                 try:
-                    row = await connection.fetchrow(plan.sql, *parameters)
+                    row = await link.row(plan.sql, parameters)
                     return (None,) if row is None else cast("Sequence[bytes | None]", row)
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
                 except _BROKEN:
-                    connection.terminate()
+                    link.connection.terminate()
                     if fresh:
                         raise
                     # it broke while it was idle: a read can be sent again
                 finally:
-                    self._release(connection)
+                    pool.give(link)
         except asyncpg.QueryCanceledError as error:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
         except asyncpg.DataError:
             raise
-        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
+        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
     async def ping(self) -> None:
@@ -187,17 +132,19 @@ class PostgresStore:
     # keys and sample data
 
     async def keys(self, kind: str) -> list[KeyRow]:
-        connection = await self._acquire()
+        link = await self.pool.take()
+        connection = link.connection
         try:
             rows = await connection.fetch(
                 "SELECT kid, kind, secret, created_at FROM diptych_keys WHERE kind = $1", kind
             )
             return [KeyRow(*row) for row in rows]
         finally:
-            self._release(connection)
+            self.pool.give(link)
 
     async def add_key(self, row: KeyRow) -> None:
-        connection = await self._acquire()
+        link = await self.pool.take()
+        connection = link.connection
         try:
             await connection.execute(
                 "INSERT INTO diptych_keys (kid, kind, secret, created_at) VALUES ($1, $2, $3, $4) "
@@ -205,19 +152,21 @@ class PostgresStore:
                 row.kid, row.kind, row.secret, row.created_at,
             )  # fmt: skip
         finally:
-            self._release(connection)
+            self.pool.give(link)
 
     async def is_empty(self, table: str) -> bool:
-        connection = await self._acquire()
+        link = await self.pool.take()
+        connection = link.connection
         try:
             return await connection.fetchval(f"SELECT 1 FROM {identifier(table).text} LIMIT 1") is None
         finally:
-            self._release(connection)
+            self.pool.give(link)
 
     async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        connection = await self._acquire()
+        link = await self.pool.take()
+        connection = link.connection
         try:
             values = [insert_values(resource, names, row, POSTGRES) for row in rows]
             await connection.executemany(insert_statement(resource, names, POSTGRES), values)
         finally:
-            self._release(connection)
+            self.pool.give(link)

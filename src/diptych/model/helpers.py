@@ -56,7 +56,7 @@ def either(when: bool, then: T, other: T) -> T:
         raise Untraceable("the type of either() is not clear; give a field, text, a number or an Enum")
     first, second = value(then, scalar), value(other, scalar)
     if first.scalar is not second.scalar:
-        told = f"either() has a {first.scalar.name} and a {second.scalar.name}"
+        told = f"either() has the types {first.scalar.name} and {second.scalar.name}"
         raise Untraceable(f"{told}; both sides need one type")
     return cast(T, Traced(Choose(condition(when), first.expr, second.expr), scalar))
 

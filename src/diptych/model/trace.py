@@ -89,7 +89,8 @@ class Traced:
         return Traced(Concat((self._text(self), self._text(other))), STRING)
 
     def __radd__(self, other: object) -> Traced:
-        return Traced(Concat((self._text(other), self._text(self))), STRING)
+        own = self._text(self)
+        return Traced(Concat((self._text(other), own)), STRING)
 
     def __getitem__(self, part: object) -> Traced:
         if self.scalar is not STRING or not isinstance(part, slice) or part.step is not None:
@@ -171,7 +172,7 @@ def condition(of: object) -> Expr:
     if not isinstance(of, Traced):
         raise Untraceable(_DECIDED.format(of))
     if of.scalar is not BOOLEAN:
-        raise Untraceable(f"a condition is wanted, and this is a {of.scalar.name}; compare it with something")
+        raise Untraceable(f"a condition is wanted, and this is of type {of.scalar.name}; compare it")
     return of.expr
 
 
@@ -269,7 +270,10 @@ def trace_rule(known: Known, resource: str, function: Callable[..., Any]) -> Exp
 def trace_value(known: Known, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
     """Run a computed field once on a stand-in; what comes back is its value as an expression."""
     scan(function)
-    result = value(function(Row(known, resource)), scalar)
+    given = function(Row(known, resource))
+    if given is None or isinstance(given, Row):
+        raise Untraceable("it gives no value; write return before a field, or a value made of fields")
+    result = value(given, scalar)
     if result.scalar is not scalar:
         raise Untraceable(f"it gives {result.scalar.name} and is declared as {scalar.name}")
     if any(isinstance(part, May) for part in leaves(result.expr)):

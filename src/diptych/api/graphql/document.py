@@ -81,7 +81,7 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
         kind = operation.operation.value
         raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, f"This schema has no operation of the kind {kind}.")
     try:
-        fields = collect([operation.selection_set], fragments_of(document), {})
+        fields = collect([operation.selection_set], fragments_of(document), None)
     except (KeyError, RecursionError):
         return  # an unknown fragment or a circle of them: validation will say so
     asked = {node.name.value for nodes in fields.values() for node in nodes}
@@ -114,8 +114,13 @@ def check_document(document: DocumentNode, operation: OperationDefinitionNode, s
         raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
     definitions = operation.variable_definitions or ()
     names = tuple(node.variable.name.value for node in definitions)
-    literal = frozenset(node.variable.name.value for node in definitions if _named(node.type).endswith("Order"))
+    literal = frozenset(node.variable.name.value for node in definitions if _sorts(_named(node.type)))
     return Document(document, operation, names, literal)
+
+
+def _sorts(type_name: str) -> bool:
+    """Is a value of this type a part of a sort, and so of the statement itself?"""
+    return type_name == "Direction" or type_name.endswith("Order")
 
 
 def _named(node: TypeNode) -> str:

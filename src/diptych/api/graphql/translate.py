@@ -49,7 +49,7 @@ from diptych.ask.nodes import (
     TypeName,
 )
 from diptych.ask.slots import Given
-from diptych.errors import Code
+from diptych.errors import Code, Fault, Refusal
 from diptych.model.expr import TRUE, Col, Compare
 from diptych.model.view import ResourceView, View
 
@@ -97,15 +97,18 @@ def with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, An
 def collect(
     sets: Iterable[SelectionSetNode | None],
     fragments: Mapping[str, FragmentDefinitionNode],
-    wanted: Mapping[str, Any],
+    variables: Mapping[str, Any] | None,
 ) -> Fields:
-    """The fields of some selection sets by their key, fragments unfolded, in the order of the selection."""
+    """The fields of some selection sets by their key, fragments unfolded, in the order of the selection.
+
+    Without variables, @skip and @include are not decided: everything is in.
+    """
     found: Fields = {}
     seen: set[str] = set()
 
     def visit(nodes: Iterable[SelectionNode]) -> None:
         for node in nodes:
-            if not _included(node, wanted):
+            if variables is not None and not _included(node, variables):
                 continue
             if isinstance(node, FieldNode):
                 found.setdefault(node.alias.value if node.alias else node.name.value, []).append(node)
@@ -124,7 +127,11 @@ def _included(node: SelectionNode, variables: Mapping[str, Any]) -> bool:
     for directive in node.directives or ():
         name = directive.name.value
         if name in ("skip", "include") and directive.arguments:
-            condition = value_from_ast_untyped(directive.arguments[0].value, cast("dict[str, Any]", variables))
+            given = directive.arguments[0].value
+            condition = value_from_ast_untyped(given, cast("dict[str, Any]", variables))
+            if condition is None and isinstance(given, VariableNode):
+                fault = Fault(("variables", given.name.value), f"null does not decide @{name}")
+                raise Refusal(Code.BAD_USER_INPUT, "Some arguments are not valid.", [fault])
             if bool(condition) != (name == "include"):
                 return False
     return True

@@ -16,7 +16,8 @@ from typing import Any
 from diptych.api.draft import DEFAULT_SIZE
 from diptych.api.rest.query import RESERVED
 from diptych.api.rest.schemas import MAX_IN, Schema, as_text, nullable, ref
-from diptych.model.view import FieldView, ResourceView, View
+from diptych.model.scalars import Scalar
+from diptych.model.view import ResourceView, View
 
 Part = dict[str, Any]
 
@@ -31,6 +32,7 @@ ERRORS = {
     406: ("NotAcceptable", "The request accepts no media type that there is."),
     413: ("PayloadTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
+    422: ("BadUserInput", "A value in the body is not valid."),
     503: ("Unavailable", "The service cannot answer now."),
     504: ("Timeout", "The answer took too long."),
 }
@@ -45,18 +47,33 @@ _HEADERS = {
 }
 _FIELDS = (
     "The fields of the answer, through relations too: `name,recent:posts[first=5;sort=-createdAt](title)`. "
-    "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before offset "
-    "sort where` in brackets before them. `alias:` renames. `*` is all plain fields, and the default."
+    "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before "
+    "offset sort where` in brackets before them. `alias:` renames. `*` is all plain fields, and the default."
 )
 _PAGING: dict[str, tuple[Schema, str, tuple[str, ...]]] = {
     "first": ({"default": DEFAULT_SIZE}, "The first so many.", ("last",)),
     "last": ({}, "The last so many.", ("first", "offset")),
-    "after": ({"type": "string", "format": "cursor"}, "Begin after this cursor: `page.next` of another page.", ()),
+    "after": ({"type": "string", "format": "cursor"}, "Begin after this cursor: `page.next`.", ()),
     "before": ({"type": "string", "format": "cursor"}, "End before this cursor: `page.previous`.", ()),
     "offset": ({"minimum": 0, "maximum": MAX_OFFSET}, "Leave out so many first.", ("last",)),
     "count": ({"type": "string", "enum": ["exact"]}, "Adds `page.total`.", ()),
 }
 """Name → schema (an integer, if it says nothing else), meaning, and the parameters that it excludes."""
+
+
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "An id; an ill-formed one names nothing.",
+    "schema": {"type": "string"},
+}
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "Tags of answers that the client has: 304 if this one is among them.",
+    "schema": {"type": "string"},
+}
 
 
 def refer(kind: str, name: str) -> Part:
@@ -81,10 +98,7 @@ def one_parameters(each: ResourceView) -> list[Part]:
 def build_parameters(view: View, max_page: int) -> dict[str, Part]:
     """Every parameter that operations refer to."""
     found = {name: _paging(name, max_page) for name in _PAGING}
-    found["id"] = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"},
-                   "description": "An id; an ill-formed one names nothing."}  # fmt: skip
-    found["If-None-Match"] = {"name": "If-None-Match", "in": "header", "schema": {"type": "string"},
-                              "description": "Tags of answers that the client has: 304 if it has this one."}  # fmt: skip
+    found |= {"id": _ID, "If-None-Match": _IF_NONE_MATCH}
     for each in view.resources.values():
         found |= {f"{each.resource.name}.{name}": part for name, part in _own_parameters(each).items()}
     return found
@@ -122,7 +136,7 @@ def _own_parameters(each: ResourceView) -> dict[str, Part]:
     }
     for name, field in each.fields.items():
         if name not in RESERVED:
-            found |= {name if op == "eq" else f"{name}.{op}": _filter(name, op, field) for op in field.field.scalar.ops}
+            found |= _filters(name, field.field.scalar)
     return found
 
 
@@ -133,9 +147,12 @@ def _sort(names: list[str]) -> Part:
     return {**_query("sort", text), "schema": schema, "example": "-" + names[-1]}
 
 
-def _filter(name: str, op: str, field: FieldView) -> Part:
-    """`total`, `total[gte]`: a bare name is equality."""
-    value = as_text(field.field.scalar)
+def _filters(name: str, scalar: Scalar) -> dict[str, Part]:
+    """The filters of one field by `name.operator`; a bare name is equality."""
+    return {name if op == "eq" else f"{name}.{op}": _filter(name, op, as_text(scalar)) for op in scalar.ops}
+
+
+def _filter(name: str, op: str, value: Schema) -> Part:
     found = _query(name if op == "eq" else f"{name}[{op}]", _MEANING[op].format(name))
     if op == "isNull":
         return {**found, "schema": {"type": "boolean"}}
@@ -190,13 +207,14 @@ def build_responses(view: View, problem: str) -> dict[str, Part]:
     for status, (name, text) in ERRORS.items():
         extra = {401: ("WWW-Authenticate",), 405: ("Allow",)}.get(status, ())
         content = {"application/problem+json": {"schema": ref(problem)}}
-        found[name] = {"description": text, "headers": headers("Cache-Control", *extra), "content": content}
+        found[name] = {"description": text, "headers": headers("Cache-Control", "Vary", *extra), "content": content}
     return found
 
 
 def answer(text: str, schema: Schema, *names: str) -> Part:
     """A response with JSON."""
-    return {"description": text, "headers": headers(*names), "content": {"application/json": {"schema": schema}}}
+    content = {"application/json": {"schema": schema}}
+    return {"description": text, "headers": headers(*names), "content": content}
 
 
 def _page_of(name: str) -> Schema:
@@ -211,26 +229,28 @@ def closed(properties: dict[str, Schema], *optional: str) -> Schema:
 
 def page_info(max_page: int) -> Schema:
     """What leads on from a page."""
+    size: Schema = {"type": "integer", "minimum": 1, "maximum": max_page}
+    total: Schema = {"type": "integer", "minimum": 0}
     cursor = nullable({"type": "string", "format": "cursor"})
     properties = {
-        "size": {"type": "integer", "minimum": 1, "maximum": max_page, "description": "The size that was asked for."},
+        "size": {**size, "description": "How many were asked for."},
         "next": {**cursor, "description": "For `after`; null on the last page."},
         "previous": {**cursor, "description": "For `before`; null on the first page."},
-        "total": {"type": "integer", "minimum": 0, "description": "How many on all pages, if `count` asks for it."},
+        "total": {**total, "description": "How many on all pages; only with `count=exact`."},
     }
     return closed(properties, "total")
 
 
 def problem_schema() -> Schema:
-    """An error (RFC 9457)."""
+    """An error."""
     text: Schema = {"type": "string"}
     fault = closed({"pointer": {**text, "description": "Where in the request."}, "message": text})
     properties = {
         "type": text,
         "title": text,
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "code": {**text, "description": "What went wrong, as a word: the same in GraphQL.", "examples": ["NOT_FOUND"]},
         "detail": text,
+        "code": {**text, "description": "What went wrong, in one word: the same as in GraphQL."},
         "errors": {"type": "array", "items": fault, "description": "Every place that is at fault."},
     }
-    return {**closed(properties, "detail", "errors"), "additionalProperties": True, "description": "An error (RFC 9457)."}
+    return {**closed(properties, "errors"), "description": "An error (RFC 9457)."}

@@ -34,7 +34,7 @@ from diptych.api.rest.components import (
 )
 from diptych.api.rest.schemas import Schema, build_schemas
 from diptych.model.defs import RelationDef
-from diptych.model.naming import snake, upper_first
+from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
 _READ_ERRORS = (400, 401, 403, 406, 503, 504)
@@ -70,13 +70,9 @@ def openapi(
     }
 
 
-def kebab(name: str) -> str:
-    """A relation in a path: `recentPosts` → `recent-posts`."""
-    return snake(name).replace("_", "-")
-
-
 def _tags(view: View) -> list[Part]:
-    found = [{"name": name, "description": each.resource.description} for name, each in view.resources.items()]
+    resources = (each.resource for each in view.resources.values())
+    found = [{"name": resource.name, "description": resource.description} for resource in resources]
     return [*found, {"name": _SERVICE, "description": "What is there whatever the model is."}]
 
 
@@ -89,10 +85,10 @@ def _resource_paths(view: View) -> dict[str, Part]:
         path = f"/{each.resource.path}"
         paths[path] = _collection(each)
         paths[path + "/{id}"] = _member(each)
-        for name, way in each.relations.items():
-            if way.relation.kind != "one":
-                target = view.resources[way.relation.target]
-                paths[f"{path}/{{id}}/{kebab(name)}"] = _relation(each, way.relation, target)
+        for segment, name in each.resource.collections.items():
+            if name in each.relations:
+                relation = each.relations[name].relation
+                paths[f"{path}/{{id}}/{segment}"] = _relation(each, relation, view.resources[relation.target])
     return paths
 
 
@@ -146,7 +142,7 @@ def _readable(verb: str, noun: str, get: Part, ok_headers: Iterable[str]) -> Par
 
 def _responses(ok: Part, errors: Iterable[int]) -> Part:
     """A 200, the 304 that stands for it, and the errors."""
-    return {"200": ok, "304": refer("responses", "NotModified"), **_errors(errors)}
+    return {"200": ok, "304": _NOT_MODIFIED, **_errors(errors)}
 
 
 def _errors(statuses: Iterable[int]) -> Part:
@@ -156,7 +152,7 @@ def _errors(statuses: Iterable[int]) -> Part:
 def _without_content(status: int, ok_headers: Iterable[str]) -> Part:
     """A response to HEAD."""
     if status == 304:
-        return refer("responses", "NotModified")
+        return _NOT_MODIFIED
     if status == 200:
         return {"description": "As for GET, without the content.", "headers": headers(*ok_headers)}
     return {"description": ERRORS[status][1]}
@@ -166,65 +162,72 @@ def _without_content(status: int, ok_headers: Iterable[str]) -> Part:
 
 
 def _service() -> dict[str, Part]:
-    document = _operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
-    ok = answer("An OpenAPI 3.1 document.", {"type": "object"}, *CACHED)
-    document["responses"] = _responses(ok, (401, 406, 503))
     return {
         "/graphql": _graphql(),
-        "/openapi.json": _readable("get", "Openapi", document, CACHED),
-        "/health/live": _health("Live", "Is the process up?", ()),
-        "/health/ready": _health("Ready", "Can it answer requests?", (503,)),
+        "/openapi.json": _document(),
+        "/health/live": _health("Live", "Is the process up?", (400, 401, 406)),
+        "/health/ready": _health("Ready", "Can it answer requests?", (400, 401, 406, 503)),
     }
+
+
+def _document() -> Part:
+    get = _operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
+    ok = answer("An OpenAPI 3.1 document.", {"type": "object"}, *CACHED)
+    get["responses"] = _responses(ok, (400, 401, 406))
+    return _readable("get", "Openapi", get, CACHED)
 
 
 def _health(name: str, summary: str, errors: Iterable[int]) -> Part:
     get = _operation(summary, _SERVICE)
-    ok = answer("Yes.", closed({"status": {"type": "string"}}), "Cache-Control")
+    ok = answer("Yes.", closed({"status": {"type": "string", "enum": ["ok"]}}), *_UNTAGGED)
     get["responses"] = {"200": ok, **_errors(errors)}
-    return _readable("get", f"Health{name}", get, ("Cache-Control",))
+    return _readable("get", f"Health{name}", get, _UNTAGGED)
 
 
 def _graphql() -> Part:
-    """The query style: one path, described in full by its own schema."""
-    summary = "A query of GraphQL by {}."
-    by_get = _operation(summary.format("GET"), _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
-    by_post = _operation(summary.format("POST"), _SERVICE)
+    """The query style: one path, whose own schema tells the rest."""
+    get = _operation("A GraphQL query, by GET.", _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
+    get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 405, 406, 422, 503, 504)}
+    post = _operation("A GraphQL request.", _SERVICE)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
-    by_get["responses"] = {"304": refer("responses", "NotModified"), **_graphql_responses(400, 401, 405, 406, 503, 504)}
-    by_post["requestBody"] = {"required": True, "content": content}
-    by_post["responses"] = _graphql_responses(400, 401, 406, 413, 415, 503, 504)
-    return {"get": {"operationId": "graphqlByGet", **by_get}, "post": {"operationId": "graphql", **by_post}}
+    post["requestBody"] = {"required": True, "content": content}
+    post["responses"] = _graphql_responses(400, 401, 403, 406, 413, 415, 422, 503, 504)
+    return {**_readable("get", "Graphql", get, _UNTAGGED), "post": {"operationId": "postGraphql", **post}}
 
 
 def _graphql_parameters() -> list[Part]:
     found: list[Part] = []
     for name, schema in _GRAPHQL_REQUEST["properties"].items():
-        part: Part = {"name": name, "in": "query"}
-        if name in _GRAPHQL_REQUEST["required"]:
-            part["required"] = True
+        part: Part = {"name": name, "in": "query", "required": name in _GRAPHQL_REQUEST["required"]}
         if "object" in schema["type"]:
             part["content"] = {"application/json": {"schema": schema}}
         else:
-            part |= {"schema": schema, "example": _GRAPHQL_EXAMPLE[name]}
+            part |= {"schema": {**schema, "type": "string"}, "example": _GRAPHQL_EXAMPLE[name]}
         found.append(part)
     return found
 
 
-def _graphql_responses(*errors: int) -> Part:
+def _graphql_responses(*others: int) -> Part:
+    """An error has its own status if the client accepts the first media type, and mostly 200 if not."""
     kinds = ("application/graphql-response+json", "application/json")
     content = {kind: {"schema": _GRAPHQL_ANSWER} for kind in kinds}
-    found: Part = {"200": {"description": "The answer, or what is wrong with the query.", "content": content}}
-    return found | {str(status): {"description": ERRORS[status][1], "content": content} for status in errors}
+    ok = {"description": "The answer, or what is wrong.", "headers": headers(*_UNTAGGED), "content": content}
+    found: Part = {"200": ok}
+    for status in others:
+        found[str(status)] = {"description": ERRORS[status][1], "content": content}
+    return found
 
 
+_UNTAGGED = ("Cache-Control", "Vary")
 _IF_NONE_MATCH = refer("parameters", "If-None-Match")
+_NOT_MODIFIED = refer("responses", "NotModified")
 _GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}
 _GRAPHQL_REQUEST: Schema = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "format": "graphql"},
-        "variables": {"type": ["object", "null"]},
         "operationName": {"type": ["string", "null"], "format": "graphql-operation"},
+        "variables": {"type": ["object", "null"]},
         "extensions": {"type": ["object", "null"]},
     },
     "required": ["query"],

@@ -1,9 +1,9 @@
 """View → JSON Schema: what answers hold and what filters take, for the resources that one role can read.
 
-A value has three forms on the wire. An answer holds the one canonical form, `"12.50"`. A filter is more lenient,
-and its two forms differ: a query parameter is text, `12.5`, and the tree of `where` is JSON, `"12.5"` or `12`.
-So a scalar has three schemas, `answered`, `as_text` and `as_json`; each is exact, so that what fits it is
-accepted and what does not is refused.
+A value has three forms on the wire. An answer holds the one canonical form, `"12.50"`. A filter takes more, and
+its two forms differ: a query parameter is text, `12.5`, and the tree of `where` is JSON, `"12.5"` or `12`. So a
+scalar has three schemas, `answered`, `as_text` and `as_json`; each is exact, so that what fits it is accepted
+and what does not is refused.
 
     Order           an object of an answer          OrderWhere        a filter of orders
     OrderStatus     an enum                         OrderListWhere    a filter of a to-many relation to them
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from diptych.model.defs import FieldDef, RelationDef
-from diptych.model.scalars import BIGINT, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
+from diptych.model.scalars import BIGINT, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
 from diptych.model.view import ResourceView, View
 
 Schema = dict[str, Any]
@@ -26,12 +26,14 @@ Schema = dict[str, Any]
 MAX_IN = 250
 """The most items of an `in` list."""
 _DECIMAL = re.compile(r"Decimal\((\d+),(\d+)\)")
-_IN_RANGE = "[Zz]$|^(000[2-9]|00[1-9]|0[1-9]|[1-8]|9[0-8]|99[0-8]|999[0-8])"
-"""In UTC, or far enough from the years 1 and 9999 to be in them when it is."""
-_QUANTIFIERS = {"some": "At least one of them is such.", "none": "Not one is such.", "every": "Every one is such."}
+_INNER_YEAR = "(000[2-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])"
+_CLOCK = r"[Tt].{6}[0-5][0-9](\.[0-9]{1,6})?"
+_MOMENT = f"^(0{{0,3}}[1-9].*{_CLOCK}[Zz]|{_INNER_YEAR}-.*{_CLOCK}[+-].{{5}})$"
+"""Beside the format: at most six fraction digits, and in UTC a year from 1 to 9999."""
+_QUANTIFIERS = {"some": "At least one is such.", "none": "Not one is such.", "every": "Every one is such."}
 _ALIASES = (
-    "An answer holds the plain fields, or exactly what `fields` selects. A field that is selected under an alias "
-    "stands under that name, which this schema cannot know: hence the additional properties."
+    "An answer holds the plain fields, or exactly what `fields` selects. What is selected under an alias stands "
+    "under that name, which this schema cannot know: hence the additional properties."
 )
 
 
@@ -99,8 +101,7 @@ def answered(field: FieldDef) -> Schema:
 def _moves(field: FieldDef) -> str:
     """The transitions of a state, in words."""
     moves = (
-        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "")
-        for move in field.moves
+        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "") for move in field.moves
     )
     return f"Transitions: {', '.join(moves)}." if field.moves else ""
 
@@ -121,43 +122,32 @@ def as_text(scalar: Scalar) -> Schema:
     """What a query parameter takes. Any text is an id: an ill-formed one names nothing."""
     if scalar.choices:
         return ref(scalar.name)
-    if scalar in (ID, INTEGER_ID):
-        return {"type": "string"}
-    if scalar is STRING:
-        return {"type": "string", "pattern": r"^[^\u0000]*$"}
-    if scalar is BIGINT:
-        return {"type": "string", "pattern": _bigint_pattern()}
-    if scalar is FLOAT:
-        return {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
-    if scalar is INT:
-        return {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
-    if scalar is DATETIME:
-        return {**scalar.openapi, "pattern": _IN_RANGE}
-    if digits := _DECIMAL.fullmatch(scalar.name):
-        whole, scale = _digits(digits)
+    if digits := _digits(scalar):
+        whole, scale = digits
         fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
-        return {"type": "string", "pattern": rf"^-?{whole}{fraction}$"}
-    return dict(scalar.openapi)
-
-
-def _digits(found: re.Match[str]) -> tuple[str, int]:
-    """The pattern of the digits before the point, and how many may follow it."""
-    precision, scale = map(int, found.groups())
-    return (f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"), scale
+        return {"type": "string", "pattern": rf"^-?{f'0*[0-9]{{1,{whole}}}' if whole else '0+'}{fraction}$"}
+    return dict(_TEXTS.get(scalar, scalar.openapi))
 
 
 def as_json(scalar: Scalar) -> Schema:
-    """What `where` takes: beside the text, a JSON integer for what travels as the text of a number or as an id."""
+    """What `where` takes: the same, and JSON integers for ids and for numbers that travel as strings."""
     either: Schema = {**as_text(scalar), "type": ["string", "integer"]}
     if scalar in (ID, INTEGER_ID):
         return either
     if scalar is BIGINT:
         return {**either, "minimum": -(2**63), "maximum": 2**63 - 1}
-    if digits := _DECIMAL.fullmatch(scalar.name):
-        precision, scale = map(int, digits.groups())
-        most = 10 ** (precision - scale) - 1
+    if digits := _digits(scalar):
+        most = 10 ** digits[0] - 1
         return {**either, "minimum": -most, "maximum": most}
     return as_text(scalar)
+
+
+def _digits(scalar: Scalar) -> tuple[int, int] | None:
+    """How many digits a decimal has before and after the point."""
+    if found := _DECIMAL.fullmatch(scalar.name):
+        precision, scale = map(int, found.groups())
+        return precision - scale, scale
+    return None
 
 
 def _bigint_pattern() -> str:
@@ -169,6 +159,19 @@ def _bigint_pattern() -> str:
         if int(digit) > int(index == 0)
     )
     return f"^(-?(0|[1-9][0-9]{{0,17}}|{'|'.join(below)}|{most})|-{2**63})$"
+
+
+_TEXTS: Mapping[Scalar, Schema] = {
+    ID: {"type": "string"},
+    INTEGER_ID: {"type": "string"},
+    STRING: {"type": "string", "pattern": r"^[^\u0000]*$"},
+    INT: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    BIGINT: {"type": "string", "pattern": _bigint_pattern()},
+    FLOAT: {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
+    DATE: {"type": "string", "format": "date", "pattern": "^0{0,3}[1-9]"},
+    DATETIME: {"type": "string", "format": "date-time", "pattern": _MOMENT},
+}
+"""What a filter takes, where that is not what an answer holds."""
 
 
 def _filter_name(scalar: Scalar) -> str:
@@ -192,20 +195,21 @@ def _filter(scalar: Scalar) -> Schema:
 def _where(each: ResourceView) -> Schema:
     own = ref(each.resource.name + "Where")
     several = {"anyOf": [own, {"type": "array", "items": own}]}
-    properties: dict[str, Schema] = {name: ref(_filter_name(view.field.scalar)) for name, view in each.fields.items()}
+    properties = {name: ref(_filter_name(field.field.scalar)) for name, field in each.fields.items()}
     for name, way in each.relations.items():
         properties[name] = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
-    properties["and"] = {**several, "description": "All of these hold."}
-    properties["or"] = {**several, "description": "Any of these holds."}
-    properties["not"] = {**own, "description": "This does not hold."}
-    description = f"A condition on {each.resource.name}: all that is given must hold."
-    return {"type": "object", "properties": properties, "additionalProperties": False, "description": description}
+    properties["and"] = _described(several, "All of these hold.")
+    properties["or"] = _described(several, "Any of these holds.")
+    properties["not"] = _described(own, "This does not hold.")
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return _described(schema, f"A condition on {each.resource.name}: all that is given must hold.")
 
 
 def _list_where(name: str) -> Schema:
+    inner = ref(name + "Where")
     return {
         "type": "object",
-        "properties": {word: {**ref(name + "Where"), "description": text} for word, text in _QUANTIFIERS.items()},
+        "properties": {word: _described(inner, text) for word, text in _QUANTIFIERS.items()},
         "additionalProperties": False,
         "minProperties": 1,
         "description": f"A condition on many {name}.",
