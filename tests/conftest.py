@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.running import NewDatabase, Postgres
+from diptych.cli import main
+from tests.running import Command, NewDatabase, Postgres
 
 STORES = ("sqlite", "postgres")
 
@@ -41,3 +46,30 @@ def new_database(request: pytest.FixtureRequest, new_sqlite: NewDatabase) -> New
 def database(new_database: NewDatabase) -> str:
     """An empty database for one test, on each store."""
     return new_database()
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Command]:
+    """Runs a command in this process, whose modules and settings it leaves as they were."""
+    path, settings = sys.path.copy(), dict(os.environ)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["diptych", *arguments])
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), said.out, said.err)
+
+    for name in settings:
+        if name.startswith("DIPTYCH_"):
+            monkeypatch.delenv(name)
+    yield run
+    sys.path[:] = path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]

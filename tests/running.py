@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -128,6 +128,12 @@ def diptych(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.
     )
 
 
+class Command(Protocol):
+    """Runs a command in this process, in a directory of its own: see the fixture `command`."""
+
+    def __call__(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]: ...
+
+
 def token(database: str, *roles: str, user: str | None = None, scopes: Iterable[str] = (), model: str = "") -> str:
     """An access token, by `diptych token`."""
     options = [option for role in roles for option in ("--role", role)]
@@ -218,7 +224,7 @@ def running(
 
 def _address(out: Said, err: Said) -> str:
     try:
-        return out.wait(r"(http://\S+)/graphql")[1]
+        return out.wait(r"^(?:Here     (\S+)|GraphQL  (\S+)/graphql)\n").expand(r"\1\2")
     except AssertionError:
         raise AssertionError(err.text) from None
 

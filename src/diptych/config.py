@@ -45,6 +45,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _page(text: str) -> int:
+    number = _whole(text)
+    if number < 20:
+        raise ValueError("expected 20 or more, since 20 is the page that no one asked for")
+    return number
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -81,7 +88,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("introspection", _boolean, "Answer introspection, the SDL and /openapi.json", True),
     Setting("max_depth", _positive, "How many levels of relations a request may have", 10),
     Setting("max_complexity", _positive, "How many objects a request may return at most", 5_000),
-    Setting("max_page", _positive, "The largest page", 100),
+    Setting("max_page", _page, "The largest page", 100),
     Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
     Setting("plan_cache", _positive, "How many plans are kept", 1_000),
     Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),

@@ -10,10 +10,10 @@ import sys
 import click
 
 from diptych.cli.documents import explain, openapi, schema
-from diptych.cli.model import check
+from diptych.cli.model import check, told
 from diptych.cli.run import dev, serve
 from diptych.cli.token import token
-from diptych.errors import DiptychError, ModelError
+from diptych.errors import DiptychError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -30,11 +30,8 @@ def main() -> None:
     """Run a command; a failure is told in one sentence."""
     try:
         sys.exit(commands(prog_name="diptych", standalone_mode=False))
-    except ModelError as error:
-        click.echo(f"The model cannot work:\n{error}", err=True)
-        sys.exit(2)
     except DiptychError as error:
-        click.echo(str(error), err=True)
+        click.echo(told(error), err=True)
         sys.exit(2)
     except click.ClickException as error:
         click.echo(error.format_message(), err=True)

@@ -84,8 +84,10 @@ def _wish(request: str, variables: str, model: Model, view: View) -> tuple[Wish,
         return _rest_wish(request.removeprefix("GET "), model, view)
     try:
         given = json.loads(variables)
-    except ValueError:
-        raise StartError("--variables is no JSON.") from None
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise StartError("--variables is no JSON object.")
     document, operation = read_document(request, None)
     check_roots(document, operation, view)
     graphql = build_schema(view)

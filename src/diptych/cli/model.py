@@ -12,11 +12,16 @@ from typing import Any
 import click
 
 from diptych.default import model as default_model
-from diptych.errors import ModelError, StartError
+from diptych.errors import DiptychError, ModelError, StartError
 from diptych.model.model import Model
 
 MODEL = click.argument("model", metavar="[MODULE:MODEL]", required=False)
 DEFAULT = "diptych.default:model"
+
+
+def told(error: DiptychError) -> str:
+    """What is said of an error on stderr."""
+    return f"The model cannot work:\n{error}" if isinstance(error, ModelError) else str(error)
 
 
 def load_model(name: str | None) -> Model:

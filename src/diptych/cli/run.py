@@ -82,6 +82,8 @@ def _announce(config: Config, port: int) -> str:
     """Tell the addresses of the service."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     address = config.base_url or f"http://{host}:{port}"
+    if config.base_url:
+        click.echo(f"Here     http://{host}:{port}")
     click.echo(f"GraphQL  {address}/graphql\nREST     {address}/openapi.json lists every path")
     sys.stdout.flush()
     return address

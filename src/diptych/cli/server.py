@@ -7,6 +7,7 @@ process is ready. The processes make their application from the environment.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -20,7 +21,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.statreload import StatReload
 
-from diptych.cli.model import DEFAULT, load_model
+from diptych.cli.model import DEFAULT, load_model, told
 from diptych.cli.settings import config_of
 from diptych.config import Config
 from diptych.errors import DiptychError, StartError
@@ -57,15 +58,13 @@ def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool
         forwarded_allow_ips=config.trusted_proxies or None,
     )  # fmt: skip
     server = uvicorn.Server(settings)
-    try:
+    with listener, contextlib.suppress(KeyboardInterrupt):
         if dev:
             ModelReload(settings, target=server.run, sockets=[listener]).run()
         elif config.workers > 1:
             Multiprocess(settings, sockets=[listener]).run()
         else:
             server.run(sockets=[listener])
-    except KeyboardInterrupt:
-        pass
 
 
 def application() -> Diptych:
@@ -75,7 +74,7 @@ def application() -> Diptych:
         model = load_model(os.environ.get(_MODEL_VARIABLE))
         return Diptych(model, config=replace(config, sample=False), add_columns=bool(os.environ.get(_ADD_VARIABLE)))
     except DiptychError as error:
-        click.echo(str(error), err=True)
+        click.echo(told(error), err=True)
         sys.exit(STARTUP_FAILURE)
 
 

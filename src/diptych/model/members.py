@@ -37,8 +37,13 @@ def annotated(cls: type) -> list[Declared]:
     for base in reversed(cls.__mro__):
         for attr, hint in inspect.get_annotations(base).items():
             if attr != "access" and not (attr.startswith("__") and attr.endswith("__")):
-                found[attr] = Declared(attr, hint, vars(base).get(attr, MISSING), base)
+                found[attr] = Declared(_written(attr, base), hint, vars(base).get(attr, MISSING), base)
     return list(found.values())
+
+
+def _written(attr: str, base: type) -> str:
+    """The name as it is written in the class: Python takes `__x` in T for `_T__x`."""
+    return attr.removeprefix("_" + base.__name__) if attr.startswith(f"_{base.__name__}__") else attr
 
 
 def rules(cls: type) -> Iterator[tuple[str, Any, Allowance]]:
@@ -54,14 +59,15 @@ def computed_fields(cls: type) -> dict[str, Computed[Any]]:
 
 
 def untyped(cls: type) -> Iterator[str]:
-    """What looks like a field and has no type. (A constant of the class is written in capitals.)"""
+    """What looks like a field and has no type. A constant is written in capitals; None ends what is inherited."""
     for base in cls.__mro__:
         if issubclass(base, Resource):
             yield from (attr for attr, value in vars(base).items() if _is_untyped(base, attr, value))
 
 
 def _is_untyped(base: type, attr: str, value: object) -> bool:
-    if attr == "access" or attr.startswith("_") or attr in inspect.get_annotations(base):
+    ends = value is None and any(attr in vars(older) for older in base.__mro__[1:])
+    if ends or attr == "access" or attr.startswith("_") or attr in inspect.get_annotations(base):
         return False
     return isinstance(value, Auto | Inverse | Through) or (attr.islower() and isinstance(value, _VALUES))
 

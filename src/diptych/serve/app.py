@@ -7,20 +7,22 @@ Starlette and FastAPI.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from diptych.api.reply import Reply
 from diptych.check.cost import Limits
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.engine import Engine
-from diptych.errors import Code, Refusal
+from diptych.errors import Code, Refusal, StartError
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
-from diptych.serve.handler import Handler
+from diptych.serve.handler import Handler, log, refused
 from diptych.serve.http import Request
 
 Scope = MutableMapping[str, Any]
@@ -69,8 +71,9 @@ class Diptych:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            handler = self._handler or await self.start()
-            reply = await handler.handle(_request(scope, receive))
+            request = _request(scope, receive)
+            handler = self._handler
+            reply = await handler.handle(request) if handler else await self._first(request)
             length = (b"content-length", str(len(reply.body)).encode())
             headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
             await send({"type": "http.response.start", "status": reply.status, "headers": headers})
@@ -81,6 +84,15 @@ class Diptych:
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
+
+    async def _first(self, request: Request) -> Reply:
+        """The answer to a request that comes before the store is open."""
+        try:
+            handler = await self.start()
+        except StartError as error:
+            log.error("%s", error)
+            return refused(request, Refusal(Code.UNAVAILABLE, "The service cannot answer now."))
+        return await handler.handle(request)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -99,36 +111,39 @@ def _request(scope: Scope, receive: Receive) -> Request:
     root = scope.get("root_path", "")
     raw = scope.get("raw_path")
     path = raw.decode("latin-1") if raw is not None else quote(scope["path"])
-    if root and path.startswith(root):
-        path = path[len(root) :]
+    if root:
+        path = path.removeprefix(quote(root))
+    query = scope["query_string"].decode("latin-1")
     headers = dict(scope["headers"])
-
-    async def body(most: int) -> bytes:
-        return await _read_body(receive, headers, most)
-
-    return Request(scope["method"], path, scope["query_string"].decode("latin-1"), headers, body, root)
+    return Request(scope["method"], path, query, headers, functools.partial(_read_body, receive, headers), root)
 
 
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
     """The whole body, or a Refusal as soon as it is too large."""
-    too_large = Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")
     length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length[:18]) > most:
-        raise too_large
+    if len(length) > 18 or not length.isdigit() or int(length) > most:
+        raise _too_large(most)
     message = await receive()
-    if not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) > most:
-            raise too_large
-        return body
-    chunks = [message.get("body", b"")]
-    size = len(chunks[0])
-    while message.get("more_body"):
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        body = await _read_rest(receive, body, most)
+    if len(body) > most:
+        raise _too_large(most)
+    return body
+
+
+async def _read_rest(receive: Receive, first: bytes, most: int) -> bytes:
+    chunks, size = [first], len(first)
+    more = True
+    while more and size <= most:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(Code.BAD_REQUEST, "The client went away.")
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
-        if size > most:
-            raise too_large
-    if message["type"] == "http.disconnect":
-        raise Refusal(Code.BAD_REQUEST, "The client went away.")
+        more = message.get("more_body", False)
     return b"".join(chunks)
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")

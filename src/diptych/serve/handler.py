@@ -38,7 +38,7 @@ class Handler:
         self.base_url = base_url
         self.graphql = GraphqlEndpoint(engine, max_body=max_body, introspection=introspection)
         self.rest = RestEndpoint(engine)
-        self._documents: dict[Signature, bytes] = {}
+        self._documents: dict[tuple[Signature, str], bytes] = {}
 
     async def handle(self, request: Request) -> Reply:
         """The answer to a request; never an exception."""
@@ -51,11 +51,11 @@ class Handler:
                 return await self.rest.handle(request, caller, target)
             return await self._fixed(request, caller)
         except Refusal as refusal:
-            return _refused(request, refusal)
+            return refused(request, refusal)
         except Exception:
             number = secrets.token_hex(8)
             log.exception("error %s in %s %s", number, request.method, request.path)
-            return _refused(request, Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}."))
+            return refused(request, Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}."))
 
     async def _fixed(self, request: Request, caller: Caller) -> Reply:
         """The routes that no model has a part in."""
@@ -78,19 +78,21 @@ class Handler:
     def _openapi(self, request: Request, caller: Caller) -> Reply:
         if not self.introspection:
             raise not_found()
-        body = self._documents.get(caller.signature)
+        key = (caller.signature, self.base_url or request.root)
+        body = self._documents.get(key)
         if body is None:
             if len(self._documents) >= 64:
                 del self._documents[next(iter(self._documents))]
-            document = openapi(self.engine.model.view(caller.signature), server=self.base_url or request.root)
-            body = self._documents[caller.signature] = msgspec.json.encode(document)
+            view = self.engine.model.view(caller.signature)
+            document = openapi(view, server=key[1], max_page=self.engine.limits.page)
+            body = self._documents[key] = msgspec.json.encode(document)
         mark = tag(body)
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, (*PRIVATE, (b"etag", mark)))
         return Reply(200, ((b"content-type", JSON), *PRIVATE, (b"etag", mark)), body)
 
 
-def _refused(request: Request, refusal: Refusal) -> Reply:
+def refused(request: Request, refusal: Refusal) -> Reply:
     """A Refusal in the style of the path that was asked."""
     invalid = isinstance(refusal, InvalidToken)
     if request.path == "/graphql":

@@ -8,7 +8,10 @@ Body = Callable[[int], Awaitable[bytes]]
 
 
 class Request:
-    """Method, path (as it was sent, not decoded), query, headers by lower-case name, and the way to read the body, which may be refused."""
+    """Method, path (as it was sent, not decoded), query, headers by lower-case name, and how to read the body.
+
+    `body(most)` gives the whole body, or a Refusal as soon as it has more than `most` bytes.
+    """
 
     __slots__ = ("body", "headers", "method", "path", "query", "root")
 
