@@ -26,6 +26,7 @@ from diptych.db.postgres import PostgresStore
 from diptych.db.sqlite import SqliteStore
 from diptych.db.store import Store
 from diptych.engine import Engine
+from diptych.errors import Code, Refusal
 from diptych.serve.handler import Handler
 from diptych.serve.http import Request
 
@@ -119,6 +120,8 @@ class Service:
         async def read(most: int) -> bytes:
             nonlocal was_read
             was_read = True
+            if len(body) > most:
+                raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")
             return body
 
         reply: Reply = self.runner.run(self.handler.handle(Request(method, path, query, sent, read)))

@@ -15,7 +15,7 @@ from tests.proof import Proof
 MODELS = {"default": default, "nasty": nasty.model}
 
 
-@pytest.fixture(scope="module", params=[(name, seed) for name in MODELS for seed in range(3)], ids=str)
+@pytest.fixture(scope="module", params=[(name, seed) for name in MODELS for seed in range(2)], ids=str)
 def proof(request: pytest.FixtureRequest) -> Iterator[Proof]:
     name, seed = request.param
     store = SqliteStore(":memory:")
@@ -26,4 +26,4 @@ def proof(request: pytest.FixtureRequest) -> Iterator[Proof]:
 
 @pytest.mark.parametrize("who", ["anonymous", "someone", "integer", "service", "narrow", "middle", "top"])
 def test_a_viewer_gets_what_the_oracle_says(proof: Proof, who: str) -> None:
-    proof.prove(proof.viewers()[who], examples=100)
+    proof.prove(proof.viewers()[who], examples=25)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -69,6 +71,12 @@ def test_every_slip_is_reported_on_its_line_and_no_other_line_is(checker: Callab
 
 def test_there_are_slips_to_report() -> None:
     assert len(marked("wrong.py")) > 30
+
+
+def test_the_model_of_the_readme_is_the_one_that_is_checked() -> None:
+    (shown,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[:1]
+    checked = (ROOT / "tests" / "typing" / "blog.py").read_text("utf-8")
+    assert ast.dump(ast.parse(shown)) == ast.dump(ast.parse(checked))
 
 
 def test_what_is_right_for_type_checkers_is_right_for_the_model() -> None:

@@ -174,11 +174,12 @@ LINES = [
     ("version: str = auto()", "every resource has this field already | Rename it"),
     ("created_at: datetime", "every resource has this field already | Rename it"),
     ("count: int = auto()", "auto() is for the fields that every resource has | Give a default"),
+    ("access: str", "access holds the grants of a class, and has no type | Rename the field"),
     ("name = 'x'", "it has no type, so it is no field | Write name: …"),
     ("users = inverse('t')", "it has no type, so it is no field | Write users: …"),
     ("it: Unknown", "its type cannot be read: name 'Unknown' is not defined | Import or define"),
     ("it: list[Unknown] = inverse('t')", "its type cannot be read: name 'Unknown' is not defined | Import"),
-    ("it: 3", "its type cannot be read | Import or define"),
+    ("it: 3", "the type 3 has no form on the wire | Use str"),
     ("it: bytes", "the type bytes has no form on the wire | Use str, int, BigInt, bool"),
     ("it: dict[str, int]", "the type dict has no form on the wire | Use str"),
     ("it: int | str", "has no form on the wire | Use str"),
@@ -454,7 +455,7 @@ def mistakes_in(source: str) -> tuple[Mistake, ...]:
 def assert_told(source: str) -> None:
     """Exactly what the comments say is told, in any order."""
     expected = sorted(told_in(HEADER + source))
-    found = sorted(mistakes_in(source), key=lambda mistake: (mistake.where, mistake.line, mistake.cause))
+    found = sorted(mistakes_in(source), key=lambda each: (each.where, each.line, each.cause))
     assert [(each.where, each.line) for each in found] == [(where, line) for where, line, _, _ in expected], found
     for mistake, (_, _, cause, fix) in zip(found, expected, strict=True):
         assert cause in mistake.cause
@@ -525,6 +526,64 @@ def test_a_mistake_in_the_call_of_model(call: str, where: str, cause: str, fix: 
 
 def test_all_mistakes_are_told_at_once() -> None:
     lines = [(line, told) for line, told in LINES if told and line.startswith("it: ")]
-    body = [f"    {line.replace('it:', f'it{n}:', 1)}  #! T.it{n}: {told}" for n, (line, told) in enumerate(lines)]
-    rule = MEMBERS[-5 - 8] if False else '    @allow("raed")\n    def rule(self, viewer):  #! T.rule: verbs | Use\n        return self.flag'
-    assert_told(AROUND + "class T(Resource):\n    flag: bool\n" + "\n".join([*body, rule]))
+    numbered = [
+        f"    {line.replace('it:', f'it{number}:', 1)}  #! T.it{number}: {told}\n"
+        for number, (line, told) in enumerate(lines)
+    ]
+    rule = """
+    @allow("raed")
+    def rule(self, viewer):  #! T.rule: ('raed') are no verbs | Use read
+        return self.flag
+"""
+    source = AROUND + "class T(Resource):\n    flag: bool\n" + "".join(numbered) + rule
+    assert len(told_in(source)) > 80
+    assert_told(source)
+
+
+def test_a_mistake_in_what_is_inherited_is_told_where_it_stands() -> None:
+    source = """
+class Plain:
+    size: bytes  #! T.size: the type bytes has no form on the wire | Use str
+
+class MixinA(Resource):
+    total: Decimal  #! T.total: a Decimal without its digits | Write Annotated
+
+    @allow("read")
+    def rule(self, viewer):  #! T.rule: T has no field 'nope' | See docs/model.md, Rules
+        return self.nope
+
+class T(Plain, MixinA):
+    flag: bool
+"""
+    assert_told(source)
+
+
+def test_a_mistake_reads_as_one_line() -> None:
+    built = declare("class T(Resource):\n    total: Decimal\n    size: bytes").built
+    first, second = str(built).splitlines()
+    assert re.fullmatch(
+        r"T\.total \(written_\d+\.py:15\): a Decimal without its digits\. Write Annotated\[Decimal, Digits\(12, 2\)\]",
+        first,
+    )
+    assert "T.size" in second
+
+
+def test_asking_in_a_rule_about_writing_makes_no_circle() -> None:
+    source = """
+class A(Resource):
+    b: B
+
+    @allow("read")
+    def reads(self, viewer):
+        return may_read(self.b)
+
+class B(Resource):
+    a: A | None = None
+    access = (grant("read"),)
+
+    @allow("update")
+    @allow("read", field="a")
+    def writes(self, viewer):
+        return may_read(self.a)
+"""
+    assert isinstance(declare(source).built, Model)

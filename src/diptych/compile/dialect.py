@@ -25,6 +25,8 @@ class Dialect:
     """The finished text of an answer, as bytes."""
     rows: str
     """The texts `j` of the rows of a sub-select, joined by commas in the order in which they come."""
+    only_rows: str
+    """The whole statement for a list that is all that was asked for."""
     gather: str
     """The same as an aggregate."""
     gather_by: str
@@ -135,6 +137,7 @@ SQLITE = Dialect(
     placeholder="?",
     answer="CAST({} AS BLOB)",
     rows="(SELECT coalesce(group_concat(j, ','), '') FROM ({}) r)",
+    only_rows="SELECT CAST('[' || coalesce(group_concat(j, ','), '') || ']' AS BLOB) FROM ({}) r",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
     wide=6,
@@ -161,6 +164,7 @@ POSTGRES = Dialect(
     placeholder="$",
     answer="convert_to({}, 'UTF8')",
     rows="array_to_string(ARRAY({}), ',')",
+    only_rows="SELECT convert_to('[' || array_to_string(ARRAY({}), ',') || ']', 'UTF8')",
     gather="coalesce(string_agg({}, ','), '')",
     gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
     wide=10**9,

@@ -41,9 +41,11 @@ class Reads(Pages):
     """Writes Reads for one dialect."""
 
     def statement(self, asks: Sequence[Read]) -> Fragment:
-        """The whole statement. One row that is asked for by itself needs no sub-select: no row is no answer."""
+        """The whole statement. What is asked for by itself needs no sub-select: where there is no row is no answer."""
         if len(asks) == 1 and asks[0].take == "one":
             return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.answer)
+        if len(asks) == 1 and asks[0].take == "list":
+            return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
         columns = [sql(self.dialect.answer, self._root(ask)) for ask in asks]
         return sql("SELECT {}", join(", ", columns))
 
@@ -60,11 +62,15 @@ class Reads(Pages):
     def _many(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> list[Piece]:
         if read.take == "page":
             return [sql("({})", self.page(read, row, tied))]
+        return ["[", sql(self.dialect.rows, self._rows_of(read, row, tied)), "]"]
+
+    def _rows_of(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+        """A SELECT of the texts of the rows of a list, in its order: backward, they are read in reverse."""
         inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
         rows = sql("SELECT {} AS j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
         if cast(Page, read.page).backward:
             rows = sql("SELECT j FROM (SELECT j, row_number() OVER () AS i FROM ({}) b) b ORDER BY i DESC", rows)
-        return ["[", sql(self.dialect.rows, rows), "]"]
+        return rows
 
     # the JSON of one row
 

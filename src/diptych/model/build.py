@@ -12,7 +12,7 @@ import enum
 import re
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, get_origin
 
 from diptych.errors import Mistake
@@ -43,6 +43,7 @@ class Builder:
         self._users: dict[type[enum.Enum], tuple[type, str]] = {}
         self._classes: dict[str, type[Resource]] = {}
         self._asked: list[Role] = []
+        self._lines_of = cache(lines_of)
         if not classes:
             self.mistakes.append(Mistake("Model()", "it has no resources", "Write Model(Author, Post)"))
         for cls in classes:
@@ -56,12 +57,12 @@ class Builder:
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
         """Note a mistake at the line of the member, or of the class."""
         where = f"{cls.__name__}.{member}" if member else cls.__name__
-        for base in cls.__mro__ if member else ():
-            file, lines = lines_of(base)
+        for base in cls.__mro__:
+            file, lines = self._lines_of(base)
             if member in lines:
                 self.mistakes.append(Mistake(where, cause, fix, file, lines[member]))
                 return
-        file, lines = lines_of(cls)
+        file, lines = self._lines_of(cls)
         self.mistakes.append(Mistake(where, cause, fix, file, lines.get("", 0)))
 
     def _told(self, found: ResourceDef, member: str, cause: str, fix: str) -> None:

@@ -48,8 +48,10 @@ class Line:
         """Every role that a marker names."""
         named: list[Any] = []
         for marker in self.markers:
-            named.extend(getattr(marker, "roles", ()))
-            named.extend(getattr(move, "to", None) for move in getattr(marker, "moves", ()))
+            if isinstance(marker, mark.ReadBy | mark.WriteBy):
+                named.extend(marker.roles)
+            elif isinstance(marker, mark.States):
+                named.extend(getattr(move, "to", None) for move in marker.moves)
         return [role for role in named if isinstance(role, Role)]
 
     @property

@@ -36,7 +36,7 @@ def annotated(cls: type) -> list[Declared]:
     found: dict[str, Declared] = {}
     for base in reversed(cls.__mro__):
         for attr, hint in inspect.get_annotations(base).items():
-            if attr != "access" and not (attr.startswith("__") and attr.endswith("__")):
+            if not (attr.startswith("__") and attr.endswith("__")):
                 found[attr] = Declared(_written(attr, base), hint, vars(base).get(attr, MISSING), base)
     return list(found.values())
 

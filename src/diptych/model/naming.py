@@ -57,6 +57,8 @@ def attribute_fault(attr: str, column: str) -> Fault | None:
     """Why the name of a field or relation cannot stand on the wire, or its column in a table."""
     if not _ATTRIBUTE.fullmatch(attr):
         return "the name cannot stand on the wire", "Use small letters, digits and single underscores"
+    if attr == "access":
+        return "access holds the grants of a class, and has no type", "Rename the field, or remove its type"
     if camel(attr) in _FILTER_WORDS:
         return f"the name {camel(attr)} is a word of filters", "Rename it"
     if len(column) > _LONGEST:

@@ -112,7 +112,8 @@ def _request(scope: Scope, receive: Receive) -> Request:
     raw = scope.get("raw_path")
     path = raw.decode("latin-1") if raw is not None else quote(scope["path"])
     if root:
-        path = path.removeprefix(quote(root))
+        root = quote(root)
+        path = path.removeprefix(root)
     query = scope["query_string"].decode("latin-1")
     headers = dict(scope["headers"])
     return Request(scope["method"], path, query, headers, functools.partial(_read_body, receive, headers), root)
