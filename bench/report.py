@@ -37,8 +37,7 @@ def middle(samples: Sequence[Sample]) -> Sample:
 def summary(measured: Measured) -> dict[str, dict[str, Sample]]:
     """One sample per case and server."""
     return {
-        case: {server: middle(samples) for server, samples in servers.items()}
-        for case, servers in measured.items()
+        case: {server: middle(samples) for server, samples in servers.items()} for case, servers in measured.items()
     }
 
 
@@ -76,8 +75,7 @@ def _table(rows: Cells) -> str:
     """Markdown, aligned, so that it reads well on a terminal too."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
-        "| " + " | ".join(_pad(index, cell, widths[index]) for index, cell in enumerate(row)) + " |"
-        for row in rows
+        "| " + " | ".join(_pad(index, cell, widths[index]) for index, cell in enumerate(row)) + " |" for row in rows
     ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])

@@ -57,13 +57,9 @@ def say(text: str) -> None:
 
 def parse(arguments: list[str] | None = None) -> Plan:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.run", description="service, floor and peer side by side"
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description="service, floor and peer side by side")
     parser.add_argument("--store", choices=STORES, default="both")
-    parser.add_argument(
-        "--seconds", type=int, default=10, help="of load for each case and server (default 10)"
-    )
+    parser.add_argument("--seconds", type=int, default=10, help="of load for each case and server (default 10)")
     parser.add_argument("--rounds", type=int, default=5, help="into which these are cut (default 5)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--without", nargs="+", choices=NAMES, default=[], metavar="SERVER")

@@ -103,7 +103,7 @@ def test_the_id_itself_is_not_in_the_signature_but_that_there_is_one_is() -> Non
 def test_scopes_that_the_model_does_not_know_are_not_in_the_signature() -> None:
     model = model_of(MODEL)
     viewer = model.viewer(frozenset(), scopes=frozenset({"openid", "posts:read", "write", "others:read"}))
-    assert model.signature(viewer).scopes == {"posts:read", "write"}
+    assert model.signature(viewer).scopes == frozenset({"posts:read", "write"})
     assert model.signature(model.viewer(frozenset(), scopes=frozenset({"openid"}))).scopes == frozenset()
     assert model.signature(model.viewer(frozenset())).scopes is None
 
