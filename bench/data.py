@@ -1,8 +1,8 @@
 """The data set in a store: the tables, filled in bulk, once.
 
-The types of `rows.py` become columns and values of each store:
+The product makes the tables; the types of `rows.py` say how its values stand in each store:
 
-    Column("total", "decimal")      SQLite INTEGER, scaled by 100      PostgreSQL numeric(12,2)
+    Column("total", "decimal")      SQLite an integer, scaled by 100      PostgreSQL a decimal
 
 A stamp beside the store holds a digest of what makes it; a store with the right stamp is not filled again.
 
@@ -15,7 +15,7 @@ import asyncio
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -24,31 +24,14 @@ from pathlib import Path
 import apsw
 
 from bench.home import DATA, open_store
-from bench.rows import COLUMNS, COUNTS, Column, Table, Type, Value, rows
+from bench.rows import COLUMNS, COUNTS, Table, Type, Value, rows
 from bench.store import Kind, Store, connect_postgres, connect_sqlite
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.default import model
 
 BATCH = 5_000
 OWN_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
-
-SQL_TYPES: dict[Kind, dict[Type, str]] = {
-    "sqlite": {
-        "id": "TEXT",
-        "int": "INTEGER",
-        "datetime": "TEXT",
-        "bool": "INTEGER",
-        "decimal": "INTEGER",
-        "text": "TEXT",
-    },
-    "postgres": {
-        "id": "uuid",
-        "int": "integer",
-        "datetime": "timestamptz",
-        "bool": "boolean",
-        "decimal": "numeric(12,2)",
-        "text": 'text COLLATE "C"',
-    },
-}
-
 
 def _same(value: Value) -> object:
     return value
@@ -75,49 +58,15 @@ def records(kind: Kind, table: Table) -> Iterator[tuple[object, ...]]:
         yield tuple(turn(value) for turn, value in zip(convert, row, strict=True))
 
 
-def ddl(kind: Kind) -> list[str]:
-    """The statements that make the tables: the layout that the product creates."""
-    return [text for table in COLUMNS for text in (_create_table(kind, table), *_create_indexes(table))]
-
-
-def _create_table(kind: Kind, table: Table) -> str:
-    columns = ", ".join(_column_ddl(kind, column) for column in COLUMNS[table])
-    return f"CREATE TABLE {table} ({columns})"
-
-
-def _column_ddl(kind: Kind, column: Column) -> str:
-    parts = [column.name, SQL_TYPES[kind][column.type]]
-    parts += ["PRIMARY KEY"] * (column.name == "id")
-    parts += ["NOT NULL"] * (not column.null)
-    parts += ["UNIQUE"] * column.unique
-    parts += [f"REFERENCES {column.refers}"] * (column.refers is not None)
-    return " ".join(parts)
-
-
-def _create_indexes(table: Table) -> list[str]:
-    return [
-        f"CREATE INDEX {table}_{column.name} ON {table} ({column.name}, id)"
-        for column in COLUMNS[table]
-        if column.refers
-    ]
-
-
 def create_tables(store: Store) -> None:
-    """Makes the empty tables. The one place to let the product make its own."""
-    if store.kind == "sqlite":
-        connection = connect_sqlite(store)
-        for statement in ddl("sqlite"):
-            connection.execute(statement)
-        connection.close()
-    else:
-        asyncio.run(_run_postgres(store, ddl("postgres")))
+    """Makes the empty tables: the product makes its own."""
+    asyncio.run(_create_tables(store))
 
 
-async def _run_postgres(store: Store, statements: Iterable[str]) -> None:
-    connection = await connect_postgres(store)
-    for statement in statements:
-        await connection.execute(statement)
-    await connection.close()
+async def _create_tables(store: Store) -> None:
+    made = connect(Config(database=store.url))
+    await made.open(model)
+    await made.close()
 
 
 class Progress:

@@ -169,10 +169,7 @@ class Floor:
     async def _graphql(self, receive: Receive, send: Send) -> None:
         request = decode(await _body(receive))
         name = NAMES[request.query]
-        if name == "Q3":
-            value = request.variables.get("after") or self.first
-        else:
-            value = request.variables["id"] or ""
+        value = request.variables.get("after" if name == "Q3" else "id") or self.first
         body = await self.database.run(name, value, self.viewer)
         await _reply(send, 200, COMMON, body or NO_USER)
 

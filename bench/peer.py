@@ -50,6 +50,9 @@ from bench.store import SQLITE_PRAGMAS, Store, store_of_url
 Statement = Select[*tuple[Any, ...]]
 Found = Row[*tuple[Any, ...]]
 
+# Connections, all held: beyond its size the pool would open and close one for each statement.
+POOL = 8
+
 # --- tables ---------------------------------------------------------------------------------------
 
 Id = Text().with_variant(postgresql.UUID(as_uuid=False), "postgresql")
@@ -132,9 +135,11 @@ def engine_of(store: Store) -> AsyncEngine:
     if store.kind == "postgres":
         url = store.url.replace("postgresql://", "postgresql+asyncpg://", 1)
         settings = {"server_settings": {"jit": "off"}}
-        return create_async_engine(url, isolation_level="AUTOCOMMIT", pool_size=8, connect_args=settings)
+        return create_async_engine(
+            url, isolation_level="AUTOCOMMIT", pool_size=POOL, max_overflow=0, connect_args=settings
+        )
     url = store.url.replace("sqlite:///", "sqlite+aiosqlite:///", 1)
-    engine = create_async_engine(url, isolation_level="AUTOCOMMIT", pool_size=8)
+    engine = create_async_engine(url, isolation_level="AUTOCOMMIT", pool_size=POOL, max_overflow=0)
 
     @event.listens_for(engine.sync_engine, "connect")
     def set_pragmas(connection: Any, _record: object) -> None:

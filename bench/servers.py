@@ -139,13 +139,13 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def tree_cpu_seconds(root: int) -> float:
-    """User and system time of a process and of all below it, from /proc."""
+    """User and system time of a process and of all below it, also of those that ended, from /proc."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(entry)):
             pid = int(entry.name)
-            parents[pid], used[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
+            parents[pid], used[pid] = int(fields[1]), sum(int(ticks) for ticks in fields[11:15])
     members = {root}
     while more := {pid for pid, parent in parents.items() if parent in members} - members:
         members |= more

@@ -184,11 +184,11 @@ class Service:
             self.runner.run(self._execute(store, sql))
 
     async def _execute(self, store: PostgresStore, sql: str) -> None:
-        connection = await store._acquire()
+        link = await store.pool.take()
         try:
-            await connection.execute(sql)
+            await link.connection.execute(sql)
         finally:
-            store._release(connection)
+            store.pool.give(link)
 
     def close(self) -> None:
         self.runner.run(self.app.stop())

@@ -20,7 +20,7 @@ from diptych.identity.tokens import LIFETIME, load_tokens
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the model; may be repeated.")
 @click.option("--user", metavar="ID", help="The id of the user whom the token is for.")
 @click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Narrow it, as in users:read.")
-@click.option("--ttl", type=click.IntRange(min=1), default=LIFETIME, show_default=True, help="Seconds until it expires.")
+@click.option("--ttl", type=click.IntRange(min=1), default=LIFETIME, show_default=True, help="Seconds until its end.")
 def token(
     model: str | None, roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], ttl: int, **given: Any
 ) -> None:

@@ -170,7 +170,8 @@ class Pages(Rows):
         reasons = [self._more(sheet)] if forward != page.backward else []
         bound = page.before if forward else page.after
         if bound is not None:
-            reasons.append(self._exists(sheet, self._beside(sheet, bound, after=forward, inclusive=True)))
+            beyond = self._beside(sheet, bound, after=forward, inclusive=True)
+            reasons.append(self._exists(sheet, beyond, backward=not forward))
         if not forward and page.offset is not None:
             offset = self.dialect.value(SlotBind(page.offset.index, page.offset.scalar))
             sides = ((page.after, True), (page.before, False))
@@ -191,11 +192,13 @@ class Pages(Rows):
         bound = page.after if page.backward else page.before
         if bound is not None:
             limits.append(self._beside(sheet, bound, after=page.backward))
-        return self._exists(sheet, *limits)
+        return self._exists(sheet, *limits, backward=page.backward)
 
     def _beside(self, sheet: Sheet, bound: Slot, *, after: bool, inclusive: bool = False) -> Fragment:
         return keyset(self.dialect, sheet.keys, bound.index, after=after, inclusive=inclusive)
 
-    def _exists(self, sheet: Sheet, *limits: Fragment) -> Fragment:
+    def _exists(self, sheet: Sheet, *limits: Fragment, backward: bool = False) -> Fragment:
+        """Is there such a row? Asked for as the first of them: for EXISTS, PostgreSQL would read the whole table."""
         where = self.all(sheet.row, *sheet.tied, sheet.read.where, *limits)
-        return sql("EXISTS (SELECT 1 FROM {}{})", self.source(sheet.row), where)
+        order = self.order(sheet.keys, backward)
+        return sql("(SELECT 1 FROM {}{} ORDER BY {} LIMIT 1) IS NOT NULL", self.source(sheet.row), where, order)

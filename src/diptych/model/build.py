@@ -57,13 +57,10 @@ class Builder:
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
         """Note a mistake at the line of the member, or of the class."""
         where = f"{cls.__name__}.{member}" if member else cls.__name__
-        for base in cls.__mro__:
-            file, lines = self._lines_of(base)
-            if member in lines:
-                self.mistakes.append(Mistake(where, cause, fix, file, lines[member]))
-                return
-        file, lines = self._lines_of(cls)
-        self.mistakes.append(Mistake(where, cause, fix, file, lines.get("", 0)))
+        own = [base for base in cls.__mro__ if base is not Resource]
+        base = next((base for base in own if member in self._lines_of(base)[1]), cls)
+        file, lines = self._lines_of(base)
+        self.mistakes.append(Mistake(where, cause, fix, file, lines.get(member, lines.get("", 0))))
 
     def _told(self, found: ResourceDef, member: str, cause: str, fix: str) -> None:
         self.wrong(found.cls, member, cause, fix)
@@ -100,13 +97,14 @@ class Builder:
         names = Names(partial(self.wrong, cls))
         about = [name for _, _, note in rules(cls) if "read" in note.verbs for name in note.fields]
         restricted = frozenset(name for name in about if isinstance(name, str))
-        for line in self._lines(cls):
+        lines = [*self._lines(cls)]
+        for line in lines:
             self._understand(cls, line, restricted, names)
         for attr, each in computed_fields(cls).items():
             found = self._computed_field(cls, attr, each, restricted)
             if found is not None:
                 names.add(attr, found)
-        for attr in untyped(cls):
+        for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
         stem = _stem(cls)
         return ResourceDef(
@@ -117,7 +115,12 @@ class Builder:
 
     def _lines(self, cls: type[Resource]) -> Iterator[Line]:
         """Every annotated line that declares a field or a relation, taken apart."""
-        for each in annotated(cls):
+        try:
+            found = annotated(cls)
+        except NameError as error:  # from Python 3.14 on, annotations are evaluated when they are asked for
+            self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
+            return
+        for each in found:
             try:
                 hint = evaluate(each.hint, each.base, self._classes)
             except Exception as error:

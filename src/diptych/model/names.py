@@ -16,7 +16,7 @@ RESERVED_TYPES = frozenset({
     "Query", "Mutation", "Subscription", "PageInfo", "Direction", "ChangeKind",
     *_SCALARS, *(name + "Filter" for name in _SCALARS),
 })  # fmt: skip
-_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change")
+_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace")
 
 Clash = tuple[str, str]
 """What is wrong, and how to mend it."""

@@ -26,15 +26,16 @@ from graphql import (
     validate,
 )
 from graphql.execution.values import get_variable_values
+from graphql.validation.validate import ValidationAbortedError
 
 from diptych.api.graphql.http import DocumentRefusal
+from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, allow, check_nodes, check_text
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.wish import shape
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ResourceDef
 from diptych.model.view import View
 
-MAX_TOKENS = 2_000
 MAX_ERRORS = 20
 _ABSENT = "absent"
 
@@ -60,12 +61,14 @@ class Document:
 
 def read_document(text: str, operation_name: str | None) -> tuple[DocumentNode, OperationDefinitionNode]:
     """Parse a document and find the operation to run."""
+    check_text(text)
     try:
         document = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
     except GraphQLError as error:
         raise DocumentRefusal(Code.GRAPHQL_PARSE_FAILED, [error]) from None
     except RecursionError:
         raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
+    check_nodes(document)
     operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
     if operation_name is not None:
         operations = [node for node in operations if node.name and node.name.value == operation_name]
@@ -84,6 +87,7 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
         fields = collect([operation.selection_set], fragments_of(document), None)
     except (KeyError, RecursionError):
         return  # an unknown fragment or a circle of them: validation will say so
+    allow(len(fields), MAX_ROOTS, "The document has {} root fields")
     asked = {node.name.value for nodes in fields.values() for node in nodes}
     for name, found in view.model.items():
         if name not in view.resources and asked.intersection(root_names(found)):
@@ -104,12 +108,11 @@ def not_yours(view: View) -> Refusal:
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
     """Validate a document against the viewer's schema."""
-    try:
-        errors = validate(
-            schema, document, max_errors=MAX_ERRORS, hide_suggestions=True, allow_empty_selection_sets=False
-        )
-    except RecursionError:
-        raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
+    errors = validate(
+        schema, document, max_errors=MAX_ERRORS, hide_suggestions=True, allow_empty_selection_sets=False
+    )
+    if errors and len(errors) <= MAX_ERRORS and isinstance(errors[-1], ValidationAbortedError):
+        raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be validated.")
     if errors:
         raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
     definitions = operation.variable_definitions or ()

@@ -59,8 +59,6 @@ _PAGING: dict[str, tuple[Schema, str, tuple[str, ...]]] = {
     "count": ({"type": "string", "enum": ["exact"]}, "Adds `page.total`.", ()),
 }
 """Name → schema (an integer, if it says nothing else), meaning, and the parameters that it excludes."""
-
-
 _ID = {
     "name": "id",
     "in": "path",
@@ -207,7 +205,11 @@ def build_responses(view: View, problem: str) -> dict[str, Part]:
     for status, (name, text) in ERRORS.items():
         extra = {401: ("WWW-Authenticate",), 405: ("Allow",)}.get(status, ())
         content = {"application/problem+json": {"schema": ref(problem)}}
-        found[name] = {"description": text, "headers": headers("Cache-Control", "Vary", *extra), "content": content}
+        found[name] = {
+            "description": text,
+            "headers": headers("Cache-Control", "Vary", *extra),
+            "content": content,
+        }
     return found
 
 

@@ -38,7 +38,8 @@ from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
 _READ_ERRORS = (400, 401, 403, 406, 503, 504)
-_SERVICE = "Service"
+_SERVICE = "service"
+"""The tag of what is there whatever the model is; no resource begins with a small letter."""
 _BEARER = {
     "type": "http",
     "scheme": "bearer",
@@ -51,8 +52,8 @@ def openapi(
     view: View, *, title: str = "Diptych", version: str = "1", server: str = "", max_page: int = 100
 ) -> dict[str, Any]:
     """The document of one view. `server` is the public address; `max_page` the largest page."""
-    problem = "Problem" if "Problem" not in view.model else "ProblemDetails"
-    own = {"PageInfo": page_info(max_page), problem: problem_schema()}
+    schemas = build_schemas(view)
+    problem = "Problem" if "Problem" not in schemas else "ProblemDetails"
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
@@ -61,7 +62,7 @@ def openapi(
         "tags": _tags(view),
         "paths": {**_resource_paths(view), **_service()},
         "components": {
-            "schemas": {**build_schemas(view), **own},
+            "schemas": {**schemas, "PageInfo": page_info(max_page), problem: problem_schema()},
             "parameters": build_parameters(view, max_page),
             "headers": build_headers(),
             "responses": build_responses(view, problem),
