@@ -21,13 +21,10 @@ Type = Literal["id", "int", "datetime", "bool", "decimal", "text"]
 
 
 class Column(NamedTuple):
-    """One column: its type, its constraint, and the table it refers to."""
+    """One column with its type."""
 
     name: str
     type: Type
-    null: bool = False
-    unique: bool = False
-    refers: Table | None = None
 
 
 COUNTS: dict[Table, int] = {"users": 10_000, "posts": 100_000, "comments": 500_000, "orders": 50_000}
@@ -43,28 +40,28 @@ _COMMON = (
     Column("updated_at", "datetime"),
 )
 COLUMNS: dict[Table, tuple[Column, ...]] = {
-    "users": (*_COMMON, Column("name", "text"), Column("email", "text", unique=True)),
+    "users": (*_COMMON, Column("name", "text"), Column("email", "text")),
     "posts": (
         *_COMMON,
-        Column("author_id", "id", refers="users"),
+        Column("author_id", "id"),
         Column("title", "text"),
         Column("body", "text"),
         Column("published", "bool"),
     ),
     "comments": (
         *_COMMON,
-        Column("post_id", "id", refers="posts"),
-        Column("author_id", "id", refers="users"),
+        Column("post_id", "id"),
+        Column("author_id", "id"),
         Column("body", "text"),
     ),
     "orders": (
         *_COMMON,
-        Column("customer_id", "id", refers="users"),
+        Column("customer_id", "id"),
         Column("status", "text"),
         Column("total", "decimal"),
         Column("currency", "text"),
-        Column("note", "text", null=True),
-        Column("internal_note", "text", null=True),
+        Column("note", "text"),
+        Column("internal_note", "text"),
     ),
 }
 

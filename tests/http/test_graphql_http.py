@@ -11,7 +11,7 @@ from tests.http.data import ANN
 from tests.inside import RESPONSE, Service
 
 LEGACY = "application/json"
-GOOD = "{ user(id: %s) { name } }" % json.dumps(ANN)
+GOOD = f"{{ user(id: {json.dumps(ANN)}) {{ name }} }}"
 ANNS = {"data": {"user": {"name": "Ann"}}}
 
 # Accept, the media type of the answer; None is 406

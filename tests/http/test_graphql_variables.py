@@ -268,7 +268,7 @@ def test_a_place_begins_with_the_key_of_the_field(shop: Service) -> None:
 
 # the memory of shapes
 
-REMEMBERED = [
+REMEMBERED: list[tuple[str, dict[str, list[Any]]]] = [
     ("query($w: PostWhere, $o: [PostOrder!], $n: Int = 3) { posts(where: $w, orderBy: $o, first: $n) { id title } }",
      {"w": [None, {}, [], {"or": []}, {"or": {}}, {"or": [{}]}, {"and": []}, {"and": {}}, {"not": {}},
             {"title": {"eq": "Alpha"}}, {"title": {"eq": "Beta"}}, {"title": {"eq": None}}, {"title": {"in": "Beta"}},
@@ -304,7 +304,7 @@ def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Any
     document, choices = REMEMBERED[number]
     random = Random(number)
     some = [dict(zip(choices, values, strict=True)) for values in itertools.product(*([*each, ABSENT] for each in choices.values()))]
-    shapes = random.sample(some, min(len(some), 400))
+    shapes = random.sample(some, min(len(some), 200))
     given = [{name: value for name, value in each.items() if value is not ABSENT} for each in shapes]
     service = fresh()
     first = {}
@@ -325,7 +325,7 @@ def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Any) -> 
             for page in ("", "&first=2", "&last=2", "&first=x", "&count=exact", "&fields=id", "&body[isNull]=true",
                          "&body[isNull]=false", "&title=Alpha", "&title[in]=", "&title[in]=Alpha,Beta")]  # fmt: skip
     random = Random(0)
-    chosen = random.sample(urls, 300)
+    chosen = random.sample(urls, 200)
     service = fresh()
     first = {}
     for url in chosen:

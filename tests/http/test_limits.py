@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.http.data import ANN
 from tests.http.conftest import Fresh
+from tests.http.data import ANN
 from tests.inside import Answer, Service, encoded
 
 U = json.dumps(ANN)
@@ -44,7 +44,7 @@ PRICES: list[tuple[int, str, str]] = [
     (40, "{ posts(first: 10, where: {author: {posts: {some: {}}}, not: {comments: {some: {}}}}) { id } }",
      "/posts?first=10&" + encoded(where={"author": {"posts": {"some": {}}}, "not": {"comments": {"some": {}}}})),
     (160, "{ users(first: 10) { posts(first: 5, where: {comments: {some: {}}}) { id } } }",
-     "/users?first=10&fields=" + quote("posts[first=5;where=%s](id)" % quote('{"comments":{"some":{}}}'))),
+     "/users?first=10&fields=" + quote("posts[first=5;where={}](id)".format(quote('{"comments":{"some":{}}}')))),
     (10, "{ ...A } fragment A on Query { users(first: 10) { ...B } } fragment B on User { id name }", ""),
     (20, "query($n: Int = 2) { users(first: 10) { posts(first: 1) @include(if: true) { id } posts2: posts(first: $n) @skip(if: true) { id } } }", ""),
     (1, "{ __schema { types { name fields { name } } } users(first: 1) { id } }", ""),
@@ -97,7 +97,7 @@ def test_the_limits_as_they_are_by_default(shop: Service) -> None:
 
 def chain(levels: int) -> tuple[str, str]:
     """user → posts → author → posts …, so many levels deep, each list of one row; in both styles."""
-    words = [("user(id: %s)" % U, "")] + [("posts(first: 1)", "posts[first=1]"), ("author", "author")] * levels
+    words = [(f"user(id: {U})", "")] + [("posts(first: 1)", "posts[first=1]"), ("author", "author")] * levels
     document, fields = "id", "id"
     for word, field in reversed(words[1:levels]):
         document, fields = f"{word} {{ {document} }}", f"{field}({fields})"
@@ -184,12 +184,12 @@ def test_the_depth_is_a_setting(fresh: Fresh) -> None:
 
 
 def aliases(number: int) -> str:
-    return "{ users(first: 1) { %s } }" % " ".join(f"a{n}: name" for n in range(number))
+    return "{{ users(first: 1) {{ {} }} }}".format(" ".join(f"a{n}: name" for n in range(number)))
 
 
 def roots(number: int) -> str:
     names = [f"a{n}: __typename" for n in range(max(number - 10, 0))]
-    return "{ %s %s }" % (" ".join(names), " ".join(ROOTS[: min(number, 10)]))
+    return "{{ {} {} }}".format(" ".join(names), " ".join(ROOTS[: min(number, 10)]))
 
 
 ROOTS = ["__typename", "users(first: 1) { id }", "posts(first: 1) { id }", "comments(first: 1) { id }",
@@ -199,11 +199,11 @@ ROOTS = ["__typename", "users(first: 1) { id }", "posts(first: 1) { id }", "comm
 
 
 def directives(number: int) -> str:
-    return "{ users(first: 1) { %s } }" % " ".join(["id @include(if: true)"] * number)
+    return "{{ users(first: 1) {{ {} }} }}".format(" ".join(["id @include(if: true)"] * number))
 
 
 def selections(number: int) -> str:
-    return "{ users(first: 1) { %s } }" % " ".join(["id"] * number)
+    return "{{ users(first: 1) {{ {} }} }}".format(" ".join(["id"] * number))
 
 
 def text(number: int) -> str:
@@ -216,15 +216,15 @@ def long(number: int) -> str:
 
 
 def sort_keys(number: int) -> str:
-    return "{ users(orderBy: [%s]) { id } }" % " ".join(["{name: ASC}"] * number)
+    return "{{ users(orderBy: [{}]) {{ id }} }}".format(" ".join(["{name: ASC}"] * number))
 
 
 def terms(number: int) -> str:
-    return "{ users(where: {or: [%s]}) { id } }" % " ".join(f'{{name: {{eq: "{n}"}}}}' for n in range(number))
+    return "{{ users(where: {{or: [{}]}}) {{ id }} }}".format(" ".join(f'{{name: {{eq: "{n}"}}}}' for n in range(number)))
 
 
 def choices(number: int) -> str:
-    return "{ users(where: {name: {in: [%s]}}) { id } }" % " ".join(['"x"'] * number)
+    return "{{ users(where: {{name: {{in: [{}]}}}}) {{ id }} }}".format(" ".join(['"x"'] * number))
 
 
 COUNTED = [
@@ -245,7 +245,7 @@ def test_so_many_are_allowed_and_one_more_is_not(shop: Service, most: int, make:
 
 
 def test_so_many_tokens_are_allowed_and_one_more_is_not(shop: Service) -> None:
-    fits = '{ users(first: 1, where: {or: [{name: {eq: "x"}} %s]}) { id } }' % " ".join(["{}"] * 986)
+    fits = '{{ users(first: 1, where: {{or: [{{name: {{eq: "x"}}}} {}]}}) {{ id }} }}'.format(" ".join(["{}"] * 986))
     assert shop.query(fits).status == 200, shop.query(fits).body
     answer = shop.query(fits.replace("id", "id name"))
     assert (answer.status, answer.code) == (400, "TOO_COMPLEX"), answer.body
@@ -260,13 +260,13 @@ def test_the_limits_hold_through_fragments(shop: Service) -> None:
     names = " ".join(f"a{n}: name" for n in range(16))
     document = f"{{ users(first: 1) {{ ...A ...B }} }} fragment A on User {{ {names} }} fragment B on User {{ {names} }}"
     assert (shop.query(document).status, shop.query(document).code) == (400, "TOO_COMPLEX")
-    spread = "{ %s }" % " ".join("... { %s }" % " ".join(f"{root}" for root in ROOTS[start : start + 3]) for start in (0, 3, 6))
+    spread = "{{ {} }}".format(" ".join("... {{ {} }}".format(" ".join(f"{root}" for root in ROOTS[start : start + 3])) for start in (0, 3, 6)))
     assert shop.query(spread).status == 200
 
 
 def test_an_alias_of_an_argument_is_none(shop: Service) -> None:
     where = " ".join(f'{{name: {{eq: "{n}"}}}}' for n in range(40))
-    assert shop.query("{ users(where: {or: [%s]}) { id } }" % where).status == 200
+    assert shop.query(f"{{ users(where: {{or: [{where}]}}) {{ id }} }}").status == 200
 
 
 def test_the_same_limits_hold_in_the_resource_style(shop: Service) -> None:

@@ -62,8 +62,9 @@ def operators() -> Iterator[tuple[str, str, Any, list[int]]]:
 def test_an_operator_matches_the_same_rows_in_a_parameter_and_in_where(
     things: Service, name: str, op: str, value: Any, matches: list[int]
 ) -> None:
-    plain = ",".join(map(text, value)) if isinstance(value, list) else text(value)
-    assert found(things, f"{name}[{op}]={quote(plain, safe='')}") == matches
+    if value != []:  # a parameter has at least one item
+        plain = ",".join(map(text, value)) if isinstance(value, list) else text(value)
+        assert found(things, f"{name}[{op}]={quote(plain, safe='')}") == matches
     given = [wire(each) for each in value] if isinstance(value, list) else wire(value)
     assert found(things, encoded(where={name: {op: given}})) == matches
     document = "query($w: ItemWhere) { items(where: $w) { id } }"

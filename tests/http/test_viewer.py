@@ -44,8 +44,9 @@ def signed(service: Service, payload: Any, **header: Any) -> str:
 
 
 def by_another_key(service: Service) -> str:
-    key = ECKey.generate_key("P-256", {"kid": service.handler.context.tokens.keys[-1].kid})
-    return jws.serialize_compact({"alg": "ES256", "typ": "at+jwt", "kid": key.kid}, json.dumps(claims(service)).encode(), key)
+    key = ECKey.generate_key("P-256")
+    head = {"alg": "ES256", "typ": "at+jwt", "kid": service.handler.context.tokens.keys[-1].kid}
+    return jws.serialize_compact(head, json.dumps(claims(service)).encode(), key)
 
 
 def with_key_inside(service: Service) -> str:
@@ -85,6 +86,13 @@ def said(**changed: Any) -> Callable[[Service], str]:
     return lambda service: f"Bearer {signed(service, claims(service, **changed))}"
 
 
+ODD_HEADERS: tuple[Any, ...] = (
+    [], 5, "x", None, True, {}, {"alg": 5}, {"alg": []}, {"alg": {}}, {"alg": "ES256", "kid": 5},
+    {"alg": "ES256", "kid": []}, {"alg": "ES256", "kid": {}}, {"alg": "ES256", "kid": None},
+    {"alg": "ES256", "crit": 5}, {"alg": "ES256", "crit": ["x"]}, {"alg": "ES256", "b64": False, "crit": ["b64"]},
+    {"alg": "ES256", "typ": 5}, {"alg": "ES384"}, {"alg": "RS256"}, {"alg": "EdDSA"}, {"alg": "ES256", "jwk": 5},
+    b"\xff", b"{", b"", b"[" * 5_000, b'{"alg":"ES256","x":' + b"9" * 5_000 + b"}", b'{"alg":"\\ud800"}',
+)  # fmt: skip
 BAD: dict[str, Callable[[Service], str]] = {
     "empty": lambda service: "",
     "a blank": lambda service: " ",
@@ -118,13 +126,7 @@ BAD: dict[str, Callable[[Service], str]] = {
     "HS256 by the public key (PEM)": token(lambda service: hmac_by_public_key(service, "pem")),
     "HS256 by the public key (JWK)": token(lambda service: hmac_by_public_key(service, "jwk")),
     "an unknown kid": with_header({"alg": "ES256", "kid": "nope"}),
-    **{f"the header {head!r:.30}": with_header(head) for head in (
-        [], 5, "x", None, True, {}, {"alg": 5}, {"alg": []}, {"alg": {}}, {"alg": "ES256", "kid": 5},
-        {"alg": "ES256", "kid": []}, {"alg": "ES256", "kid": {}}, {"alg": "ES256", "kid": None},
-        {"alg": "ES256", "crit": 5}, {"alg": "ES256", "crit": ["x"]}, {"alg": "ES256", "b64": False, "crit": ["b64"]},
-        {"alg": "ES256", "typ": 5}, {"alg": "ES384"}, {"alg": "RS256"}, {"alg": "EdDSA"}, {"alg": "ES256", "jwk": 5},
-        b"\xff", b"{", b"", b"[" * 5_000, b'{"alg":"ES256","x":' + b"9" * 5_000 + b"}", b'{"alg":"\\ud800"}',
-    )},
+    **{f"the header {head!r:.30}": with_header(head) for head in ODD_HEADERS},
     "no typ": token(lambda service: signed(service, claims(service), typ=None)),
     "another typ": token(lambda service: signed(service, claims(service), typ="JWT")),
     "the typ of an id token": token(lambda service: signed(service, claims(service), typ="id+jwt")),

@@ -35,10 +35,7 @@ def document_of(name: str, role: str) -> Document:
 
 def operations(document: Document) -> Iterator[tuple[str, str, Any]]:
     return (
-        (path, method, item[method])
-        for path, item in document["paths"].items()
-        for method in METHODS
-        if method in item
+        (path, method, item[method]) for path, item in document["paths"].items() for method in METHODS if method in item
     )
 
 

@@ -96,10 +96,7 @@ def test_a_field_is_there_for_those_who_may_ever_see_it() -> None:
         schemas = document_of("default", role)["components"]["schemas"]
         assert set(schemas["User"]["properties"]) == fields
         assert set(schemas["UserWhere"]["properties"]) == {*fields, "and", "or", "not"}
-    assert (
-        "internalNote"
-        not in document_of("default", "signed_in")["components"]["schemas"]["Order"]["properties"]
-    )
+    assert "internalNote" not in document_of("default", "signed_in")["components"]["schemas"]["Order"]["properties"]
     assert "internalNote" in document_of("default", "staff")["components"]["schemas"]["Order"]["properties"]
 
 
@@ -109,9 +106,7 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
     expected = {"/graphql", "/openapi.json", "/health/live", "/health/ready"}
     for each in view.resources.values():
         path = f"/{each.resource.path}"
-        below = {
-            f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations
-        }
+        below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
         expected |= {path, path + "/{id}", *below}
     assert set(document_of(name, role)["paths"]) == expected
 

@@ -290,9 +290,7 @@ def test_related_objects_are_as_the_document_says(runner: asyncio.Runner) -> Non
             "/orders": "status,customer(name)",
             "/comments": "post(author(id)),words:body",
         }.items():
-            answer = service.get(
-                f"{path}?{urlencode({'fields': fields, 'first': 5, 'count': 'exact'})}", token=token
-            )
+            answer = service.get(f"{path}?{urlencode({'fields': fields, 'first': 5, 'count': 'exact'})}", token=token)
             assert answer.json()["data"]
             check_answer(document, path, answer)
 

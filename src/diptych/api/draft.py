@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from diptych.api.limits import MAX_FAULTS
 from diptych.ask.nodes import Order, Page
 from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots
 from diptych.errors import Code, Fault, Place, Refusal
@@ -32,7 +33,8 @@ class Draft:
         self.faults: list[Fault] = []
 
     def fault(self, place: Place, message: str) -> None:
-        self.faults.append(Fault(place, message))
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(Fault(place, message))
 
     def done(self, code: Code, message: str) -> None:
         """Refuse if anything was wrong."""

@@ -19,6 +19,10 @@ class Wish:
     sources: tuple[Source, ...]
 
 
+VALUE = "value"
+"""The shape of any plain value."""
+
+
 def shape(value: Any) -> Any:
     """What of a JSON value can change a statement: its structure, its nulls and its booleans; no other value.
 
@@ -30,4 +34,4 @@ def shape(value: Any) -> Any:
     if isinstance(value, list):
         plain = value and not any(isinstance(item, dict | list) for item in value)
         return "list" if plain else ("list", *map(shape, value))  # so that [] is not {}
-    return value if value is None or isinstance(value, bool) else "value"
+    return value if value is None or isinstance(value, bool) else VALUE

@@ -24,6 +24,7 @@ from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Sl
 from diptych.model.scalars import Scalar
 
 _MAC = 12
+_keys = msgspec.json.Decoder(list[Any])
 
 
 def sort_keys(read: Read) -> tuple[Order, ...]:
@@ -94,13 +95,14 @@ def seal(key: bytes, payload: str) -> str:
 def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...]:
     """The keys in a cursor, or ValueError if it is not one of this list."""
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        standard = cursor.replace("-", "+").replace("_", "/") + "=" * (-len(cursor) % 4)
+        raw = binascii.a2b_base64(standard, strict_mode=True)
         signed = hashlib.sha256(key + raw[_MAC:]).digest()[:_MAC]
         if not hmac.compare_digest(signed, raw[:_MAC]):
             raise ValueError
-        keys = msgspec.json.decode(raw[_MAC:], type=list[Any])
+        keys = _keys.decode(raw[_MAC:])
         if len(keys) != len(scalars):
             raise ValueError
-        return tuple(None if each is None else scalar.parse(each) for each, scalar in zip(keys, scalars, strict=True))
+        return tuple([None if each is None else scalar.parse(each) for each, scalar in zip(keys, scalars, strict=True)])
     except (ValueError, binascii.Error, msgspec.DecodeError):
         raise ValueError("expected a cursor of this list, with this sort and filter") from None

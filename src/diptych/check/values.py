@@ -90,7 +90,7 @@ def _at_most(value: int, most: int, what: str) -> int:
 
 def _list(given: Any, parse: Parse, text: bool, most: int) -> list[Any]:
     if text:
-        given = given.split(",") if given else []
+        given = given.split(",")
     items = given if isinstance(given, list) else [given]
     if len(items) > most:
         raise ValueError(f"expected at most {most} items, got {len(items)}")

@@ -77,6 +77,13 @@ class Viewer:
     roles: frozenset[str] = frozenset()
     scopes: frozenset[str] | None = None
     signed_in: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.id, self.roles, self.scopes, self.signed_in)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def has(self, role: Role) -> bool:
         """Does the viewer have the role, itself or through one that implies it?"""

@@ -62,7 +62,7 @@ class Scalar:
         return self.name
 
 
-_SURROGATE_OR_NUL = re.compile("[\x00\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _DECIMAL = re.compile(r"(-?)0*([0-9]{1,18})(?:\.([0-9]{1,18}))?", re.ASCII)
@@ -78,7 +78,7 @@ _JSON_DEPTH = 64
 
 def check_text(value: str) -> str:
     """Text that both databases take: Unicode without NUL and without lone surrogates."""
-    if _SURROGATE_OR_NUL.search(value):
+    if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
         raise ValueError("expected text without NUL and without lone surrogates")
     return value
 

@@ -49,12 +49,11 @@ class Known:
 
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The whole body."""
-        first, *rest = self.pieces
-        out = [first]
-        for answer, piece in zip(answers, rest, strict=True):
-            out.append(b"null" if answer is None else answer)
-            out.append(piece)
-        return b"".join(out)
+        pieces = self.pieces
+        if len(answers) == 1:
+            return b"".join((pieces[0], answers[0] or b"null", pieces[1]))
+        pairs = zip(pieces, (answer or b"null" for answer in answers), strict=False)
+        return b"".join([part for pair in pairs for part in pair] + [pieces[-1]])
 
 
 @dataclass(slots=True, eq=False)

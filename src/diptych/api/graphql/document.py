@@ -29,14 +29,14 @@ from graphql.execution.values import get_variable_values
 from graphql.validation.validate import ValidationAbortedError
 
 from diptych.api.graphql.http import DocumentRefusal
-from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, allow, check_nodes, check_text
+from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, check_nodes, check_text, check_values
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
-from diptych.api.wish import shape
+from diptych.api.limits import MAX_FAULTS, allow
+from diptych.api.wish import VALUE, shape
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ResourceDef
 from diptych.model.view import View
 
-MAX_ERRORS = 20
 _ABSENT = "absent"
 
 
@@ -50,8 +50,11 @@ class Document:
     literal: frozenset[str]
 
     def shape(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What of the variables can change the statement."""
-        return tuple(self._shape(name, given) for name in self.variables)
+        """What of the variables can change the statement. (A plain string in a plain place is told at a glance.)"""
+        return tuple([
+            VALUE if type(given.get(name)) is str and name not in self.literal else self._shape(name, given)
+            for name in self.variables
+        ])  # fmt: skip
 
     def _shape(self, name: str, given: Mapping[str, Any]) -> Any:
         if name not in given:
@@ -109,9 +112,9 @@ def not_yours(view: View) -> Refusal:
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
     """Validate a document against the viewer's schema."""
     errors = validate(
-        schema, document, max_errors=MAX_ERRORS, hide_suggestions=True, allow_empty_selection_sets=False
+        schema, document, max_errors=MAX_FAULTS, hide_suggestions=True, allow_empty_selection_sets=False
     )
-    if errors and len(errors) <= MAX_ERRORS and isinstance(errors[-1], ValidationAbortedError):
+    if errors and len(errors) <= MAX_FAULTS and isinstance(errors[-1], ValidationAbortedError):
         raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be validated.")
     if errors:
         raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
@@ -134,8 +137,9 @@ def _named(node: TypeNode) -> str:
 
 def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> None:
     """Hold variables against their declared types."""
+    check_values([given[name] for name in document.variables if name in given])
     definitions = document.operation.variable_definitions or ()
-    result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_ERRORS, hide_suggestions=True)
+    result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_FAULTS, hide_suggestions=True)
     if isinstance(result, list):
         raise DocumentRefusal(Code.BAD_USER_INPUT, result)
 

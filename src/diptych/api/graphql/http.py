@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from graphql import GraphQLError
 
+from diptych.api.limits import check_nesting, too_deep
 from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
 from diptych.api.rest.query import bad, parse_query
 from diptych.errors import Code, Refusal
@@ -48,9 +49,13 @@ _decoder = msgspec.json.Decoder(Parameters)
 def read_body(body: bytes) -> Parameters:
     """The parameters in the body of a POST."""
     try:
-        return _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = _decoder.decode(body)
+    except RecursionError:
+        raise too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refusal(Code.BAD_REQUEST, f"The body is not a GraphQL request: {error}.") from None
+    check_nesting([found.variables, found.extensions], body.count(b"{") + body.count(b"["))
+    return found
 
 
 def read_query(raw: str) -> Parameters:
@@ -68,9 +73,13 @@ def _object(given: Mapping[str, str], name: str) -> dict[str, Any] | None:
     if not given.get(name):
         return None
     try:
-        return msgspec.json.decode(given[name], type=dict[str, Any] | None)
-    except (msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(given[name], type=dict[str, Any] | None)
+    except RecursionError:
+        raise too_deep() from None
+    except msgspec.DecodeError:
         raise bad(name, "expected a JSON object") from None
+    check_nesting(found, given[name].count("{") + given[name].count("["))
+    return found
 
 
 def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) -> Reply:

@@ -8,6 +8,7 @@ and, while it is translated, at what its fragments unfold to, since a few of the
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -18,20 +19,20 @@ from graphql import (
     SelectionNode,
 )
 
+from diptych.api.limits import MAX_ALIASES, MAX_NESTING, MAX_SELECTIONS, allow
 from diptych.errors import Code, Refusal
 
 MAX_BYTES = 100 * 1024
 MAX_TOKENS = 2_000
 MAX_STRING = 4 * 1024
-MAX_NESTING = 64
-MAX_ALIASES = 30
 MAX_ROOTS = 20
 MAX_DIRECTIVES = 50
-MAX_SELECTIONS = 100
 MAX_UNFOLDED = 2_000
 """Fields that a document selects once its fragments are unfolded: no more than it could write out."""
 MAX_LEVELS = 64
 """Levels of relations once its fragments are unfolded. (How many may run is a matter of `check`.)"""
+MAX_VALUES = 5_000
+"""Values in all variables together: graphql-core looks at each of them."""
 
 # A string that does not end is a token too, so that the scan goes over every character once.
 _TOKEN = re.compile(
@@ -39,12 +40,6 @@ _TOKEN = re.compile(
     r"""|(?P<block>\"""(?:\\\"""|[^"]|"(?!""))*+(?:\""")?)|(?P<string>"(?:[^"\\\n\r]|\\.)*+"?)"""
     r"|-?[0-9][\w.+-]*|\w+|\.\.\.|\S"
 )
-
-
-def allow(asked: int, allowed: int, what: str, code: Code = Code.TOO_COMPLEX) -> None:
-    """Refuse more of something than is allowed, with both numbers."""
-    if asked > allowed:
-        raise Refusal(code, f"{what.format(asked)}; {allowed} are allowed.")
 
 
 def check_text(text: str) -> None:
@@ -85,3 +80,15 @@ def check_nodes(document: DocumentNode) -> None:
     allow(aliases, MAX_ALIASES, "The document has {} aliases")
     allow(directives, MAX_DIRECTIVES, "The document has {} directives")
     allow(widest, MAX_SELECTIONS, "A selection of the document has {} fields")
+
+
+def check_values(variables: list[Any]) -> None:
+    """Refuse variables that hold too many values."""
+    count = 0
+    left: list[Any] = [variables]
+    while left:
+        part = left.pop()
+        inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        count += len(inside)
+        allow(count, MAX_VALUES, "The variables hold {} values or more")
+        left.extend(inside)

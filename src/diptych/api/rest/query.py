@@ -13,13 +13,13 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
+from diptych.api.limits import MAX_ALIASES, MAX_NESTING, MAX_SELECTIONS, allow
 from diptych.errors import Code, Fault, Refusal
 
 RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
 _FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*)(?:\[([A-Za-z]+)\])?", re.ASCII)
-_DEEPEST = 64
 
 
 def bad(place: str, message: str) -> Refusal:
@@ -87,6 +87,7 @@ def parse_fields(text: str) -> tuple[Item, ...]:
     items = parser.selection(0)
     if parser.at < len(text):
         raise parser.wrong("expected ',' or the end")
+    allow(parser.aliases, MAX_ALIASES, "fields has {} aliases")
     return items
 
 
@@ -94,6 +95,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.aliases = 0
 
     def wrong(self, message: str) -> Refusal:
         return bad("fields", f"{message} at position {self.at}")
@@ -105,11 +107,12 @@ class _Parser:
         return False
 
     def selection(self, depth: int) -> tuple[Item, ...]:
-        if depth > _DEEPEST:
-            raise Refusal(Code.TOO_DEEP, f"fields is nested more than {_DEEPEST} levels deep.")
+        if depth > MAX_NESTING:
+            raise Refusal(Code.TOO_DEEP, f"fields is nested more than {MAX_NESTING} levels deep.")
         items = [self.item(depth)]
         while self.take(","):
             items.append(self.item(depth))
+        allow(len(items), MAX_SELECTIONS, "A selection of fields has {} items")
         return tuple(items)
 
     def item(self, depth: int) -> Item:
@@ -118,6 +121,7 @@ class _Parser:
         name = label = self.name()
         if self.take(":"):
             name = self.name()
+            self.aliases += 1
         bracketed = self.take("[")
         arguments = self.arguments() if bracketed else ()
         inner = None

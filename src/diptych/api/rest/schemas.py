@@ -101,8 +101,7 @@ def answered(field: FieldDef) -> Schema:
 def _moves(field: FieldDef) -> str:
     """The transitions of a state, in words."""
     moves = (
-        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "")
-        for move in field.moves
+        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "") for move in field.moves
     )
     return f"Transitions: {', '.join(moves)}." if field.moves else ""
 

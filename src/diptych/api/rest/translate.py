@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from diptych.api.draft import Draft
+from diptych.api.limits import check_nesting, too_deep
 from diptych.api.rest.query import RESERVED, Item, bad, filter_name, parse_fields, parse_query
 from diptych.api.wish import Wish, shape
 from diptych.ask.nodes import Field, Follow, InfoKind, Nodes, Order, Page, PageInfo, Part, Pick, Read, Total
@@ -74,9 +75,13 @@ def _is_shape(name: str) -> bool:
 
 def _json(text: str, parameter: str) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise bad(parameter, "expected JSON" if not str(error) else f"expected JSON: {error}") from None
+        found = msgspec.json.decode(text)
+    except RecursionError:
+        raise too_deep() from None
+    except msgspec.DecodeError as error:
+        raise bad(parameter, f"expected JSON: {error}") from None
+    check_nesting(found, text.count("{") + text.count("["))
+    return found
 
 
 def translate(target: Target, query: Query, view: View) -> Wish:
@@ -196,7 +201,8 @@ class _Translator:
             given[key] = Given(value, (*place, key), fixed=True, text=True)
         where: Expr = TRUE
         if "where" in given:
-            where = self.draft.where(Given(_json(given["where"].value, "fields"), given["where"].place, fixed=True), target)
+            tree = _json(given["where"].value, "fields")
+            where = self.draft.where(Given(tree, given["where"].place, fixed=True), target)
         sort = given["sort"].value if "sort" in given else None
         order = self._order(sort, (*place, "sort"), target)
         pages = {key: each for key, each in given.items() if key in _PAGE}
