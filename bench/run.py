@@ -24,6 +24,7 @@ from bench.cases import CASES, Case, Request, draw, probes, request, same
 from bench.data import ensure_data
 from bench.home import DATA, open_store
 from bench.load import CONNECTIONS, Sample, ensure_wrk, load, warm, write_script
+from bench.planning import main as tell_planning
 from bench.report import Measured, render, summary
 from bench.servers import NAMES, NO_TOKEN, BenchError, Server, service_token, started
 from bench.store import Kind, Store
@@ -170,6 +171,8 @@ def run(plan: Plan) -> None:
             results[kind] = run_store(plan, store)
         print(render(kind, results[kind]), flush=True)
         write_json(plan, results)
+    if "service" in plan.servers:
+        tell_planning()
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -116,7 +116,17 @@ def _request(scope: Scope, receive: Receive) -> Request:
         path = path.removeprefix(root)
     query = scope["query_string"].decode("latin-1")
     headers = dict(scope["headers"])
+    if len(headers) != len(scope["headers"]):
+        headers = _joined(scope["headers"])
     return Request(scope["method"], path, query, headers, functools.partial(_read_body, receive, headers), root)
+
+
+def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name; one that stands in several lines is a list (RFC 9110, §5.3)."""
+    found: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        found[name] = found[name] + b", " + value if name in found else value
+    return found
 
 
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:

@@ -1,0 +1,66 @@
+"""What a document costs that was never seen: the whole of its planning, against graphql-core's parse and validate.
+
+    python -m bench.planning
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from graphql import parse, validate
+
+from bench.cases import DOCUMENTS
+from diptych.api.graphql.document import check_document, check_roots, check_variables, read_document
+from diptych.api.graphql.schema import build_schema
+from diptych.api.graphql.translate import translate
+from diptych.check.cost import Limits
+from diptych.db.sqlite import SqliteStore
+from diptych.default import model
+from diptych.engine import Engine
+from diptych.errors import Code
+
+ROUNDS, RUNS = 30, 5
+VARIABLES = {"id": "018cc251-f400-7d27-85b9-04c014b4d24f"}
+
+
+def planning_ratio() -> tuple[float, float]:
+    """Microseconds of CPU for parse + validate of Q2's document, and for all that planning it takes."""
+    view = model.view(model.signature(model.viewer_as("staff")))
+    schema, document = build_schema(view), DOCUMENTS["Q2"]
+
+    def theirs() -> None:
+        assert not validate(schema, parse(document))
+
+    def ours() -> None:
+        engine = Engine(model, SqliteStore(":memory:"), Limits())
+        node, operation = read_document(document, None)
+        check_roots(node, operation, view)
+        sound = check_document(node, operation, schema)
+        check_variables(sound, VARIABLES, schema)
+        sound.shape(VARIABLES)
+        wish = translate(node, operation, VARIABLES, view).wish
+        engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT)
+
+    best = [float("inf")] * 2
+    for _ in range(ROUNDS):
+        for index, run in enumerate((theirs, ours)):
+            best[index] = min(best[index], _cpu(run))
+    return best[0], best[1]
+
+
+def _cpu(run: Callable[[], None]) -> float:
+    begun = time.process_time()
+    for _ in range(RUNS):
+        run()
+    return (time.process_time() - begun) / RUNS * 1e6
+
+
+def main() -> None:
+    """Prints both, and the ratio."""
+    theirs, ours = planning_ratio()
+    print(f"A new document of Q2's size: planned in {ours:,.0f} µs, {ours / theirs:.2f} × parse + validate.")
+
+
+if __name__ == "__main__":
+    main()

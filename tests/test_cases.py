@@ -1,0 +1,215 @@
+"""Golden cases: a request in both styles, its SQL for each database, and its answer, side by side in one file.
+
+A file of `tests/cases/` says who asks and what, in GraphQL and in REST; what stands below its second line of
+dashes is written by
+
+    UPDATE_CASES=1 make test ARGS=tests/test_cases.py
+
+and read by whoever reviews a change. Both requests must give the same Ask and the same rows, on both stores.
+In a request, <after> is the cursor that leads on from the list that [cursors] names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.api.graphql.document import read_document
+from diptych.api.graphql.translate import translate as translate_graphql
+from diptych.api.rest.translate import read_query
+from diptych.api.rest.translate import translate as translate_rest
+from diptych.ask.nodes import Ask
+from diptych.check.access import narrow
+from diptych.compile.dialect import POSTGRES, SQLITE
+from diptych.compile.read import compile_reads
+from diptych.default import model as default
+from diptych.model.model import Model
+from diptych.model.roles import Viewer
+from diptych.model.view import View
+from tests.http import data, shelf
+from tests.inside import Service, inside
+from tests.running import NewDatabase
+
+FOLDER = Path(__file__).parent / "cases"
+WRITTEN = "# " + "-" * 100 + "\n"
+MODELS: Mapping[str, tuple[Model, Any]] = {"default": (default, data.ROWS), "shelf": (shelf.model, shelf.ROWS)}
+DIALECTS = {"sqlite": SQLITE, "postgres": POSTGRES}
+UPDATE = bool(os.environ.get("UPDATE_CASES"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file."""
+
+    file: Path
+    model: Model
+    user: str | None
+    roles: tuple[str, ...] | None
+    document: str
+    variables: dict[str, Any]
+    url: str
+
+    @classmethod
+    def read(cls, name: str, cursors: Service) -> Case:
+        file = FOLDER / f"{name}.toml"
+        found = tomllib.loads(file.read_text().partition(WRITTEN)[0])
+        who = (found.get("user"), tuple(found["roles"]) if "roles" in found else None)
+        bare = cls(file, MODELS[found["model"]][0], *who, "", {}, "")
+        leads = {name: bare.leading_on(cursors, url) for name, url in found.get("cursors", {}).items()}
+
+        def filled(text: str) -> str:
+            return re.sub(r"<(\w+)>", lambda mark: leads[mark[1]], text).strip()
+
+        variables = json.loads(filled(found["graphql"].get("variables", "{}")))
+        url = "".join(filled(found["rest"]["url"]).split("\n")).replace(" ", "")
+        return cls(file, bare.model, *who, filled(found["graphql"]["query"]), variables, url)
+
+    @property
+    def viewer(self) -> Viewer:
+        return Viewer() if self.roles is None else self.model.viewer(frozenset(self.roles), self.user)
+
+    @property
+    def view(self) -> View:
+        return self.model.view(self.model.signature(self.viewer))
+
+    def token(self, service: Service) -> str | None:
+        return None if self.roles is None else service.token(self.user, *self.roles)
+
+    def leading_on(self, service: Service, url: str) -> str:
+        page = service.get(url, token=self.token(service)).json()["page"]
+        return str(page["next"])
+
+    # the two requests
+
+    def ask(self) -> Ask:
+        """The Ask that both requests are."""
+        operation = translate_graphql(*read_document(self.document, None), self.variables, self.view)
+        (one,) = operation.wish.asks
+        return one
+
+    def rest_ask(self, service: Service) -> Ask:
+        path, _, query = self.url.partition("?")
+        target = service.handler.rest.target(path)
+        assert target is not None
+        (other,) = translate_rest(target, read_query(query, target), self.view).asks
+        return other
+
+    def written(self, service: Service) -> str:
+        """What stands below the line."""
+        narrowed = narrow(self.ask(), self.view)
+        statements = {name: compile_reads([narrowed], self.model, each).sql for name, each in DIALECTS.items()}
+        token = self.token(service)
+        answers = {
+            "graphql": service.query(self.document, self.variables, token=token).json(),
+            "rest": service.get(self.url, token=token).json(),
+        }
+        assert rows_of(next(iter(answers["graphql"]["data"].values()))) == rows_of(answers["rest"])
+        return table("sql", {name: layout(sql) for name, sql in statements.items()}) + table(
+            "answer", {name: pretty(body) for name, body in answers.items()}
+        )
+
+
+def table(name: str, texts: Mapping[str, str]) -> str:
+    """A table of TOML."""
+    assert not any("'''" in text for text in texts.values())
+    return f"\n[{name}]\n" + "".join(f"{key} = '''\n{text}\n'''\n" for key, text in texts.items())
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON, on one line as far as it fits."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(line) <= 110 or not isinstance(value, dict | list) or not value:
+        return line
+    deeper = indent + "  "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(deeper + pretty(each, deeper) for each in value) + f"\n{indent}]"
+    pairs = (f"{deeper}{json.dumps(key)}: {pretty(each, deeper)}" for key, each in value.items())
+    return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"
+
+
+def rows_of(body: Any) -> Any:
+    """The rows in an answer of either style: of a list, or the one."""
+    if isinstance(body, dict):
+        for key, value in body.items():
+            if key in ("nodes", "data"):
+                return value
+            if key.endswith("Connection"):
+                return rows_of(value)
+    return body
+
+
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\(SELECT\b|[()]|(?:FROM|WHERE|ORDER BY|LIMIT|CROSS JOIN)\b|.", re.DOTALL)
+
+
+def layout(sql: str) -> str:
+    """The same statement with line breaks, for those who read it."""
+    lines: list[str] = []
+    line = ""
+    inside: list[bool] = []  # of every bracket that is open: is it a sub-select?
+    for token in _TOKEN.findall(sql):
+        selects = sum(inside)
+        if token == "(SELECT":
+            lines, line = [*lines, line + "("], "  " * (selects + 1) + "SELECT"
+            inside.append(True)
+        elif token == "(":
+            line += token
+            inside.append(False)
+        elif token == ")":
+            if inside.pop():
+                lines, line = [*lines, line], "  " * (selects - 1)
+            line += token
+        elif token[0].isupper() and len(token) > 1 and (not inside or inside[-1]):
+            lines, line = [*lines, line.rstrip()], "  " * selects + token
+        else:
+            line += token
+    return "\n".join([*lines, line])
+
+
+# the tests
+
+
+@pytest.fixture(scope="module")
+def services(new_database: NewDatabase) -> Iterator[Mapping[str, Service]]:
+    """A service of each model, with a secret that makes cursors the same everywhere."""
+    with asyncio.Runner() as runner, ExitStack() as stack:
+        found = {
+            name: stack.enter_context(inside(model, new_database(), runner, rows)) for name, (model, rows) in MODELS.items()
+        }
+        for service in found.values():
+            service.handler.engine.secret = b"golden"
+        yield found
+
+
+NAMES = sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_styles_ask_the_same_and_get_the_same_by_this_sql(name: str, services: Mapping[str, Service]) -> None:
+    model = tomllib.loads((FOLDER / f"{name}.toml").read_text().partition(WRITTEN)[0])["model"]
+    service = services[model]
+    case = Case.read(name, service)
+    assert case.ask() == case.rest_ask(service)
+    head, line, below = case.file.read_text().partition(WRITTEN)
+    now = case.written(service)
+    if UPDATE:
+        case.file.write_text(head.rstrip() + "\n\n" + WRITTEN + now)
+        return
+    assert line and below == now, f"run UPDATE_CASES=1 and read the diff of {case.file.name}"
+
+
+def test_a_layout_changes_nothing_but_blanks() -> None:
+    sql = "SELECT concat('(SELECT  x FROM', (SELECT a FROM \"t\" WHERE b IN (1) ORDER BY c LIMIT 1)) FROM u"
+    laid = layout(sql)
+    assert "'(SELECT  x FROM'" in laid
+    assert re.sub(r"\s+", "", laid) == re.sub(r"\s+", "", sql)
+    assert len(laid.split("\n")) > 5
