@@ -1,8 +1,9 @@
 """What a viewer may not see alters nothing that the viewer gets.
 
-Two databases differ only in what the viewer may not see: in hidden rows, in hidden fields of visible rows, and
-in hidden rows that only one of them has. Random requests, in both styles, with filters drawn from the hidden
-values too, get equal answers: status, headers and bytes. With the rules switched off the test fails.
+Two databases differ only in what the viewer may not see: in hidden rows, in hidden fields and relations of
+visible rows, and in hidden rows that only one of them has. Random requests, in both styles, with filters drawn
+from the hidden values too, get equal answers: status, headers and bytes. With the rules switched off the test
+fails.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -23,10 +24,11 @@ from diptych.api.reply import Reply
 from diptych.api.rest.printer import print_rest
 from diptych.check import access
 from diptych.default import model as default
-from diptych.model.defs import FieldDef
+from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.expr import TRUE, Expr
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
+from diptych.model.scalars import ID, INTEGER_ID
 from diptych.serve.handler import Handler
 from diptych.serve.http import Request
 from tests import nasty
@@ -64,27 +66,38 @@ def altered(model: Model, viewer: Viewer, rows: Mapping[str, Any], random: Rando
     for name, resource in model.resources.items():
         for row in other[name]:
             for field in resource.fields.values():
-                changes += _change(row, field, random, lambda: seen(model, viewer, other) == before)
+                choices = _ids(resource, field, row, other) if field.relation else _values(field, random)
+                changes += _change(row, field, choices, random, lambda: seen(model, viewer, other) == before)
         changes += _add(other, name, random, lambda: seen(model, viewer, other) == before)
     return other, changes
 
 
-def _change(row: dict[str, Any], field: FieldDef, random: Random, unseen: Callable[[], bool]) -> bool:
+def _change(
+    row: dict[str, Any], field: FieldDef, choices: Sequence[Any], random: Random, unseen: Callable[[], bool]
+) -> bool:
     """Change a field if nobody notices."""
-    if field.name in HELD_EQUAL or field.computed is not None or field.relation:
+    old = row.get(field.name)
+    others = [value for value in choices if value != old]
+    if field.name in HELD_EQUAL or field.computed is not None or not others:
         return False
-    old = row[field.name]
-    row[field.name] = _another(field, old, random)
-    if row[field.name] != old and unseen():
+    row[field.name] = random.choice(others)
+    if unseen():
         return True
     row[field.name] = old
     return False
 
 
-def _another(field: FieldDef, old: Any, random: Random) -> Any:
-    if field.unique:
-        return f"{random.getrandbits(60)}@other" if isinstance(old, str) else old
-    return random.choice([value for value in pool(field.scalar) if value != old] or [old])
+def _values(field: FieldDef, random: Random) -> Sequence[Any]:
+    if field.scalar in (ID, INTEGER_ID):
+        return ()
+    return [f"{random.getrandbits(60)}@other"] if field.unique else pool(field.scalar)
+
+
+def _ids(resource: ResourceDef, field: FieldDef, row: Mapping[str, Any], rows: Rows) -> Sequence[Any]:
+    """The ids to which a relation can lead; to itself, only those of rows that are there before."""
+    there = rows[resource.relations[field.relation].target]
+    upto = next((number for number, other in enumerate(there) if other is row), len(there))
+    return [other["id"] for other in there[:upto]] + ([None] if field.nullable else [])
 
 
 def _add(rows: Rows, name: str, random: Random, unseen: Callable[[], bool]) -> bool:

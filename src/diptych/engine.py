@@ -31,7 +31,7 @@ from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
-from diptych.recall import Recall
+from diptych.recall import Hashed, Recall
 
 _NO_KEYS: Mapping[int, bytes] = {}
 
@@ -78,7 +78,7 @@ class Engine:
 
     def prepare(self, asks: tuple[Ask, ...], view: View) -> Prepared:
         """check → compile: the plan of a request, made once."""
-        key = (asks, view.signature)
+        key = Hashed((asks, view.signature))
         found = self.plans.get(key)
         if found is None:
             check_shape(asks, self.limits)

@@ -9,6 +9,22 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+class Hashed:
+    """A key that is dear to hash, hashed once."""
+
+    __slots__ = ("_hash", "key")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashed) and self.key == other.key
+
+
 class Recall(Generic[T]):
     """Least recently used goes first. A key is kept from its second `put` on; the first is only noted."""
 

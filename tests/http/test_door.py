@@ -113,8 +113,9 @@ def test_a_body_that_turns_out_too_large_is_read_no_further(fresh: Fresh) -> Non
 
 
 def test_a_client_that_goes_away_leaves_nothing_behind(shop: Service, caplog: pytest.LogCaptureFixture) -> None:
-    gone = {"type": "http.disconnect"}
-    for pieces in ([gone], [{"type": "http.request", "body": GOOD[:5], "more_body": True}, gone]):
+    gone: dict[str, Any] = {"type": "http.disconnect"}
+    begun = {"type": "http.request", "body": GOOD[:5], "more_body": True}
+    for pieces in ([gone], [begun, gone]):
         assert knock(shop, "POST", "/graphql", [JSON], pieces).status == 400
     assert not caplog.records
 
@@ -125,8 +126,7 @@ def test_a_bad_token_is_refused_before_the_body_is_asked_for(shop: Service) -> N
 
 
 def test_below_a_mount_links_begin_there(shop: Service) -> None:
-    below = {"root_path": "/a b", "raw_path": b"/a%20b/posts"}
-    answer = knock(shop, "GET", "/posts?first=1&sort=title", **below)
+    answer = knock(shop, "GET", "/posts?first=1&sort=title", root_path="/a b", raw_path=b"/a%20b/posts")
     assert answer.headers["link"].startswith("</a%20b/posts?sort=title&first=1&after=")
 
 
@@ -141,5 +141,5 @@ def test_any_bytes_of_a_path_are_answered(shop: Service, raw: bytes) -> None:
 
 
 def test_a_path_that_only_the_server_decoded_is_read_as_well(shop: Service) -> None:
-    assert knock(shop, "GET", "/", raw_path=None, path=f"/users/{ANN}").status == 200
-    assert knock(shop, "GET", "/", raw_path=None, path="/users/é x").status == 404
+    assert knock(shop, "GET", f"/users/{ANN}", raw_path=None).status == 200
+    assert knock(shop, "GET", "/users/é x", raw_path=None).status == 404

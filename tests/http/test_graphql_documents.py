@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, BEN, CLEO, NOBODY, ORDER, POST, ZOE, day
 from tests.inside import Service
 
@@ -84,6 +85,12 @@ ANSWERS: dict[str, Any] = {
     f"{{ a: __typename user(id: {U}) @skip(if: true) {{ id }} }}": {"a": "Query"},
     f"{{ user(id: {U}) {{ posts(first: 1) @include(if: false) {{ id }} name }} }}": {"user": {"name": "Ann"}},
     "{ __typename @skip(if: true) }": {},
+    "{ users(first: 2) { id @skip(if: true) } }": {"users": [{}, {}]},
+    f"{{ user(id: {U}) {{ posts(first: 1) {{ author {{ id @skip(if: true) }} }} }} }}": {"user": {"posts": [{"author": {}}]}},
+    "{ usersConnection(first: 1) { nodes @skip(if: true) { id } } }": {"usersConnection": {}},
+    "{ usersConnection(last: 1, orderBy: {name: ASC}) { edges { cursor @skip(if: true) } pageInfo { endCursor @skip(if: true) } } }": {
+        "usersConnection": {"edges": [{}], "pageInfo": {}}},
+    "{ users(first: 1) { ...F @skip(if: true) ...F } } fragment F on User { name }": {"users": [{"name": "Ann"}]},
     # introspection beside data
     f"{{ __schema {{ queryType {{ name }} }} user(id: {U}) {{ name }} t: __type(name: \"User\") {{ name kind }} }}": {
         "__schema": {"queryType": {"name": "Query"}}, "user": {"name": "Ann"}, "t": {"name": "User", "kind": "OBJECT"}},
@@ -200,7 +207,7 @@ def test_a_directive_on_introspection_takes_the_default_of_its_variable(shop: Se
         assert shop.data(document, {"yes": True}) == whole
 
 
-def test_introspection_can_be_closed(fresh: Any) -> None:
+def test_introspection_can_be_closed(fresh: Fresh) -> None:
     service = fresh(introspection=False)
     for document in ("{ __schema { queryType { name } } }", '{ __typename __type(name: "User") { name } }'):
         answer = service.query(document)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.http.conftest import Fresh
 from tests.http.data import ANN
 from tests.inside import RESPONSE, Service
 
@@ -157,7 +158,7 @@ def test_get_answers_have_a_tag_and_are_not_sent_again(shop: Service) -> None:
     assert "etag" not in shop.get_query({"query": "{ nope }"}).headers
 
 
-def test_a_get_answer_that_changed_is_sent_again(fresh: Any) -> None:
+def test_a_get_answer_that_changed_is_sent_again(fresh: Fresh) -> None:
     service = fresh()
     tag = service.get_query({"query": GOOD}).headers["etag"]
     service.execute("UPDATE users SET name = name || '!'")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, BEN, POST
 from tests.inside import RESPONSE, Service
 
@@ -299,7 +300,7 @@ ABSENT = object()
 
 
 @pytest.mark.parametrize("number", range(len(REMEMBERED)))
-def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Any, number: int) -> None:
+def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Fresh, number: int) -> None:
     """Many shapes of variables, twice, in random order: as if each were the first request of a service."""
     document, choices = REMEMBERED[number]
     random = Random(number)
@@ -318,7 +319,7 @@ def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Any
         assert (answer.status, answer.body) == first[json.dumps(variables)], variables
 
 
-def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Any) -> None:
+def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Fresh) -> None:
     wheres = [*REMEMBERED[0][1]["w"], 5, "x", True]
     urls = [f"/posts?where={json.dumps(where)}{sort}{page}" for where in wheres
             for sort in ("", "&sort=title", "&sort=-title", "&sort=title,-id")
@@ -338,7 +339,7 @@ def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Any) -> 
         assert (answer.status, answer.body) == first[url], url
 
 
-def test_a_token_of_other_roles_is_never_answered_from_memory(fresh: Any) -> None:
+def test_a_token_of_other_roles_is_never_answered_from_memory(fresh: Fresh) -> None:
     service = fresh()
     document = "query($n: Int) { users(first: $n) { name posts { title } } }"
     tokens = [None, service.token(ANN), service.token(BEN), service.token(ANN, "admin"), service.token(ANN, scopes=["users:read"])]

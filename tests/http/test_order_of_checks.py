@@ -10,6 +10,7 @@ import pytest
 
 from diptych.compile.plan import Plan
 from diptych.errors import Code, Refusal
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, NOBODY, POST
 from tests.inside import RESPONSE, Service
 
@@ -70,7 +71,7 @@ def test_of_two_faults_the_earlier_check_is_told(
     assert shop.runs == before
 
 
-def test_the_largest_body_is_taken_and_one_byte_more_is_not(fresh: Any) -> None:
+def test_the_largest_body_is_taken_and_one_byte_more_is_not(fresh: Fresh) -> None:
     service = fresh(max_body=1000)
     body = b'{"query":"{ __typename }"'
     fits = body + b" " * (1000 - len(body) - 1) + b"}"
@@ -93,7 +94,7 @@ def break_store(service: Service, error: Exception) -> None:
 
 @pytest.mark.parametrize("accept", [RESPONSE, "application/json", "*/*"])
 def test_nothing_of_an_exception_is_told_but_a_number_that_the_log_has_too(
-    fresh: Any, caplog: pytest.LogCaptureFixture, accept: str
+    fresh: Fresh, caplog: pytest.LogCaptureFixture, accept: str
 ) -> None:
     service = fresh()
     break_store(service, RuntimeError("the secret is 42"))
@@ -116,7 +117,7 @@ def test_nothing_of_an_exception_is_told_but_a_number_that_the_log_has_too(
 
 
 @pytest.mark.parametrize(("code", "status"), [(Code.UNAVAILABLE, 503), (Code.TIMEOUT, 504)])
-def test_a_store_that_cannot_answer_has_its_own_status_in_both_styles(fresh: Any, code: Code, status: int) -> None:
+def test_a_store_that_cannot_answer_has_its_own_status_in_both_styles(fresh: Fresh, code: Code, status: int) -> None:
     service = fresh()
     break_store(service, Refusal(code, "Not now."))
     for answer in (
@@ -127,18 +128,18 @@ def test_a_store_that_cannot_answer_has_its_own_status_in_both_styles(fresh: Any
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_failure_is_not_remembered(fresh: Any) -> None:
+def test_a_failure_is_not_remembered(fresh: Fresh) -> None:
     service = fresh()
     run = service.app.store.run
     break_store(service, RuntimeError("x"))
     assert [service.get("/users").status for _ in range(3)] == [500] * 3
     assert [service.query("{ users { id } }").status for _ in range(3)] == [500] * 3
-    service.app.store.run = run
+    service.app.store.run = run  # type: ignore[method-assign]
     assert service.get("/users").status == 200
     assert service.query("{ users { id } }").status == 200
 
 
-def test_readiness_needs_the_store_and_life_does_not(fresh: Any) -> None:
+def test_readiness_needs_the_store_and_life_does_not(fresh: Fresh) -> None:
     service = fresh()
     assert (service.get("/health/ready").status, service.get("/health/live").status) == (200, 200)
     service.runner.run(service.app.store.close())

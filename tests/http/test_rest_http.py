@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, NOBODY, POST
 from tests.inside import Service
 
@@ -104,7 +104,7 @@ def test_different_answers_have_different_tags(shop: Service) -> None:
     assert len(set(tags)) == len(tags)
 
 
-def test_what_was_changed_is_sent_again(fresh: Any) -> None:
+def test_what_was_changed_is_sent_again(fresh: Fresh) -> None:
     service = fresh()
     for url, changes in ((f"/users/{ANN}", True), ("/users?fields=name", True), (f"/posts/{POST[1]}?fields=author(name)", True),
                          (f"/users/{ANN}?fields=id", False), ("/posts?fields=title", False)):  # fmt: skip
@@ -117,7 +117,7 @@ def test_what_was_changed_is_sent_again(fresh: Any) -> None:
     assert service.get(f"/users/{ANN}").headers["etag"].startswith('"8.')
 
 
-def test_a_change_of_what_the_caller_may_not_see_changes_no_tag(fresh: Any) -> None:
+def test_a_change_of_what_the_caller_may_not_see_changes_no_tag(fresh: Fresh) -> None:
     service = fresh()
     urls = (f"/users/{ANN}", f"/users/{ANN}?fields=*,posts(title)", "/posts?count=exact", f"/posts/{POST[1]}")
     before = [service.get(url).headers for url in urls]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, BEN, POST
 from tests.inside import Answer, Service, encoded
 
@@ -120,7 +120,7 @@ def test_the_largest_page_and_the_largest_offset_are_told(shop: Service) -> None
         assert told in error["message"]
 
 
-def test_the_largest_page_is_a_setting(fresh: Any) -> None:
+def test_the_largest_page_is_a_setting(fresh: Fresh) -> None:
     service = fresh(max_page=3)
     assert service.get("/posts?first=4").status == 400
     assert len(service.rows("/posts?first=3")) == 3
@@ -196,7 +196,7 @@ def test_walking_a_list_below_one(shop: Service, things: Service) -> None:
     assert walk(things, "/items/1/labels?first=1&sort=word", "next", things.token())[0].endswith("f2")
 
 
-def test_a_row_that_is_gone_does_not_break_its_cursor(fresh: Any) -> None:
+def test_a_row_that_is_gone_does_not_break_its_cursor(fresh: Fresh) -> None:
     service = fresh()
     page = service.get("/posts?sort=title&first=2&fields=id").json()["page"]
     service.execute(f"DELETE FROM comments WHERE post_id = '{POST[4]}'")
@@ -298,6 +298,6 @@ def test_a_cursor_that_was_tampered_with_is_refused(shop: Service) -> None:
     assert shop.get(f"/posts?sort=title&after={genuine}", token=token).status == 200
 
 
-def test_a_cursor_of_another_database_is_refused(fresh: Any) -> None:
+def test_a_cursor_of_another_database_is_refused(fresh: Fresh) -> None:
     following = fresh().get("/posts?first=1").json()["page"]["next"]
     assert fresh().get(f"/posts?first=1&after={following}").status == 400

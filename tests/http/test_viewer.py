@@ -16,6 +16,7 @@ from joserfc.jwk import ECKey
 
 from diptych.identity import tokens as tokens_module
 from diptych.identity import viewer as viewer_module
+from tests.http.conftest import Fresh
 from tests.http.data import ANN, BEN, ORDER, POST
 from tests.inside import RESPONSE, Answer, Service
 
@@ -303,12 +304,12 @@ class _Clock:
         return self.now
 
 
-def test_a_token_of_another_service_is_refused(fresh: Any) -> None:
+def test_a_token_of_another_service_is_refused(fresh: Fresh) -> None:
     one, other = fresh(), fresh()
     assert other.get("/users", token=one.token(ANN)).status == 401
 
 
-def test_very_many_tokens_are_not_kept_without_end(fresh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_tokens_are_not_kept_without_end(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(viewer_module, "_KEPT", 3)
     service = fresh()
     tokens = [service.token(ANN, scopes=[f"x{number}"]) for number in range(6)]

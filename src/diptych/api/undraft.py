@@ -10,7 +10,7 @@ GraphQL document, the value itself in a REST query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from diptych.ask.nodes import Page, Read
@@ -102,8 +102,3 @@ def one_slot(read: Read) -> Slot:
         case Compare("eq", Col(("id",)), Slot() as slot):
             return slot
     raise ValueError("one row is read by its id")
-
-
-def indent(lines: Iterable[str]) -> list[str]:
-    """Lines one level deeper."""
-    return ["  " + line for line in lines]

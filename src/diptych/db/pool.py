@@ -89,9 +89,11 @@ class Pool:
         self._count += 1
         try:
             return Link(await self._connect())
-        except BaseException:
+        except BaseException as error:
             self._count -= 1
             self._call_next(None)
+            if isinstance(error, asyncpg.PostgresError):  # it takes no connections now
+                raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
             raise
 
     def give(self, link: Link) -> None:

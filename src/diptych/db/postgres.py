@@ -123,7 +123,7 @@ class PostgresStore:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
         except asyncpg.DataError:
             raise
-        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
     async def ping(self) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from diptych.api.undraft import Wheres, indent, one_slot, page_slots, sort_names
+from diptych.api.undraft import Wheres, one_slot, page_slots, sort_names
 from diptych.ask.nodes import (
     EdgePart,
     Edges,
@@ -129,7 +129,7 @@ def _aliased(label: str, name: str) -> str:
 
 
 def _block(head: str, lines: Lines) -> Lines:
-    return [head + " {", *indent(lines), "}"]
+    return [head + " {", *("  " + line for line in lines), "}"]
 
 
 def _literal(value: Any) -> str:

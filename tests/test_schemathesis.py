@@ -1,0 +1,156 @@
+"""The OpenAPI document against the service, by schemathesis: what fits is accepted, what does not is refused,
+and every answer is as described. All checks are on, in the phases examples, coverage and fuzzing.
+
+A list takes some sixty parameters, and not all of them go together: `first` excludes `last`, a cursor is bound
+to its sort and filter, and a filter may have fifty terms. OpenAPI cannot say so, and a tool that sends them all
+at once learns nothing. So documents are narrowed before they are tried: a Narrowed document has fewer optional
+parameters, and ids and cursors that are there. Whoever keeps to it keeps to the whole document, too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.generation.case import Case
+
+from tests.running import Client, NewDatabase, Service, served, token
+
+Document = dict[str, Any]
+Keep = Callable[[str, str], tuple[str, ...]]
+"""Path and method → the parameters to keep."""
+
+ROLES = ("admin", "anonymous")
+COMMON = ("id", "version", "createdAt", "updatedAt")
+DOCUMENTS = ("query Hello { __typename }", "query Hello { users(first: 2) { name posts(first: 1) { title } } }")
+FORWARD = ("fields", "first", "offset", "count", "sort", "If-None-Match")
+SCALARS = {
+    "/users": ("id", "version", "name", "createdAt"),
+    "/posts": ("published",),
+    "/orders": ("total", "status", "note"),
+}
+"""A field for each type of value, required and nullable; fields of one type are parsed alike."""
+
+schemathesis.openapi.format("fields", st.just("*") | st.lists(st.sampled_from(COMMON), min_size=1, unique=True).map(",".join))
+schemathesis.openapi.format("graphql", st.sampled_from(DOCUMENTS))
+schemathesis.openapi.format("graphql-operation", st.just("Hello"))
+
+
+@pytest.fixture(scope="module")
+def service(new_sqlite: NewDatabase) -> Iterator[Service]:
+    with served(new_sqlite(), "--sample") as service:
+        yield service
+
+
+@pytest.fixture(scope="module", params=ROLES)
+def caller(request: pytest.FixtureRequest, service: Service) -> Client:
+    if request.param == "anonymous":
+        return service
+    return service.signed_in(token(service.database, request.param))
+
+
+class Narrowed:
+    """A document with fewer parameters, and with ids and cursors that are there."""
+
+    def __init__(self, caller: Client, keep: Keep) -> None:
+        self.caller = caller
+        whole: Document = caller.get("/openapi.json").json()
+        self.parts = whole["components"]
+        self.document = copy.deepcopy(whole)
+        for path, item in self.document["paths"].items():
+            for method in {"get", "head"} & item.keys():
+                item[method]["parameters"] = self._parameters(path, item[method], keep(path, method))
+
+    def _find(self, name: str) -> Document:
+        found: Document = self.parts["parameters"][name]
+        return found
+
+    def _parameters(self, path: str, operation: Document, names: tuple[str, ...]) -> list[Document]:
+        given: list[Document] = operation.get("parameters", [])
+        is_list = len(given) > 10
+        kept = [each for each in map(self._resolved, given) if not is_list or each["name"] in names]
+        for each in kept:
+            if each["name"] in ("after", "before"):
+                each["schema"] = {"type": "string", "enum": [self._cursor(path)]}
+        if "{id}" in path:
+            kept.append({**self._find("id"), "schema": {"type": "string", "enum": self._ids(path)}})
+        return kept
+
+    def _resolved(self, given: Document) -> Document:
+        return dict(self._find(given["$ref"].rpartition("/")[2])) if "$ref" in given else given
+
+    def _ids(self, path: str) -> list[str]:
+        rows = self.caller.get(f"/{path.split('/')[1]}?first=3&fields=id").json()["data"]
+        return [row["id"] for row in rows]
+
+    def _cursor(self, path: str) -> str:
+        """A cursor in the middle of a list."""
+        for each in self._ids(path) if "{id}" in path else [""]:
+            page = self.caller.get(path.replace("{id}", each) + "?first=1&fields=id").json()["page"]
+            if page["next"]:
+                return str(page["next"])
+        return "none"
+
+
+def tried(
+    narrowed: Narrowed, *, paths: tuple[str, ...] = (), phases: tuple[str, ...] = ("examples", "coverage", "fuzzing")
+) -> int:
+    """Try a document. Every failure is told; the answer is how many requests were made."""
+    caller = narrowed.caller
+    config = SchemathesisConfig.from_dict(
+        {
+            "base-url": caller.url,
+            "headers": {"Authorization": f"Bearer {caller.token}"} if caller.token else {},
+            "continue-on-failure": True,
+            "cache": {"enabled": False},
+            "generation": {"max-examples": 12, "database": "none", "deterministic": True},
+            "checks": {"enabled": True},
+            "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
+        }
+    )
+    schema = schemathesis.openapi.from_dict(narrowed.document, config=config)
+    schema.hook("map_headers")(told_by_status)
+    if paths:
+        schema = schema.include(path=list(paths), method="GET")
+    requests, failures = 0, []
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.ScenarioFinished):
+            requests += len(event.recorder.cases)
+            failures += list(failures_of(event))
+        elif isinstance(event, events.NonFatalError | events.FatalError):
+            failures.append(str(event))
+    assert not failures, "\n\n".join(failures[:10])
+    return requests
+
+
+def told_by_status(context: schemathesis.HookContext, headers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """At `/graphql`, ask for the media type whose status tells of errors: `application/json` is always a 200."""
+    found = dict(headers or {})
+    if context.operation is not None and context.operation.path == "/graphql":
+        found.setdefault("Accept", "application/graphql-response+json")
+    return found
+
+
+def failures_of(event: events.ScenarioFinished) -> Iterator[str]:
+    for number, nodes in event.recorder.checks.items():
+        for node in nodes:
+            if node.status is Status.FAILURE and node.failure_info is not None:
+                case: Case = event.recorder.cases[number].value
+                answer = event.recorder.interactions[number].response
+                body = answer.content[:500].decode(errors="replace") if answer else ""
+                yield f"{node.name} in {event.phase.value}: {node.failure_info.failure.message}\n{case.as_curl_command()}\n{body}"
+
+
+def test_every_operation_does_what_the_document_says(caller: Client) -> None:
+    def keep(path: str, method: str) -> tuple[str, ...]:
+        if method == "head":
+            return ("fields", "If-None-Match")
+        return ("fields", "first", "sort") if "{id}" in path else FORWARD
+
+    assert tried(Narrowed(caller, keep)) > 500
