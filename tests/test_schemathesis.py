@@ -10,7 +10,7 @@ parameters, and ids and cursors that are there. Whoever keeps to it keeps to the
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,12 +30,12 @@ ROLES = ("admin", "anonymous")
 COMMON = ("id", "version", "createdAt", "updatedAt")
 DOCUMENTS = ("query Hello { __typename }", "query Hello { users(first: 2) { name posts(first: 1) { title } } }")
 FORWARD = ("fields", "first", "offset", "count", "sort", "If-None-Match")
-SCALARS = {
-    "/users": ("id", "version", "name", "createdAt"),
-    "/posts": ("published",),
-    "/orders": ("total", "status", "note"),
-}
-"""A field for each type of value, required and nullable; fields of one type are parsed alike."""
+OPERATORS = ("ne", "lt", "lte", "gt", "gte", "in", "contains", "startsWith", "isNull")
+SCALARS = [
+    ("/users", "id"), ("/users", "version"), ("/users", "createdAt"), ("/posts", "published"), ("/orders", "total"),
+    ("/orders", "status"), ("/orders", "note"),
+]  # fmt: skip
+"""A field for each type of value; fields of one type are parsed alike."""
 
 schemathesis.openapi.format("fields", st.just("*") | st.lists(st.sampled_from(COMMON), min_size=1, unique=True).map(",".join))
 schemathesis.openapi.format("graphql", st.sampled_from(DOCUMENTS))
@@ -63,9 +63,36 @@ class Narrowed:
         whole: Document = caller.get("/openapi.json").json()
         self.parts = whole["components"]
         self.document = copy.deepcopy(whole)
+        self.lists: list[str] = []
         for path, item in self.document["paths"].items():
+            self.lists += [path] if len(item["get"].get("parameters", ())) > 10 else []
             for method in {"get", "head"} & item.keys():
                 item[method]["parameters"] = self._parameters(path, item[method], keep(path, method))
+
+    def add_where(self, path: str, fields: tuple[str, ...], depth: int = 0) -> None:
+        """Add the parameter `where`, cut to some fields and to so many levels of relations."""
+        resource = self.document["paths"][path]["get"]["tags"][0]
+        schema = self._where(f"{resource}Where", fields, depth)
+        part = {**self._find(f"{resource}.where"), "content": {"application/json": {"schema": schema}}}
+        self.document["paths"][path]["get"]["parameters"].append(part)
+
+    def _where(self, name: str, fields: tuple[str, ...], depth: int) -> Document:
+        """The schema of a filter, written out so that it does not lead back to itself."""
+        schema: Document = self.parts["schemas"][name]
+        properties = {}
+        for key, inner in schema["properties"].items():
+            target = inner.get("$ref", "").rpartition("/")[2]
+            if key in fields:
+                properties[key] = inner
+            elif depth and key in ("and", "or"):
+                properties[key] = {"type": "array", "items": self._where(name, fields, 0)}
+            elif depth and target.endswith("ListWhere"):
+                one = self._where(target.replace("ListWhere", "Where"), fields, depth - 1)
+                words = self.parts["schemas"][target]
+                properties[key] = {**words, "properties": {word: one for word in words["properties"]}}
+            elif depth and target.endswith("Where"):
+                properties[key] = self._where(target, fields, depth - 1)
+        return {**schema, "properties": properties}
 
     def _find(self, name: str) -> Document:
         found: Document = self.parts["parameters"][name]
@@ -99,7 +126,7 @@ class Narrowed:
 
 
 def tried(
-    narrowed: Narrowed, *, paths: tuple[str, ...] = (), phases: tuple[str, ...] = ("examples", "coverage", "fuzzing")
+    narrowed: Narrowed, paths: Sequence[str] = (), phases: Sequence[str] = ("examples", "coverage", "fuzzing")
 ) -> int:
     """Try a document. Every failure is told; the answer is how many requests were made."""
     caller = narrowed.caller
@@ -114,7 +141,7 @@ def tried(
             "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
         }
     )
-    schema = schemathesis.openapi.from_dict(narrowed.document, config=config)
+    schema: schemathesis.BaseSchema = schemathesis.openapi.from_dict(narrowed.document, config=config)
     schema.hook("map_headers")(told_by_status)
     if paths:
         schema = schema.include(path=list(paths), method="GET")
@@ -141,7 +168,7 @@ def failures_of(event: events.ScenarioFinished) -> Iterator[str]:
     for number, nodes in event.recorder.checks.items():
         for node in nodes:
             if node.status is Status.FAILURE and node.failure_info is not None:
-                case: Case = event.recorder.cases[number].value
+                case: Case[Any] = event.recorder.cases[number].value
                 answer = event.recorder.interactions[number].response
                 body = answer.content[:500].decode(errors="replace") if answer else ""
                 yield f"{node.name} in {event.phase.value}: {node.failure_info.failure.message}\n{case.as_curl_command()}\n{body}"
@@ -154,3 +181,32 @@ def test_every_operation_does_what_the_document_says(caller: Client) -> None:
         return ("fields", "first", "sort") if "{id}" in path else FORWARD
 
     assert tried(Narrowed(caller, keep)) > 500
+
+
+def test_cursors_lead_on_and_nothing_else_does(caller: Client) -> None:
+    def forward(path: str, method: str) -> tuple[str, ...]:
+        return ("first", "after", "count")
+
+    def backward(path: str, method: str) -> tuple[str, ...]:
+        return ("last", "sort", "count") if "{id}" in path else ("last", "before", "fields")
+
+    for keep in (forward, backward):
+        narrowed = Narrowed(caller, keep)
+        assert tried(narrowed, narrowed.lists) > 100
+
+
+@pytest.mark.parametrize("caller", ["admin"], indirect=True)  # values are parsed alike for everyone
+@pytest.mark.parametrize(("path", "name"), SCALARS)
+def test_a_filter_takes_exactly_the_values_of_its_type(caller: Client, path: str, name: str) -> None:
+    filters = (name, *(f"{name}[{operator}]" for operator in OPERATORS))
+    narrowed = Narrowed(caller, lambda path, method: filters)
+    narrowed.add_where(path, (name,))
+    assert tried(narrowed, [path], phases=("coverage", "fuzzing")) > 40
+
+
+def test_filters_reach_through_relations(caller: Client) -> None:
+    narrowed = Narrowed(caller, lambda path, method: ("first",))
+    roots = [path for path in narrowed.lists if "{id}" not in path]
+    for path in roots:
+        narrowed.add_where(path, ("id", "createdAt"), depth=1)
+    assert tried(narrowed, roots, phases=("fuzzing",)) > 30

@@ -11,7 +11,7 @@ which hold no values, and the signature of the viewer's role.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,13 +103,15 @@ class Engine:
         check_price(prepared.price(binder.fixed), self.limits)
         return Ready(prepared.plan, None, prepared.pages, binder)
 
-    async def answer(self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer) -> Sequence[bytes | None]:
-        """values → price → db: the bytes of every Ask."""
+    def answer(
+        self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> Awaitable[Sequence[bytes | None]]:
+        """values → price → db: the bytes of every Ask, once they are awaited."""
         values = ready.binder(inputs)
         if ready.price is not None:
             check_price(ready.price(values), self.limits)
         keys = self._cursor_keys(ready, values, viewer) if ready.pages else _NO_KEYS
-        return await self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
+        return self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
 
     def _pages(self, asks: Sequence[Read]) -> list[Paged]:
         """The lists of a request that make cursors or take one."""

@@ -26,6 +26,7 @@ STATUS: Mapping[Code, int] = {
     Code.NOT_ACCEPTABLE: 406,
     Code.PAYLOAD_TOO_LARGE: 413,
     Code.UNSUPPORTED_MEDIA_TYPE: 415,
+    Code.HEADERS_TOO_LARGE: 431,
     Code.TOO_DEEP: 400,
     Code.TOO_COMPLEX: 400,
     Code.INTERNAL: 500,

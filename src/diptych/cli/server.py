@@ -8,6 +8,7 @@ process is ready. The processes make their application from the environment.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -26,6 +27,7 @@ from diptych.cli.settings import config_of
 from diptych.config import Config
 from diptych.errors import DiptychError, StartError
 from diptych.serve.app import Diptych
+from diptych.serve.protocol import Protocol
 
 _MODEL_VARIABLE = "DIPTYCH_MODEL"
 _ADD_VARIABLE = "DIPTYCH_ADD_COLUMNS"
@@ -53,7 +55,7 @@ def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool
     os.environ[_ADD_VARIABLE] = "1" if dev else ""
     settings = uvicorn.Config(
         "diptych.cli.server:application", factory=True, workers=config.workers, reload=dev, loop="uvloop",
-        http="httptools", ws="none", lifespan="on", log_level="info" if dev else "warning", access_log=dev,
+        http=Protocol, ws="none", lifespan="on", log_level="info" if dev else "warning", access_log=dev,
         server_header=False, proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=config.trusted_proxies or None,
     )  # fmt: skip
@@ -72,7 +74,10 @@ def application() -> Diptych:
     try:
         config = config_of({})
         model = load_model(os.environ.get(_MODEL_VARIABLE))
-        return Diptych(model, config=replace(config, sample=False), add_columns=bool(os.environ.get(_ADD_VARIABLE)))
+        app = Diptych(model, config=replace(config, sample=False), add_columns=bool(os.environ.get(_ADD_VARIABLE)))
+        gc.collect()
+        gc.freeze()  # what is here now stays: the collector need not look at it again
+        return app
     except DiptychError as error:
         click.echo(told(error), err=True)
         sys.exit(STARTUP_FAILURE)

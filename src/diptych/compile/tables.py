@@ -43,8 +43,8 @@ def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
 
 
 def column_type(scalar: Scalar, dialect: DialectName) -> str:
-    """The bare type of a column, as the database tells it."""
-    return scalar.sqlite if dialect == "sqlite" else scalar.postgres.removesuffix(' COLLATE "C"')
+    """The type of a column, as the database tells it."""
+    return scalar.sqlite if dialect == "sqlite" else scalar.postgres
 
 
 def create(model: Model, dialect: DialectName) -> list[str]:

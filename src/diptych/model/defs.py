@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from diptych.model.expr import Expr
 from diptych.model.markers import Move
-from diptych.model.naming import snake
+from diptych.model.naming import kebab
 from diptych.model.resource import Resource, Verb
 from diptych.model.scalars import Scalar
 
@@ -111,7 +111,7 @@ class ResourceDef:
     def collections(self) -> Mapping[str, str]:
         """Its to-many relations by their segment in a path: `/users/<id>/order-lines`."""
         return {
-            snake(name).replace("_", "-"): name
+            kebab(name): name
             for name, relation in self.relations.items()
             if relation.kind != "one"
         }

@@ -30,6 +30,11 @@ def snake(name: str) -> str:
     return _HUMP.sub("_", name).lower()
 
 
+def kebab(name: str) -> str:
+    """`orderLines` → `order-lines`."""
+    return snake(name).replace("_", "-")
+
+
 def plural(word: str) -> str:
     """The regular English plural; a model can give its own."""
     if re.search(r"[^aeiou]y$", word):

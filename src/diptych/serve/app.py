@@ -74,7 +74,7 @@ class Diptych:
             request = _request(scope, receive)
             handler = self._handler
             reply = await handler.handle(request) if handler else await self._first(request)
-            length = (b"content-length", str(len(reply.body)).encode())
+            length = (b"content-length", b"%d" % len(reply.body))
             headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
             await send({"type": "http.response.start", "status": reply.status, "headers": headers})
             body = b"" if scope["method"] == "HEAD" else reply.body

@@ -93,16 +93,15 @@ class GraphqlEndpoint:
         if media is None:
             return error_reply(Refusal(Code.NOT_ACCEPTABLE, f"This answers {' or '.join(OFFERS)}."), LEGACY)
         try:
-            return await (self._post if request.method == "POST" else self._get)(request, caller, media)
+            if request.method != "POST":
+                return await self._get(request, caller, media)
+            if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
+                raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the request as application/json in UTF-8.")
+            parameters = read_body(await request.body(self.max_body))
+            return Reply(200, _HEAD[media], await self._run(parameters, caller, reading=False))
         except Refusal as refusal:
             headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
             return error_reply(refusal, media, headers)
-
-    async def _post(self, request: Request, caller: Caller, media: str) -> Reply:
-        if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
-            raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the request as application/json in UTF-8.")
-        parameters = read_body(await request.body(self.max_body))
-        return Reply(200, _HEAD[media], await self._run(parameters, caller, reading=False))
 
     async def _get(self, request: Request, caller: Caller, media: str) -> Reply:
         body = await self._run(read_query(request.query), caller, reading=True)

@@ -93,6 +93,7 @@ class RestEndpoint:
         return known
 
     def _prepare(self, target: Target, query: Query, caller: Caller) -> Known:
+        query.fields()  # faults of its grammar come before those of the role
         view = self.engine.model.view(caller.signature)
         found = view.resources.get(target.resource)
         if found is None or (target.relation and target.relation not in found.relations):

@@ -64,9 +64,8 @@ def read_query(raw: str) -> Parameters:
     for name in given:
         if name not in Parameters.__struct_fields__:
             raise bad(name, "there is no such parameter here")
-    return Parameters(
-        given.get("query"), given.get("operationName") or None, _object(given, "variables"), _object(given, "extensions")
-    )
+    operation = given.get("operationName") or None
+    return Parameters(given.get("query"), operation, _object(given, "variables"), _object(given, "extensions"))
 
 
 def _object(given: Mapping[str, str], name: str) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from diptych.ask.nodes import Field, Follow, Nodes, Part, Pick, Read, Total
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import TRUE, Slot
 from diptych.model.model import Model
+from diptych.model.naming import kebab
 from diptych.model.scalars import encode_json
 
 TOTAL = Total("totalCount")
@@ -55,7 +56,7 @@ class _Printer:
         if below is None:
             return f"{path}?{_query({'fields': self._picks(ask.pick)})}"
         target = self.model.resources[below.read.resource]
-        return f"{path}/{below.relation}?{_query(self._page(below.read, target))}"
+        return f"{path}/{kebab(below.relation)}?{_query(self._page(below.read, target))}"
 
     def _page(self, read: Read, found: ResourceDef) -> dict[str, str]:
         """The parameters of a list."""

@@ -10,8 +10,7 @@ Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,8 +32,7 @@ _PAGE = ("first", "last", "after", "before", "offset")
 _PATH_ID = "{id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a path names: a collection, one resource of it, or a relation of that."""
 
     resource: str
@@ -42,20 +40,22 @@ class Target:
     relation: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class Query(NamedTuple):
     """A query string, taken apart: its parameters, `where` parsed, and what of it can change a statement."""
 
     parameters: Mapping[str, str]
     inputs: dict[str, Any]
     shape: tuple[Any, ...]
-    fields: tuple[Item, ...] | None
+
+    def fields(self) -> tuple[Item, ...] | None:
+        """The items of `fields`. (Only who sees the shape for the first time needs to ask.)"""
+        return parse_fields(self.parameters["fields"]) if "fields" in self.parameters else None
 
 
 def read_query(raw: str, target: Target) -> Query:
-    """Take a query string apart; its grammar is checked, its names are not."""
+    """Take a query string apart; its grammar is checked (that of `fields` is when they are asked for)."""
     if not raw:
-        return Query({}, {_PATH_ID: target.id}, (), None)
+        return Query({}, {_PATH_ID: target.id}, ())
     parameters = parse_query(raw)
     inputs: dict[str, Any] = dict(parameters)
     inputs[_PATH_ID] = target.id
@@ -65,8 +65,7 @@ def read_query(raw: str, target: Target) -> Query:
         (name, shape(inputs["where"]) if name == "where" else value if _is_shape(name) else 1)
         for name, value in parameters.items()
     )
-    fields = parse_fields(parameters["fields"]) if "fields" in parameters else None
-    return Query(parameters, inputs, key, fields)
+    return Query(parameters, inputs, key)
 
 
 def _is_shape(name: str) -> bool:
@@ -96,6 +95,7 @@ class _Translator:
     def __init__(self, draft: Draft, query: Query) -> None:
         self.draft = draft
         self.query = query
+        self.fields = query.fields()
 
     def ask(self, target: Target) -> Read:
         each = self.draft.view.resources[target.resource]
@@ -105,7 +105,7 @@ class _Translator:
         where = Compare("eq", Col(("id",)), key)
         if not target.relation:
             self._only(("fields",))
-            return Read(each.resource.name, "one", self._picks(self.query.fields, each), where)
+            return Read(each.resource.name, "one", self._picks(self.fields, each), where)
         relation = each.relations[target.relation].relation
         inner = self._page(self.draft.view.resources[relation.target])
         follow = Follow(relation.name, relation.name + "Connection", inner)
@@ -128,7 +128,7 @@ class _Translator:
             parts.append(Total("totalCount"))
             if self.query.parameters["count"] != "exact":
                 self.draft.fault(("query", "count"), "expected 'exact'")
-        nodes = Nodes("nodes", self._picks(self.query.fields, each))
+        nodes = Nodes("nodes", self._picks(self.fields, each))
         return Read(each.resource.name, "page", (*parts, nodes), where, order, page)
 
     def _given(self, name: str) -> Given:

@@ -1,0 +1,97 @@
+"""HTTP/1.1 by uvicorn and httptools, with three things of our own.
+
+The head of a request has a limit: without one, a client can fill the memory with a header. An upgrade that is
+not taken is ignored and the request is served as it is (RFC 9110, §7.8): every stock Java client offers h2c, and
+httptools would drop the body of its request. What is no HTTP at all is refused in our own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from diptych.api.reply import problem
+from diptych.errors import Code, Refusal
+
+MAX_HEAD = 65_536
+_MALFORMED = Refusal(Code.BAD_REQUEST, "This is not a request of HTTP/1.1.")
+_TOO_LARGE = Refusal(Code.HEADERS_TOO_LARGE, f"The request line and the headers may have {MAX_HEAD} bytes.")
+_HOP = (b"connection", b"upgrade", b"http2-settings")
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(config, server_state, app_state, _loop)
+        self._refusal = _MALFORMED
+        self._begun = 0
+        """Bytes of a head that is not complete."""
+        self._received = 0
+        self._declined = False
+        """Does this request offer an upgrade that is not taken?"""
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        self._received = len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        else:
+            if self.cycle is not None and self.cycle.scope is self.scope:
+                self._begun = 0
+            else:
+                self._begun += len(data)
+                if self._begun > MAX_HEAD:
+                    self._refusal = _TOO_LARGE
+                    self.send_400_response("")
+
+    def on_headers_complete(self) -> None:
+        if self._begun + self._received > MAX_HEAD and self._head() > MAX_HEAD:
+            self._refusal = _TOO_LARGE
+            raise ValueError
+        self._declined = self.parser.should_upgrade() and not self._should_upgrade()
+        if not self._declined:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._declined:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._declined:
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, and close."""
+        reply = problem(self._refusal)
+        length, close = (b"content-length", b"%d" % len(reply.body)), (b"connection", b"close")
+        head = [*self.server_state.default_headers, *reply.headers, length, close]
+        lines = b"".join(b"%b: %b\r\n" % pair for pair in head)
+        self.transport.write(b"".join((STATUS_LINE[reply.status], lines, b"\r\n", reply.body)))
+        self.transport.close()
+
+    def _head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _upgrade(self, rest: bytes) -> None:
+        """Take an offer of WebSocket; from any other, read the request again without the offer."""
+        if self._should_upgrade():
+            self.handle_websocket_upgrade()
+            return
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        kept = [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] not in _HOP]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(b"".join((line, *kept, b"\r\n", rest)))
