@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -240,9 +240,11 @@ def stop(process: subprocess.Popen[str]) -> None:
         process.wait()
 
 
-def served(database: str, *options: str, model: str = "", **more: Any) -> Any:
+def served(
+    database: str, *options: str, model: str = "", cwd: Path | None = None, **env: str
+) -> AbstractContextManager[Service]:
     """`diptych serve` from its readiness to its end."""
-    return running("serve", *([model] if model else []), *options, database=database, **more)
+    return running("serve", *([model] if model else []), *options, database=database, cwd=cwd, **env)
 
 
 def node(script: str, *arguments: str, given: str = "") -> str:

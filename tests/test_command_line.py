@@ -18,7 +18,7 @@ import pytest
 from graphql import build_schema
 
 from diptych.config import SETTINGS, Config, load
-from tests.running import Client, Command, NewDatabase, Postgres, diptych, running, served, token
+from tests.running import ROOT, Client, Command, NewDatabase, Postgres, diptych, running, served, token
 
 COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "check", "token")
 NOTES = '''
@@ -346,11 +346,18 @@ def follow(client: Client, line: str) -> Any:
     return client.request("POST", path, {name: value}, body).json()
 
 
-def test_dev_reloads_when_the_model_changes_and_adds_new_columns(new_sqlite: NewDatabase, tmp_path: Path) -> None:
-    file = tmp_path / "notes.py"
+@pytest.mark.parametrize("place", ["here", "there"])
+def test_dev_reloads_when_the_model_changes_and_adds_new_columns(
+    place: str, new_sqlite: NewDatabase, tmp_path: Path
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / place / "notes.py"
     file.write_text(NOTES)
-    noise = "detected changes|Reloading"
-    with running("dev", "notes:model", database=new_sqlite(), cwd=tmp_path, noise=noise) as service:
+    path = f"{ROOT / 'src'}:{tmp_path / place}"
+    with running(
+        "dev", "notes:model", database=new_sqlite(), cwd=tmp_path / "here", noise="Reloading", PYTHONPATH=path
+    ) as service:
         assert service.get("/notes?fields=text").status == 200
         assert service.get("/notes?fields=mood").status == 400
         file.write_text(NOTES.replace('text: str = ""', 'text: str = ""\n    mood: str | None = None'))

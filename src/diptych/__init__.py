@@ -26,7 +26,7 @@ from diptych.model.roles import Role, Viewer, signed_in
 from diptych.serve.app import Diptych
 
 __all__ = [
-    "BigInt", "Digits", "Diptych", "Id", "Json", "Max", "MaxLen", "Min", "MinLen", "Model", "Move", "OnDelete", "Pattern",
-    "ReadBy", "Resource", "Role", "States", "Unique", "Viewer", "WriteBy", "allow", "auto", "computed", "contains",
-    "either", "given", "grant", "inverse", "is_null", "may_read", "not_", "one_of", "signed_in", "through",
+    "BigInt", "Digits", "Diptych", "Id", "Json", "Max", "MaxLen", "Min", "MinLen", "Model", "Move", "OnDelete",
+    "Pattern", "ReadBy", "Resource", "Role", "States", "Unique", "Viewer", "WriteBy", "allow", "auto", "computed",
+    "contains", "either", "given", "grant", "inverse", "is_null", "may_read", "not_", "one_of", "signed_in", "through",
 ]  # fmt: skip

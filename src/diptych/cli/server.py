@@ -84,7 +84,7 @@ def application() -> Diptych:
 
 
 class ModelReload(StatReload):
-    """Starts the server process anew when a source file of the model's directory changes.
+    """Starts the server process anew when a source file changes, here or beside the model.
 
     Files are noted before the process starts, so that no change is missed. What is installed there (`.venv`) is
     left out: looking through it four times a second would cost more than serving.
@@ -102,9 +102,16 @@ class ModelReload(StatReload):
         self.mtimes = {file: file.stat().st_mtime for file in self.iter_py_files()}
 
     def iter_py_files(self) -> Iterator[Path]:
-        for folder, folders, files in os.walk(os.getcwd()):
-            folders[:] = [name for name in folders if _is_source(Path(folder, name))]
-            yield from (Path(folder, name) for name in files if name.endswith(".py"))
+        for root in _roots():
+            for folder, folders, files in os.walk(root):
+                folders[:] = [name for name in folders if _is_source(Path(folder, name))]
+                yield from (Path(folder, name) for name in files if name.endswith(".py"))
+
+
+def _roots() -> list[Path]:
+    module = sys.modules[os.environ[_MODEL_VARIABLE].partition(":")[0]]
+    here, home = Path.cwd(), Path(module.__file__ or ".").resolve().parent
+    return [here] if home.is_relative_to(here) else [here, home]
 
 
 def _is_source(folder: Path) -> bool:

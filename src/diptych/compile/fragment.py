@@ -34,10 +34,8 @@ class Fragment:
 
 def sql(template: str, *parts: Fragment) -> Fragment:
     """Put fragments into a template; `{0}` may repeat one."""
-    if "{0}" in template:
-        order = [parts[int(index)] for index in re.findall(r"\{(\d)\}", template)]
-    else:
-        order = list(parts)
+    numbers = re.findall(r"\{(\d)\}", template)
+    order = [parts[int(number)] for number in numbers] if numbers else parts
     text = template.format(*(part.text for part in parts))
     return Fragment(text, tuple(each for part in order for each in part.binds))
 

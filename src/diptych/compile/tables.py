@@ -109,7 +109,8 @@ def _column_differences(table: str, want: Mapping[str, Column], have: Mapping[st
         elif have[name].type.lower() != column.type.lower():
             yield f"the column {table}.{name} is {have[name].type} and should be {column.type}"
         elif have[name].nullable != column.nullable:
-            yield f"the column {table}.{name} {_null(have[name])} and {'may' if column.nullable else 'must not'} be null"
+            should = "may" if column.nullable else "must not"
+            yield f"the column {table}.{name} {_null(have[name])} and {should} be null"
     for name, column in have.items():
         if name not in want and not column.nullable:
             yield f"the column {table}.{name} is not in the model and must not be null"

@@ -23,8 +23,8 @@ _BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg
 _LOCK = 7_361_220_471
 """The advisory lock under which one of several nodes makes the tables."""
 _COLUMNS = """
-    SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''),
-      NOT a.attnotnull
+    SELECT c.relname, a.attname,
+      format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
     WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
       AND a.attnum > 0 AND NOT a.attisdropped

@@ -24,6 +24,7 @@ from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.serve.handler import Handler, log, refused
 from diptych.serve.http import Request
+from diptych.serve.protocol import reply_at_once
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -74,11 +75,9 @@ class Diptych:
             request = _request(scope, receive)
             handler = self._handler
             reply = await handler.handle(request) if handler else await self._first(request)
-            length = (b"content-length", b"%d" % len(reply.body))
-            headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
-            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
             body = b"" if scope["method"] == "HEAD" else reply.body
-            await send({"type": "http.response.body", "body": body})
+            if not reply_at_once(send, reply, body):
+                await _send(send, reply, body)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "websocket":
@@ -105,6 +104,14 @@ class Diptych:
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _send(send: Send, reply: Reply, body: bytes) -> None:
+    """An answer in ASGI messages."""
+    length = (b"content-length", b"%d" % len(reply.body))
+    headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _request(scope: Scope, receive: Receive) -> Request:

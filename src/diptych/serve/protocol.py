@@ -1,8 +1,9 @@
-"""HTTP/1.1 by uvicorn and httptools, with three things of our own.
+"""HTTP/1.1 by uvicorn and httptools, with four things of our own.
 
 The head of a request has a limit: without one, a client can fill the memory with a header. An upgrade that is
 not taken is ignored and the request is served as it is (RFC 9110, §7.8): every stock Java client offers h2c, and
-httptools would drop the body of its request. What is no HTTP at all is refused in our own words.
+httptools would drop the body of its request. What is no HTTP at all is refused in our own words. And a whole
+answer goes out in one write.
 """
 
 from __future__ import annotations
@@ -12,16 +13,46 @@ from typing import Any
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from diptych.api.reply import problem
+from diptych.api.reply import Reply, problem
 from diptych.errors import Code, Refusal
 
 MAX_HEAD = 65_536
 _MALFORMED = Refusal(Code.BAD_REQUEST, "This is not a request of HTTP/1.1.")
 _TOO_LARGE = Refusal(Code.HEADERS_TOO_LARGE, f"The request line and the headers may have {MAX_HEAD} bytes.")
 _HOP = (b"connection", b"upgrade", b"http2-settings")
+
+
+def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
+    """Write a whole answer in one go, if `send` is uvicorn's own and nothing stands in the way; else say no.
+
+    Two ASGI messages are two writes, each of which costs more than a point read, and every header is searched.
+    """
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is not RequestResponseCycle or cycle.access_log:
+        return False
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
+        return False
+    lines = [STATUS_LINE[reply.status]]
+    for name, value in (*cycle.default_headers, *reply.headers):
+        lines += (name, b": ", value, b"\r\n")
+    if reply.status not in (204, 304):
+        lines.append(b"content-length: %d\r\n" % len(reply.body))
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    head = b"".join(lines)
+    if head.count(b"\n") != head.count(b"\r\n") or head.count(b"\r\n\r\n"):
+        return False  # a header that is none: uvicorn refuses it
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(b"%b\r\n%b" % (head, body))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
 
 
 class Protocol(HttpToolsProtocol):
@@ -63,15 +94,15 @@ class Protocol(HttpToolsProtocol):
             raise ValueError
         self._declined = self.parser.should_upgrade() and not self._should_upgrade()
         if not self._declined:
-            super().on_headers_complete()
+            HttpToolsProtocol.on_headers_complete(self)
 
     def on_body(self, body: bytes) -> None:
         if not self._declined:
-            super().on_body(body)
+            HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
         if not self._declined:
-            super().on_message_complete()
+            HttpToolsProtocol.on_message_complete(self)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read, and close."""

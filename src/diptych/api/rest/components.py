@@ -33,6 +33,7 @@ ERRORS = {
     413: ("PayloadTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
     422: ("BadUserInput", "A value in the body is not valid."),
+    431: ("HeadersTooLarge", "The address and the headers are too large together."),
     503: ("Unavailable", "The service cannot answer now."),
     504: ("Timeout", "The answer took too long."),
 }

@@ -37,7 +37,7 @@ from diptych.model.defs import RelationDef
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
-_READ_ERRORS = (400, 401, 403, 406, 503, 504)
+_READ_ERRORS = (400, 401, 403, 406, 431, 503, 504)
 _SERVICE = "service"
 """The tag of what is there whatever the model is; no resource begins with a small letter."""
 _BEARER = {
