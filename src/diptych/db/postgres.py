@@ -98,9 +98,8 @@ class PostgresStore:
             "lock_timeout": "2000", "idle_in_transaction_session_timeout": "10000", "TimeZone": "UTC",
             "standard_conforming_strings": "on",
         }  # fmt: skip
-        return await asyncpg.connect(
-            self.url, server_settings=settings, statement_cache_size=0, timeout=5
-        )
+        # without a cache of its own, asyncpg has the server parse a prepared statement anew for every run
+        return await asyncpg.connect(self.url, server_settings=settings, statement_cache_size=16, timeout=5)
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         pool = self.pool
