@@ -27,7 +27,7 @@ serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 	@$(BIN)/diptych dev $(ARGS)
 
 test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/ruff check .

@@ -38,7 +38,7 @@ from tests.running import Postgres
 
 MODELS = {"default": default, "nasty": nasty.model}
 STORES = ("SQLite", "PostgreSQL")
-EXAMPLES = 44
+EXAMPLES = 36
 
 
 class Panels:

@@ -39,7 +39,7 @@ from tests.proof import Proof
 
 MODELS = {"default": default, "nasty": nasty.model}
 HELD_EQUAL = ("id", "version", "updatedAt")
-EXAMPLES = 80
+EXAMPLES = 64
 WHO = ("anonymous", "someone", "middle", "narrow")
 
 Rows = dict[str, list[dict[str, Any]]]

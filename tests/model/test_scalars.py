@@ -131,6 +131,8 @@ BAD: list[tuple[Scalar, Any]] = [
 
 
 def name_of(value: Any) -> str:
+    if type(value) is object:
+        return "object"  # its address would be another name in every process
     return value.name if isinstance(value, Scalar) else ascii(value)[:40] if value not in (HUGE, -HUGE) else "huge"
 
 
