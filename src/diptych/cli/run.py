@@ -93,6 +93,6 @@ def _show_requests(address: str, token: str, *, default: bool) -> None:
     click.echo(f"\nAn admin token, for a day:\n{token}")
     if default:
         query = json.dumps({"query": "{ users(first: 2) { name posts(first: 2) { title } } }"})
-        click.echo(f"\ncurl '{address}/users?first=2&fields=name,posts\\[first=2\\](title)' -g")
+        click.echo(f"\ncurl -g '{address}/users?first=2&fields=name,posts[first=2](title)'")
         click.echo(f"curl {address}/graphql -H 'content-type: application/json' -d '{query}'\n")
     sys.stdout.flush()
