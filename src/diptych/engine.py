@@ -76,14 +76,13 @@ class Engine:
         self.plans: Recall[Prepared] = Recall(plans)
         self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
 
-    def prepare(self, asks: tuple[Ask, ...], view: View) -> Prepared:
-        """check → compile: the plan of a request, made once."""
-        key = Hashed((asks, view.signature))
+    def prepare(self, asks: tuple[Ask, ...], view: View, sizes: Mapping[int, int]) -> Prepared:
+        """check → compile: the plan of a request, made once. `sizes` are its page sizes that are known beforehand."""
+        key = Hashed((asks, view.signature, tuple(sizes.items()) if self.store.dialect.sees_limits else ()))
         found = self.plans.get(key)
         if found is None:
-            check_shape(asks, self.limits)
             narrowed = [narrow(ask, view) for ask in asks]
-            plan = compile_reads(narrowed, self.model, self.store.dialect)
+            plan = compile_reads(narrowed, self.model, self.store.dialect, sizes)
             found = Prepared(plan, price_of(asks), tuple(self._pages(asks)))
             self.plans.put(key, found)
         return found
@@ -95,10 +94,12 @@ class Engine:
 
         Where every page size stands in the request's own text, the price is held against the limit here.
         """
-        prepared = self.prepare(asks, view)
+        check_shape(asks, self.limits)
         binder = Binder(slots, sources, self.limits, code)
-        sizes = [read.page.size.index for read in reads(asks) if read.page is not None]
-        if not all(binder.is_fixed(slot) for slot in sizes):
+        pages = [read.page.size.index for read in reads(asks) if read.page is not None]
+        sizes = {slot: binder.fixed[slot] for slot in pages if binder.is_fixed(slot)}
+        prepared = self.prepare(asks, view, sizes)
+        if len(sizes) < len(pages):
             return Ready(prepared.plan, prepared.price, prepared.pages, binder)
         check_price(prepared.price(binder.fixed), self.limits)
         return Ready(prepared.plan, None, prepared.pages, binder)

@@ -40,6 +40,8 @@ class Dialect:
     limit: str
     """The number of a LIMIT or OFFSET. SQLite looks at a bare bound one while it plans, and so plans the
     statement anew for every run; behind a plus sign it does not look."""
+    sees_limits: bool
+    """Does a LIMIT that is known beforehand make a better plan? PostgreSQL plans anew for every run without."""
     same: str
     """Equal, null to null."""
     least: str
@@ -143,6 +145,7 @@ SQLITE = Dialect(
     wide=6,
     joins=True,
     limit="+{}",
+    sees_limits=False,
     id_text="{}",
     same="{} IS {}",
     least="min({}, {})",
@@ -170,6 +173,7 @@ POSTGRES = Dialect(
     wide=10**9,
     joins=False,
     limit="{}",
+    sees_limits=True,
     id_text='{}::text COLLATE "C"',
     same="{} IS NOT DISTINCT FROM {}",
     least="least({}, {})",

@@ -53,6 +53,11 @@ def bind(value: Bind) -> Fragment:
     return Fragment(_MARK, (value,))
 
 
+def number(value: int) -> Fragment:
+    """A number that the planner should see: a page size that stands in the request's own text."""
+    return Fragment(str(int(value)))
+
+
 def identifier(name: str) -> Fragment:
     """A name of the model, quoted."""
     if not _IDENTIFIER.fullmatch(name):

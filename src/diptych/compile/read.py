@@ -14,7 +14,7 @@ texts of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
@@ -31,9 +31,14 @@ _MOST_JOINS = 32
 """SQLite takes no more than 64 tables in a join."""
 
 
-def compile_reads(asks: Sequence[Read], model: Model, dialect: Dialect) -> Plan:
-    """One statement that answers all the Asks of a request: a column for each."""
-    statement, binds = finish(Reads(model, dialect).statement(asks), dialect.placeholder)
+def compile_reads(
+    asks: Sequence[Read], model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
+) -> Plan:
+    """One statement that answers all the Asks of a request: a column for each.
+
+    `sizes` are page sizes that are known beforehand, by their slots, for the planner to see.
+    """
+    statement, binds = finish(Reads(model, dialect, sizes).statement(asks), dialect.placeholder)
     return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(asks))
 
 

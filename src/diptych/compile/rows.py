@@ -8,7 +8,7 @@ from typing import cast
 
 from diptych.ask.cursor import sort_keys
 from diptych.ask.nodes import Order, Page, Pick, Read
-from diptych.compile.fragment import Fragment, join, sql
+from diptych.compile.fragment import Fragment, join, number, sql
 from diptych.compile.keyset import Key, keyset
 from diptych.compile.plan import SlotBind
 from diptych.compile.where import Expressions, Row
@@ -39,6 +39,8 @@ class Rows(Expressions, ABC):
         return self.all(row, *tied, read.where, *bounds), tail
 
     def _number(self, slot: Slot) -> Fragment:
+        if self.dialect.sees_limits and slot.index in self.sizes:
+            return number(self.sizes[slot.index])
         return sql(self.dialect.limit, self.dialect.value(SlotBind(slot.index, slot.scalar)))
 
     def keys(self, read: Read, row: Row) -> tuple[Key, ...]:

@@ -8,7 +8,7 @@ so do AND and OR; only a negation would tell the difference, so NOT is written `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, column, identifier, join, sql
@@ -61,9 +61,11 @@ class Row:
 class Expressions:
     """Writes expressions for one dialect; every table that it opens gets an alias of its own."""
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
+    def __init__(self, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None) -> None:
         self.model = model
         self.dialect = dialect
+        self.sizes = sizes or {}
+        """The page sizes that are known beforehand, by their slots."""
         self._aliases = 0
 
     def open(self, resource: str) -> Row:
