@@ -190,6 +190,7 @@ def test_a_token_is_good_for_the_database_that_signed_it(new_database: NewDataba
         (["explain", "{ users"], "GRAPHQL_PARSE_FAILED"),
         (["explain", "{ orders { id } }", "--as", "anonymous"], "UNAUTHENTICATED"),
         (["explain", "GET /orders", "--as", "anonymous"], "UNAUTHENTICATED"),
+        (["explain", "GET /users/1/orders", "--as", "anonymous"], "UNAUTHENTICATED"),
         (["explain", "GET /nothing"], "There is no path /nothing"),
         (["explain", "GET /users/1/nothing"], "There is no path /users/1/nothing"),
         (["explain", "{ users { id } }", "--variables", "{"], "--variables is no JSON object"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.model.naming import camel, lower_first, plural, snake, upper_first
+from diptych.model.naming import camel, kebab, plural, snake, upper_first
 from tests.model.writing import resource
 
 
@@ -71,5 +71,5 @@ def test_a_name_may_be_a_reserved_query_parameter() -> None:
 def test_words_change_their_case() -> None:
     assert [camel(each) for each in ("a", "placed_at", "line_2", "a_b_c")] == ["a", "placedAt", "line2", "aBC"]
     assert [snake(each) for each in ("OrderLine", "HTTPRequest", "A")] == ["order_line", "http_request", "a"]
-    assert [lower_first("OrderLine"), upper_first("orderLine"), upper_first("")] == ["orderLine", "OrderLine", ""]
+    assert [kebab("orderLines"), upper_first("orderLine"), upper_first("")] == ["order-lines", "OrderLine", ""]
     assert [plural(each) for each in ("key", "city", "glass", "wish")] == ["keys", "cities", "glasses", "wishes"]

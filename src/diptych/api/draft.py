@@ -153,3 +153,10 @@ class Draft:
     @staticmethod
     def _there(given: Mapping[str, Given], name: str) -> bool:
         return name in given and given[name].value is not None
+
+
+def not_yours(view: View) -> Refusal:
+    """What others may do and this viewer may not."""
+    if view.signature.signed_in:
+        return Refusal(Code.FORBIDDEN, "You may not do this.")
+    return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.")

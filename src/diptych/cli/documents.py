@@ -10,11 +10,11 @@ from typing import Any
 import click
 from graphql import print_schema
 
-from diptych.api.graphql.document import check_document, check_roots, check_variables, not_yours, read_document
+from diptych.api.graphql.document import check_document, check_roots, check_variables, read_document
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.openapi import openapi as openapi_document
-from diptych.api.rest.translate import Target, read_query
+from diptych.api.rest.translate import check_target, find_target, read_query
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.api.wish import Wish
 from diptych.check.access import narrow
@@ -98,15 +98,11 @@ def _wish(request: str, variables: str, model: Model, view: View) -> tuple[Wish,
 
 def _rest_wish(url: str, model: Model, view: View) -> tuple[Wish, dict[str, Any]]:
     path, _, query = url.partition("?")
-    parts = path[1:].split("/")
-    resource = model.by_path.get(parts[0])
-    relation = resource.collections.get(parts[2], "") if resource and len(parts) == 3 else ""
-    if resource is None or len(parts) > 3 or (len(parts) == 3 and not relation):
+    target = find_target(path, model)
+    if target is None:
         raise StartError(f"There is no path {path}.")
-    target = Target(resource.name, parts[1] if len(parts) > 1 else None, relation)
     taken = read_query(query, target)
-    if resource.name not in view.resources:
-        raise not_yours(view)
+    check_target(target, view)
     return translate_rest(target, taken, view), taken.inputs
 
 

@@ -25,6 +25,7 @@ class Model:
         self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
+        self.collections = {name: found.collections for name, found in self.resources.items()}
         self.by_path: Mapping[str, ResourceDef] = {found.path: found for found in self.resources.values()}
         self.view = functools.lru_cache(maxsize=64)(self._view)
         self._closures = {name: role.closure() for name, role in self.roles.items()}

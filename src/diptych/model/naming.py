@@ -44,11 +44,6 @@ def plural(word: str) -> str:
     return word + "s"
 
 
-def lower_first(name: str) -> str:
-    """`OrderLine` → `orderLine`."""
-    return name[:1].lower() + name[1:]
-
-
 def upper_first(name: str) -> str:
     """`orderLines` → `OrderLines`."""
     return name[:1].upper() + name[1:]

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
-from diptych.api.graphql.document import not_yours
 from diptych.api.media import negotiate
 from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
 from diptych.api.rest.page import link, page_body
-from diptych.api.rest.translate import Query, Target, read_query, translate
+from diptych.api.rest.translate import Query, Target, check_target, find_target, read_query, translate
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
-from diptych.model.defs import ResourceDef
 from diptych.recall import Recall
 from diptych.serve.http import Request, not_modified
 
@@ -54,21 +51,8 @@ class RestEndpoint:
         self._known: Recall[Known] = Recall(engine.plans.size)
 
     def target(self, path: str) -> Target | None:
-        """What a path names, if it names anything. It is cut first and decoded then: %2F cuts nothing."""
-        parts = path[1:].split("/")
-        if "%" in path:
-            parts = [unquote(part) for part in parts]
-        resource = self.engine.model.by_path.get(parts[0])
-        if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
-            return None
-        if len(parts) < 3:
-            return Target(resource.name, parts[1] if len(parts) == 2 else None)
-        relation = self._relation(resource, parts[2])
-        return Target(resource.name, parts[1], relation) if relation else None
-
-    @staticmethod
-    def _relation(resource: ResourceDef, segment: str) -> str:
-        return resource.collections.get(segment, "")
+        """What a path names, if it names anything."""
+        return find_target(path, self.engine.model)
 
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
         if request.method not in _METHODS:
@@ -95,9 +79,7 @@ class RestEndpoint:
     def _prepare(self, target: Target, query: Query, caller: Caller) -> Known:
         query.fields()  # faults of its grammar come before those of the role
         view = self.engine.model.view(caller.signature)
-        found = view.resources.get(target.resource)
-        if found is None or (target.relation and target.relation not in found.relations):
-            raise not_yours(view)
+        check_target(target, view)
         wish = translate(target, query, view)
         (ask,) = wish.asks
         inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask

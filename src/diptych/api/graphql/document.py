@@ -28,6 +28,7 @@ from graphql import (
 from graphql.execution.values import get_variable_values
 from graphql.validation.validate import ValidationAbortedError
 
+from diptych.api.draft import not_yours
 from diptych.api.graphql.http import DocumentRefusal
 from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, check_nodes, check_text, check_values
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
@@ -100,13 +101,6 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
 def root_names(found: ResourceDef) -> tuple[str, str, str]:
     """The root fields of a resource."""
     return found.one, found.many, found.connection
-
-
-def not_yours(view: View) -> Refusal:
-    """What others may do and this viewer may not."""
-    if view.signature.signed_in:
-        return Refusal(Code.FORBIDDEN, "You may not do this.")
-    return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.")
 
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
-from diptych.api.draft import Draft
+from diptych.api.draft import Draft, not_yours
 from diptych.api.limits import check_nesting, too_deep
 from diptych.api.rest.query import RESERVED, Item, bad, filter_name, parse_fields, parse_query
 from diptych.api.wish import Wish, shape
@@ -23,6 +24,7 @@ from diptych.ask.slots import Given
 from diptych.errors import Code
 from diptych.model.defs import RelationDef
 from diptych.model.expr import TRUE, Col, Compare, Expr, and_
+from diptych.model.model import Model
 from diptych.model.view import ResourceView, View
 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
@@ -38,6 +40,27 @@ class Target(NamedTuple):
     resource: str
     id: str | None = None
     relation: str = ""
+
+
+def find_target(path: str, model: Model) -> Target | None:
+    """What a path names, if it names anything. It is cut first and decoded then: %2F cuts nothing."""
+    parts = path[1:].split("/")
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
+    resource = model.by_path.get(parts[0])
+    if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
+        return None
+    if len(parts) < 3:
+        return Target(resource.name, parts[1] if len(parts) == 2 else None)
+    relation = model.collections[resource.name].get(parts[2])
+    return Target(resource.name, parts[1], relation) if relation else None
+
+
+def check_target(target: Target, view: View) -> None:
+    """Refuse a collection that other roles have and this one has not."""
+    found = view.resources.get(target.resource)
+    if found is None or (target.relation and target.relation not in found.relations):
+        raise not_yours(view)
 
 
 class Query(NamedTuple):
