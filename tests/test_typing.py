@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.typing import blog, right
+from tests.typing import acting, blog, right
 
 ROOT = Path(__file__).parents[1]
-FILES = ("blog.py", "right.py", "wrong.py")
+FILES = ("acting.py", "blog.py", "right.py", "wrong.py")
 Found = frozenset[tuple[str, int]]
 """(file, line) of every error."""
 
@@ -58,7 +58,7 @@ every_checker = pytest.mark.parametrize("checker", [mypy, pyright], ids=["mypy",
 
 
 @every_checker
-@pytest.mark.parametrize("name", ["blog.py", "right.py"])
+@pytest.mark.parametrize("name", ["acting.py", "blog.py", "right.py"])
 def test_a_sound_model_file_is_clean(checker: Callable[[], Found], name: str) -> None:
     assert sorted(line for file, line in checker() if file == name) == []
 
@@ -81,4 +81,5 @@ def test_the_model_of_the_readme_is_the_one_that_is_checked() -> None:
 
 def test_what_is_right_for_type_checkers_is_right_for_the_model() -> None:
     assert [*blog.model.resources] == ["Author", "Post"]
+    assert [*acting.model.resources["Post"].actions] == ["publish", "importFeed", "forget"]
     assert [*right.everything.resources] == ["Author", "Post", "Article", "Tag", "PostTag"]

@@ -12,9 +12,10 @@ its place is a path of keys into what the client sent, for example ("query", "to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 __all__ = ["Code", "DiptychError", "Fault", "Mistake", "ModelError", "Place", "Refusal", "StartError"]
 
@@ -33,8 +34,11 @@ class Code(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     NOT_ACCEPTABLE = "NOT_ACCEPTABLE"
+    CONFLICT = "CONFLICT"
+    PRECONDITION_FAILED = "PRECONDITION_FAILED"
     PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
     UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
+    IDEMPOTENCY_MISMATCH = "IDEMPOTENCY_MISMATCH"
     HEADERS_TOO_LARGE = "HEADERS_TOO_LARGE"
     TOO_DEEP = "TOO_DEEP"
     TOO_COMPLEX = "TOO_COMPLEX"
@@ -85,8 +89,15 @@ class Fault:
 class Refusal(DiptychError):
     """A request is refused with one code; `faults` lists every place that is wrong."""
 
-    def __init__(self, code: Code, message: str, faults: Iterable[Fault] = ()) -> None:
+    def __init__(
+        self, code: Code, message: str, faults: Iterable[Fault] = (), path: Place = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.code = code
         self.message = message
         self.faults = tuple(faults)
+        self.path = path
+        """Which part of the answer it takes the place of, if the request was already running."""
+        self.more = more or {}
+        """What a program would want to know besides, by name."""

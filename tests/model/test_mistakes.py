@@ -1,7 +1,6 @@
 """Mistakes in a model file: each is told with its class and member, its line, its cause and its fix; all at once.
 
-In the tables below a line ends in what is told about it: `#! Post.title: the cause | the fix`. Several are parted
-by `#!`. What is told may go on after the words that stand there.
+In the tables below a line ends in what is told about it, as `tests/model/mistakes.py` says.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ import re
 import pytest
 
 from diptych import Model
-from diptych.errors import Mistake, ModelError
-from tests.model.writing import HEADER, declare
+from diptych.errors import ModelError
+from tests.model.mistakes import assert_told, mistakes_in, told_in
+from tests.model.writing import declare
 
 LONG = "a" * 64
 USER = "class User(Resource):\n    name: str\n    t: T | None = None\n"
@@ -433,34 +433,6 @@ MEMBERS = [
     posts_connection: str  #! T.posts_connection: the name postsConnection is also that of 'posts' | Rename one
 """,
 ]  # fmt: skip
-
-
-def told_in(text: str) -> list[tuple[str, int, str, str]]:
-    """What the comments of a file say is told: class and member, line, cause, fix."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        for told in line.split("#!")[1:]:
-            where, _, rest = told.strip().partition(": ")
-            cause, _, fix = rest.rpartition(" | ") if " | " in rest else (rest, "", "")
-            found.append((where, number, cause, fix))
-    return found
-
-
-def mistakes_in(source: str) -> tuple[Mistake, ...]:
-    built = declare(source).built
-    assert isinstance(built, ModelError), built
-    return built.mistakes
-
-
-def assert_told(source: str) -> None:
-    """Exactly what the comments say is told, in any order."""
-    expected = sorted(told_in(HEADER + source))
-    found = sorted(mistakes_in(source), key=lambda each: (each.where, each.line, each.cause))
-    assert [(each.where, each.line) for each in found] == [(where, line) for where, line, _, _ in expected], found
-    for mistake, (_, _, cause, fix) in zip(found, expected, strict=True):
-        assert cause in mistake.cause
-        assert fix in mistake.fix
-        assert re.fullmatch(r"written_\d+\.py", mistake.file)
 
 
 @pytest.mark.parametrize("source", CLASSES, ids=lambda source: source.split("(")[0].removeprefix("\nclass "))

@@ -76,6 +76,20 @@ def test_a_mistake_in_a_rule_says_what_is_told_here(wrote: str, said: str) -> No
     assert cause.startswith(said)
 
 
+@pytest.mark.parametrize(("wrote", "said"), rows_after("Below `@action`:"))
+def test_a_mistake_in_an_action_says_what_is_told_here(wrote: str, said: str) -> None:
+    user = USER + "    thing: Thing | None = None\n"
+    fields = "    users: list[User] = inverse('thing')\n"
+    (cause,) = causes(f"{user}class Thing(Resource):\n{fields}    @action\n    {wrote}: ...")
+    assert cause.startswith(said.replace("\\<", "<"))
+
+
+@pytest.mark.parametrize(("wrote", "said"), rows_after('Below `@computed(needs="name")`:'))
+def test_a_mistake_in_a_field_that_python_computes_says_what_is_told_here(wrote: str, said: str) -> None:
+    (cause,) = causes(f"{USER}class Thing(Resource):\n    name: str\n    @computed(needs='name')\n    {wrote}: ...")
+    assert cause.startswith(said)
+
+
 @pytest.mark.parametrize(("wrote", "said"), rows_after("Of names and of the whole:"))
 def test_a_mistake_in_a_name_says_what_is_told_here(wrote: str, said: str) -> None:
     (cause,) = causes(f"{wrote}:\n    name: str")
@@ -83,5 +97,6 @@ def test_a_mistake_in_a_name_says_what_is_told_here(wrote: str, said: str) -> No
 
 
 def test_the_tables_of_mistakes_are_found() -> None:
-    tables = ("In a class:", "In a rule or a computed field:", "Of names and of the whole:")
-    assert [len(rows_after(words)) for words in tables] == [25, 13, 5]
+    tables = ("In a class:", "In a rule or a computed field:", "Below `@action`:", 'Below `@computed(needs="name")`:',
+              "Of names and of the whole:")  # fmt: skip
+    assert [len(rows_after(words)) for words in tables] == [25, 13, 10, 3, 5]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
-from diptych import Model, Move, Resource, Role, Viewer, allow, computed, contains, grant, inverse, not_, through
+from diptych import Model, Move, Resource, Role, Tx, Viewer, action, allow, computed, contains, grant, inverse, not_, query, through
+from tests.typing.acting import Post as Acting
 from tests.typing.blog import Author, Post
 
 
@@ -78,6 +80,40 @@ class Bad(Resource, plurals="bads"):  # E
     def for_someone(self, viewer: Viewer) -> str:
         return self.title
 
+    @computed(needs=3)  # E
+    def needs_a_number(self) -> str:
+        return self.title
+
+    @computed(needs="title")  # E
+    def more_than_a_row(self, viewer: Viewer) -> str:
+        return self.title
+
+    @computed(needs="title", batch=True)  # E
+    @staticmethod
+    def one_for_all(bads: Sequence[Bad]) -> int:
+        return len(bads)
+
+    @action  # E
+    def not_async(self, tx: Tx) -> None:
+        pass
+
+    @action  # E
+    async def no_transaction(self) -> None:
+        pass
+
+    @action(to="editor")  # E
+    async def for_a_text(self, tx: Tx) -> Bad:
+        await tx.save("me")  # E
+        await tx.get(Bad, None)  # E
+        await tx.select(Bad, orderBy="title")  # E
+        print(tx.viewer.name)  # E
+        return await tx.get(Bad, self.id)  # E
+
+    @query  # E
+    @classmethod
+    def at_once(cls, tx: Tx) -> list[Bad]:
+        return []
+
 
 role = Role(3)  # E
 implied = Role("admin", implies="editor")  # E
@@ -97,3 +133,12 @@ post.author = "Ann"  # E
 post.teaser = "b"  # E
 length: int = post.teaser  # E
 print(post.titel)  # E
+
+
+async def call(acting: Acting, tx: Tx) -> None:
+    await acting.publish()  # E
+    await acting.publish(tx, note=3)  # E
+    await Acting.top(tx, most=3)  # E
+    acting.minutes = 3  # E
+    minutes: str = acting.minutes  # E
+    print(minutes)

@@ -1,7 +1,8 @@
 """From resource classes to ResourceDefs: four passes, and every mistake of all of them at once.
 
 1. names   every class gets its names
-2. lines   every annotated line becomes a field or a relation; names that collide are refused
+2. lines   every annotated line becomes a field or a relation, every function that is offered an action or a
+           query; names that collide are refused
 3. ends    every relation finds its other end
 4. rules   rules and computed fields are traced, now that all fields are known
 """
@@ -16,14 +17,19 @@ from functools import cache, partial
 from typing import Any, ClassVar, get_origin
 
 from diptych.errors import Mistake
-from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
-from diptych.model.fields import key_scalar, read_computed, read_field, scalar_of
+from diptych.model.actions import offers
+from diptych.model.calls import Home, read_call
+from diptych.model.computed import Computed
+from diptych.model.declared import Auto, Declared, annotated, evaluate
+from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.fields import TYPES, VALUES, key_scalar, read_computed, read_field, scalar_of
 from diptych.model.lines import Line, Wrong, take_apart
-from diptych.model.members import Declared, annotated, computed_fields, evaluate, rules, untyped
-from diptych.model.names import Names, root_clashes, type_clashes
+from diptych.model.members import calls, computed_fields, rules, untyped
+from diptych.model.names import Names, call_clashes, root_clashes, type_clashes
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
+from diptych.model.needs import form_fault, one_of_batch
 from diptych.model.relations import link, read_list, read_relation
-from diptych.model.resource import Auto, Computed, Resource, allowances
+from diptych.model.resource import Resource, allowances
 from diptych.model.roles import Role, RoleBook
 from diptych.model.rules import Tracer
 from diptych.model.scalars import Scalar, enumeration, own_doc
@@ -32,6 +38,7 @@ from diptych.model.source import lines_of
 _ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NO_ENUM_VALUES = ("true", "false", "null")
 _IMPORT = "Import or define what it names"
+_TWICE = "it is a field and a function", "Rename one"
 
 
 class Builder:
@@ -90,6 +97,8 @@ class Builder:
                 self.wrong(*self._users[owner], *clash)
         for found, clash in root_clashes(read.values()):
             self._told(found, "", *clash)
+        for found, attr, clash in call_clashes(read.values()):
+            self._told(found, attr, *clash)
 
     # 2. lines
 
@@ -104,13 +113,16 @@ class Builder:
             found = self._computed_field(cls, attr, each, restricted)
             if found is not None:
                 names.add(attr, found)
+        called = self._calls(cls, {line.attr for line in lines})
         for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
         stem = _stem(cls)
         return ResourceDef(
             name=cls.__name__, cls=cls, table=stem.replace("-", "_"), path=stem.replace("_", "-"),
-            one=camel(snake(cls.__name__)), many=camel(stem.replace("-", "_")), description=own_doc(cls),
+            one=camel(snake(cls.__name__)), many=_many(cls), description=own_doc(cls),
             fields=names.fields, relations=names.relations,
+            actions={each.name: each for each in called if isinstance(each, ActionDef)},
+            queries={each.name: each for each in called if isinstance(each, QueryDef)},
         )  # fmt: skip
 
     def _lines(self, cls: type[Resource]) -> Iterator[Line]:
@@ -121,6 +133,9 @@ class Builder:
             self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
             return
         for each in found:
+            if offers(each.default):  # the function took the place of the default
+                self.wrong(cls, each.attr, *_TWICE)
+                continue
             try:
                 hint = evaluate(each.hint, each.base, self._classes)
             except Exception as error:
@@ -167,9 +182,8 @@ class Builder:
     def _plain(
         self, cls: type[Resource], line: Line, restricted: frozenset[str], names: Names, wrong: Wrong
     ) -> None:
-        self._note_enum(cls, line, wrong)
         ids = cls.__diptych__["ids"]
-        scalar = key_scalar(ids) if line.attr == "id" else scalar_of(line, self.enums, wrong)
+        scalar = key_scalar(ids) if line.attr == "id" else self._scalar(cls, line, wrong)
         if scalar is not None:
             names.add(line.attr, read_field(line, scalar, restricted, wrong))
 
@@ -178,7 +192,7 @@ class Builder:
     ) -> FieldDef | None:
         wrong = partial(self.wrong, cls, attr)
         hint = each.function.__annotations__.get("return")
-        fault = attribute_fault(attr, attr)
+        fault = attribute_fault(attr, attr) or form_fault(attr, each)
         if allowances(each.function) or allowances(each):
             fault = "@allow on a computed field", f'Write a rule with @allow("read", field="{attr}")'
         elif hint is None:
@@ -189,11 +203,34 @@ class Builder:
             hint = evaluate(hint, cls, {**self._classes, **getattr(each.function, "__globals__", {})})
         except Exception as error:
             return wrong(f"its type cannot be read: {error}", _IMPORT)
-        line = take_apart(attr, hint, None, (each.__doc__ or "").strip())
+        line: Line | None = take_apart(attr, hint, None, (each.__doc__ or "").strip())
+        if line is not None and each.batch:
+            line = one_of_batch(line, wrong)
+        if line is None:
+            return None
         self._asked += line.asked
+        scalar = self._scalar(cls, line, wrong)
+        return None if scalar is None else read_computed(line, scalar, each, restricted, wrong)
+
+    def _calls(self, cls: type[Resource], lines: set[str]) -> list[CallDef]:
+        """Every action and query of a class."""
+        home = Home(cls, _many(cls), self._classes, partial(self._scalar, cls, types=VALUES))
+        found: list[CallDef] = []
+        for attr, member, noted in calls(cls):
+            wrong = partial(self.wrong, cls, attr)
+            self._asked += [offer.to for offer in noted if isinstance(offer.to, Role)]
+            if attr in lines:
+                wrong(*_TWICE)
+            call = read_call(attr, member, noted, home, wrong)
+            twin = next((each for each in found if call and type(each) is type(call) and each.name == call.name), None)
+            if call and twin:
+                wrong(f"the name {call.name} is also that of '{twin.attr}'", "Rename one")
+            found += [call] if call else []
+        return found
+
+    def _scalar(self, cls: type[Resource], line: Line, wrong: Wrong, types: str = TYPES) -> Scalar | None:
         self._note_enum(cls, line, wrong)
-        scalar = scalar_of(line, self.enums, wrong)
-        return None if scalar is None else read_computed(line, scalar, restricted, wrong)
+        return scalar_of(line, self.enums, wrong, types)
 
     def _note_enum(self, cls: type[Resource], line: Line, wrong: Wrong) -> None:
         kind = line.type
@@ -228,6 +265,10 @@ class Builder:
 
 def _stem(cls: type[Resource]) -> str:
     return cls.__diptych__["plural"] or plural(snake(cls.__name__))
+
+
+def _many(cls: type[Resource]) -> str:
+    return camel(_stem(cls).replace("-", "_"))
 
 
 def _given(attr: str) -> Any:

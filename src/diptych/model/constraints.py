@@ -6,25 +6,32 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from diptych.model.markers import Max, MaxLen, Min, MinLen, Pattern
+from diptych.model.markers import Key, Max, MaxLen, Min, MinLen, Pattern
 
 TEXT = (MinLen, MaxLen, Pattern)
 NUMBER = (Min, Max)
 VALUE = (*TEXT, *NUMBER)
 
-_TESTS: dict[type[Any], tuple[Callable[[Any, Any], object], str]] = {
-    MinLen: (lambda value, marker: len(value) >= marker.length, "expected at least {0.length} characters"),
-    MaxLen: (lambda value, marker: len(value) <= marker.length, "expected at most {0.length} characters"),
-    Pattern: (lambda value, marker: re.fullmatch(marker.regex, value), "expected a match of {0.regex}"),
-    Min: (lambda value, marker: value >= marker.value, "expected {0.value} or more"),
-    Max: (lambda value, marker: value <= marker.value, "expected {0.value} or less"),
+Test = Callable[[Any], object]
+_TESTS: dict[type[Any], tuple[Callable[[Any], Test], str]] = {
+    MinLen: (lambda marker: lambda value: len(value) >= marker.length, "expected at least {0.length} characters"),
+    MaxLen: (lambda marker: lambda value: len(value) <= marker.length, "expected at most {0.length} characters"),
+    Pattern: (lambda marker: re.compile(marker.regex).fullmatch, "expected a match of {0.regex}"),
+    Key: (lambda marker: lambda value: value is not None, "expected an id"),
+    Min: (lambda marker: lambda value: value >= marker.value, "expected {0.value} or more"),
+    Max: (lambda marker: lambda value: value <= marker.value, "expected {0.value} or less"),
 }
 
 
-def fault_of(value: Any, constraints: Iterable[object]) -> str:
-    """What is wrong with a canonical value, as a sentence that begins "expected …"; nothing if it is fine."""
+def tests_of(constraints: Iterable[object]) -> list[tuple[Test, str]]:
+    """For each constraint a test of a canonical value, and what to say if it fails: "expected …"."""
+    found = []
     for marker in constraints:
-        holds, sentence = _TESTS[type(marker)]
-        if not holds(value, marker):
-            return sentence.format(marker)
-    return ""
+        make, sentence = _TESTS[type(marker)]
+        found.append((make(marker), sentence.format(marker)))
+    return found
+
+
+def fault_of(value: Any, constraints: Iterable[object]) -> str:
+    """What is wrong with a canonical value; nothing if it is fine."""
+    return next((told for holds, told in tests_of(constraints) if not holds(value)), "")

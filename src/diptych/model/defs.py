@@ -1,12 +1,13 @@
 """What a model declares, once understood: the definitions that every later stage reads.
 
 A ResourceDef has fields (values) and relations (ways to other resources), both by their name on the wire. A
-to-one relation `author` stands in both: the relation `author`, and the field `authorId` with its column.
+to-one relation `author` stands in both: the relation `author`, and the field `authorId` with its column. Its
+actions and queries are functions of the model file that clients call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -51,9 +52,20 @@ class FieldDef:
     write_roles: tuple[str, ...] | None = None
     moves: tuple[Move, ...] = ()
     computed: Expr | None = None
+    """What the database computes it by."""
+    python: Callable[..., Any] | None = None
+    """What computes it in Python: of one row, or, if it is a `batch`, of all rows of a request."""
+    batch: bool = False
+    needs: tuple[str, ...] = ()
+    """The fields, by their names on the wire, that Python computes it of."""
     relation: str = ""
     """The to-one relation whose id this is."""
     description: str = ""
+
+    @property
+    def stored(self) -> bool:
+        """Is it a column of the table, rather than computed?"""
+        return self.column != ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +95,64 @@ class RelationDef:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ArgumentDef:
+    """One argument of an action or a query. One that is absent has its default, a canonical value, or null."""
+
+    name: str
+    attr: str
+    scalar: Scalar
+    nullable: bool = False
+    required: bool = False
+    default: Any = None
+    constraints: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResultDef:
+    """What an action or a query gives.
+
+    one:    a row of `resource`
+    list:   rows of `resource`
+    scalar: a value of the type `scalar`
+    none:   nothing
+    """
+
+    kind: Literal["one", "list", "scalar", "none"]
+    resource: str = ""
+    scalar: Scalar | None = None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CallDef:
+    """A function of the model file that clients call: `await function(row or class, tx, **arguments)`."""
+
+    name: str
+    attr: str
+    segment: str
+    """Its part of a path: `/posts/<id>/publish`, `/posts/import-feed`."""
+    root: str
+    """Its root field: `publishPost`, `importFeedPosts`."""
+    on: Literal["row", "class"]
+    arguments: tuple[ArgumentDef, ...]
+    result: ResultDef
+    role: str | None
+    """Who may call it; None is everyone."""
+    description: str
+    function: Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ActionDef(CallDef):
+    """A write of the model's own, on one row or on the class."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class QueryDef(CallDef):
+    """A read of the model's own; it is always on the class."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ResourceDef:
     """`OrderLine`: table `order_lines`, path `/order-lines`, root fields `orderLine` and `orderLines`."""
 
@@ -96,6 +166,12 @@ class ResourceDef:
     fields: Mapping[str, FieldDef]
     relations: Mapping[str, RelationDef]
     rules: tuple[RuleDef, ...] = field(default=())
+    actions: Mapping[str, ActionDef] = field(default_factory=dict)
+    queries: Mapping[str, QueryDef] = field(default_factory=dict)
+
+    def offers(self, verb: Verb) -> bool:
+        """Is there a rule that may allow this to someone?"""
+        return any(verb in rule.verbs and (not rule.fields or verb == "update") for rule in self.rules)
 
     @property
     def key(self) -> Scalar:
@@ -106,6 +182,15 @@ class ResourceDef:
     def connection(self) -> str:
         """The root field of the list with its page: `orderLinesConnection`."""
         return self.many + "Connection"
+
+    def call(self, name: str) -> CallDef:
+        """The action or query of this name."""
+        return next(call for call in self.calls if call.name == name)
+
+    @property
+    def calls(self) -> tuple[CallDef, ...]:
+        """Its actions and its queries."""
+        return (*self.actions.values(), *self.queries.values())
 
     @property
     def collections(self) -> Mapping[str, str]:

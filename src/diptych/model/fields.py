@@ -9,12 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 from diptych.model import markers as mark
+from diptych.model.computed import Computed
 from diptych.model.constraints import NUMBER, TEXT, VALUE, fault_of
+from diptych.model.declared import MISSING, Auto
 from diptych.model.defs import FieldDef
 from diptych.model.lines import Line, Wrong, check_bounds, check_markers, check_use
-from diptych.model.members import MISSING
 from diptych.model.naming import camel
-from diptych.model.resource import Auto
 from diptych.model.roles import Role
 from diptych.model.scalars import (
     BIGINT,
@@ -30,7 +30,8 @@ from diptych.model.scalars import (
     decimal,
 )
 
-_TYPES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum, Json or a Resource"
+VALUES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum or Json"
+TYPES = VALUES.replace(" or Json", ", Json or a Resource")
 
 
 def key_scalar(ids: str) -> Scalar:
@@ -38,7 +39,9 @@ def key_scalar(ids: str) -> Scalar:
     return INTEGER_ID if ids == "integer" else ID
 
 
-def scalar_of(line: Line, enums: Mapping[type[enum.Enum], Scalar], wrong: Wrong) -> Scalar | None:
+def scalar_of(
+    line: Line, enums: Mapping[type[enum.Enum], Scalar], wrong: Wrong, types: str = TYPES
+) -> Scalar | None:
     """The scalar that the type of a line means."""
     if line.marker(mark.AnyJson):
         return JSON
@@ -53,7 +56,7 @@ def scalar_of(line: Line, enums: Mapping[type[enum.Enum], Scalar], wrong: Wrong)
     scalar = PLAIN.get(line.type) if isinstance(line.type, type) else None
     if scalar is None:
         shown = getattr(line.type, "__name__", str(line.type))
-        wrong(f"the type {shown} has no form on the wire", _TYPES)
+        wrong(f"the type {shown} has no form on the wire", types)
     return scalar
 
 
@@ -83,15 +86,16 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
     return FieldDef(
         name=camel(line.attr), attr=line.attr, column=line.attr, scalar=scalar, nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted,
-        default=None if automatic else _default(line, scalar, wrong),
+        default=None if automatic else default_of(line, scalar, wrong),
         required=not automatic and line.default is MISSING and not line.optional,
-        unique=line.marker(mark.Unique) is not None, constraints=_constraints(line),
+        unique=line.marker(mark.Unique) is not None, constraints=constraints_of(line),
         read_roles=read_by, write_roles=line.roles(mark.WriteBy),
         moves=states.moves if states else (), description=line.description,
     )  # fmt: skip
 
 
-def _constraints(line: Line) -> tuple[object, ...]:
+def constraints_of(line: Line) -> tuple[object, ...]:
+    """The markers that a value is held against."""
     return tuple(marker for marker in line.markers if isinstance(marker, VALUE))
 
 
@@ -99,19 +103,26 @@ def _markers_for(scalar: Scalar) -> tuple[type[Any], ...]:
     """The markers that mean something on a field of this type."""
     common = (mark.ReadBy, mark.WriteBy, mark.States)
     if scalar is JSON:
-        return (*common, mark.AnyJson)
-    return (*common, mark.Unique, *_SPECIAL.get(scalar, _DECIMAL if scalar.python is Decimal else ()))
+        return (*common, *value_markers(scalar))
+    return (*common, mark.Unique, *value_markers(scalar))
+
+
+def value_markers(scalar: Scalar) -> tuple[type[Any], ...]:
+    """The markers that say what a value of this type may be."""
+    return _SPECIAL.get(scalar, _DECIMAL if scalar.python is Decimal else ())
 
 
 _DECIMAL = (*NUMBER, mark.Digits)
 _SPECIAL: Mapping[Scalar, tuple[type[Any], ...]] = {
     STRING: TEXT, INT: NUMBER, FLOAT: NUMBER, BIGINT: (*NUMBER, mark.Big), ID: (mark.Key,),
-    INTEGER_ID: (mark.Key,),
+    INTEGER_ID: (mark.Key,), JSON: (mark.AnyJson,),
 }  # fmt: skip
 
 
-def read_computed(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wrong) -> FieldDef:
-    """A computed field, before it is traced."""
+def read_computed(
+    line: Line, scalar: Scalar, each: Computed[Any], restricted: frozenset[str], wrong: Wrong
+) -> FieldDef:
+    """A computed field, before it is traced, or before it is known what it needs."""
     check_markers(line, wrong)
     kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key)
     check_use(line, kinds, "a computed field", wrong)
@@ -119,11 +130,12 @@ def read_computed(line: Line, scalar: Scalar, restricted: frozenset[str], wrong:
     return FieldDef(
         name=camel(line.attr), attr=line.attr, column="", scalar=scalar, nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted, read_roles=read_by,
-        description=line.description,
+        python=None if each.needs is None else each.function, batch=each.batch, description=line.description,
     )  # fmt: skip
 
 
-def _default(line: Line, scalar: Scalar, wrong: Wrong) -> Any:
+def default_of(line: Line, scalar: Scalar, wrong: Wrong) -> Any:
+    """The canonical value of a default; None if there is none."""
     if line.default is MISSING:
         return None
     if line.default is None:
@@ -132,7 +144,7 @@ def _default(line: Line, scalar: Scalar, wrong: Wrong) -> Any:
         return None
     try:
         value = scalar.parse(as_json(line.default))
-        told = "expected a member of its own Enum" if _foreign(line) else fault_of(value, _constraints(line))
+        told = "expected a member of its own Enum" if _foreign(line) else fault_of(value, constraints_of(line))
     except (ValueError, TypeError, re.error) as error:
         value, told = None, str(error)
     if told or value is None:

@@ -7,50 +7,30 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import inspect
-import sys
-import typing
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from diptych.model.resource import Allowance, Auto, Computed, Inverse, Resource, Through, allowances
+from diptych.model.actions import Offer, offers
+from diptych.model.computed import Computed
+from diptych.model.declared import Auto, Inverse, Through
+from diptych.model.resource import Allowance, Resource, allowances
 
-MISSING: Any = object()
-"""The default of a line that has none."""
 _VALUES = (str, int, float, Decimal, dt.date, enum.Enum, list, dict, tuple, type(None))
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """One annotated line: its name, its type as it is written, its default, the class in which it stands."""
-
-    attr: str
-    hint: Any
-    default: Any
-    base: type
-
-
-def annotated(cls: type) -> list[Declared]:
-    """Every annotated line of a class and of the classes that it inherits from."""
-    found: dict[str, Declared] = {}
-    for base in reversed(cls.__mro__):
-        for attr, hint in inspect.get_annotations(base).items():
-            if not (attr.startswith("__") and attr.endswith("__")):
-                found[attr] = Declared(_written(attr, base), hint, vars(base).get(attr, MISSING), base)
-    return list(found.values())
-
-
-def _written(attr: str, base: type) -> str:
-    """The name as it is written in the class: Python takes `__x` in T for `_T__x`."""
-    return attr.removeprefix("_" + base.__name__) if attr.startswith(f"_{base.__name__}__") else attr
 
 
 def rules(cls: type) -> Iterator[tuple[str, Any, Allowance]]:
     """Every rule: its name, its function, and what it allows."""
     for attr, member in _members(cls).items():
-        for note in allowances(member):
+        for note in () if offers(member) else allowances(member):
             yield attr, member, note
+
+
+def calls(cls: type) -> Iterator[tuple[str, Any, tuple[Offer, ...]]]:
+    """Every action and query: its name, what stands in the class, and what is noted on it."""
+    for attr, member in _members(cls).items():
+        if noted := offers(member):
+            yield attr, member, noted
 
 
 def computed_fields(cls: type) -> dict[str, Computed[Any]]:
@@ -77,11 +57,3 @@ def _members(cls: type) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         found.update(vars(base))
     return found
-
-
-def evaluate(hint: Any, base: type, known: Mapping[str, Any]) -> Any:
-    """The type that an annotation means, also where it, or a part of it, is still a string."""
-    module = sys.modules.get(base.__module__)
-    holder = type(base.__name__, (), {"__annotations__": {"it": hint}, "__module__": base.__module__})
-    names = {**known, **(vars(module) if module else {})}
-    return typing.get_type_hints(holder, names, include_extras=True)["it"]

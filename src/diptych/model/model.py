@@ -11,7 +11,7 @@ from diptych.model.defs import ResourceDef
 from diptych.model.resource import Resource
 from diptych.model.roles import ANONYMOUS, SIGNED_IN, Role, Viewer
 from diptych.model.scalars import Scalar
-from diptych.model.view import Signature, View, roles_that_matter
+from diptych.model.view import Signature, TrustedView, View, roles_that_matter
 
 
 class Model:
@@ -26,8 +26,12 @@ class Model:
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
         self.collections = {name: found.collections for name, found in self.resources.items()}
+        self.calls = {name: _by_segment(found) for name, found in self.resources.items()}
+        """The actions and queries of a resource, by whether they are on a row or the class, and their segment."""
         self.by_path: Mapping[str, ResourceDef] = {found.path: found for found in self.resources.values()}
         self.view = functools.lru_cache(maxsize=64)(self._view)
+        self.trusted = functools.lru_cache(maxsize=2)(self._trusted)
+        """The view of code that the model trusts, for a viewer with an id or without."""
         self._closures = {name: role.closure() for name, role in self.roles.items()}
 
     def signature(self, viewer: Viewer) -> Signature:
@@ -60,8 +64,15 @@ class Model:
         """Every role that `--as` takes."""
         return (ANONYMOUS, SIGNED_IN, *(name for name in self.roles if name != SIGNED_IN))
 
+    def _trusted(self, has_id: bool) -> View:
+        return TrustedView(self.resources, (SIGNED_IN, *self.roles), has_id)
+
     def _view(self, signature: Signature) -> View:
         return View(self.resources, signature)
+
+
+def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:
+    return {(call.on, call.segment): call.name for call in found.calls}
 
 
 @functools.lru_cache(maxsize=1_000)

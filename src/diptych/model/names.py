@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from diptych.model.defs import FieldDef, RelationDef, ResourceDef
+from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.scalars import JSON, PLAIN, Scalar
 
 RESERVED_PATHS = frozenset(
     {"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics"}
 )
+RESERVED_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+"""The query parameters of every list."""
+RESERVED_SEGMENTS = frozenset({"changes"})
+"""Where `/posts/…` leads, besides to a row."""
 _SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
 RESERVED_TYPES = frozenset({
     "Query", "Mutation", "Subscription", "PageInfo", "Direction", "ChangeKind",
     *_SCALARS, *(name + "Filter" for name in _SCALARS),
 })  # fmt: skip
+_WRITES = ("create", "update", "replace", "delete")
 _SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace")
 
 Clash = tuple[str, str]
@@ -57,6 +62,25 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
             owner = taken.get(clash, "one of its rows")
             yield found, (f"the name {clash} is also that of {owner}", 'Give another plural: plural="…"')
         taken.update({name: taken.get(name, found.name) for name in names})
+
+
+def call_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, str, Clash]]:
+    """Actions and queries whose root field or path is that of something else: the resource and the attribute."""
+    fields = {name: found.name for found in resources for name in (found.one, found.many, found.connection)}
+    writes = {verb + found.name: found.name for found in resources for verb in _WRITES}
+    for found in resources:
+        paths = {f"/{found.path}/<id>/{segment}": name for segment, name in found.collections.items()}
+        for call in found.calls:
+            path = f"/{found.path}/<id>/{call.segment}" if call.on == "row" else f"/{found.path}/{call.segment}"
+            roots = fields if isinstance(call, QueryDef) else writes
+            if call.on == "class" and call.segment in RESERVED_SEGMENTS:
+                yield found, call.attr, (f"the path {path} is reserved", "Rename it")
+            elif path in paths:
+                yield found, call.attr, (f"the path {path} is also that of '{paths[path]}'", "Rename one")
+            elif call.root in roots:
+                yield found, call.attr, (f"the name {call.root} is also that of {roots[call.root]}", "Rename it")
+            paths.setdefault(path, call.attr)
+            roots.setdefault(call.root, f"{found.name}.{call.attr}")
 
 
 class Names:

@@ -53,10 +53,18 @@ Fault = tuple[str, str]
 """What is wrong with a name, and how to mend it."""
 
 
-def attribute_fault(attr: str, column: str) -> Fault | None:
-    """Why the name of a field or relation cannot stand on the wire, or its column in a table."""
+def word_fault(attr: str) -> Fault | None:
+    """Why a name of Python cannot stand on the wire."""
     if not _ATTRIBUTE.fullmatch(attr):
         return "the name cannot stand on the wire", "Use small letters, digits and single underscores"
+    return None
+
+
+def attribute_fault(attr: str, column: str) -> Fault | None:
+    """Why the name of a field or relation cannot stand on the wire, or its column in a table."""
+    fault = word_fault(attr)
+    if fault:
+        return fault
     if attr == "access":
         return "access holds the grants of a class, and has no type", "Rename the field, or remove its type"
     if camel(attr) in _FILTER_WORDS:

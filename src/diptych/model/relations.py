@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import get_args
 
 from diptych.model import markers as mark
+from diptych.model.declared import MISSING, Inverse, Through
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.fields import key_scalar
 from diptych.model.lines import Line, Wrong, check_markers, check_use
-from diptych.model.members import MISSING
 from diptych.model.naming import camel
-from diptych.model.resource import Grant, Inverse, Resource, Through
+from diptych.model.resource import Grant, Resource
 from diptych.model.scalars import ID, Scalar
 
 _ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique)

@@ -1,4 +1,4 @@
-"""The words of a model file: `Resource`, its fields, relations, rules and computed fields.
+"""The words of a model file: `Resource`, its fields, relations and rules.
 
 Nothing is understood here: a declaration is only kept, and `model/build.py` reads all of them when the Model
 is made. The signatures are shaped so that mypy and pyright check model files strictly without a plugin.
@@ -9,47 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import (
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    Never,
-    NoReturn,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
+from diptych.model import rows
+from diptych.model.declared import Auto, Inverse, Through
 from diptych.model.markers import Id
 from diptych.model.roles import Role, Viewer
 
 Verb = Literal["read", "create", "update", "delete"]
 VERBS: tuple[Verb, ...] = ("read", "create", "update", "delete")
-T = TypeVar("T")
 Rule = TypeVar("Rule", bound=Callable[[Any, Viewer], bool])
-
-
-@dataclass(frozen=True, slots=True)
-class Auto:
-    """A field that the server fills."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inverse:
-    """The many rows whose relation `field` leads to this one."""
-
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Through:
-    """The many rows that the resource `link` ties to this one."""
-
-    link: str
-    mine: str
-    theirs: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +82,6 @@ def allowances(rule: object) -> tuple[Allowance, ...]:
     return noted
 
 
-class Computed(Generic[T]):
-    """A read-only field whose value is traced into SQL."""
-
-    def __init__(self, function: Callable[[Any], T]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    @overload
-    def __get__(self, row: None, owner: type) -> Computed[T]: ...
-    @overload
-    def __get__(self, row: object, owner: type) -> T: ...
-    def __get__(self, row: object | None, owner: type) -> Computed[T] | T:
-        return self if row is None else self.function(row)
-
-    def __set__(self, row: object, value: Never) -> NoReturn:
-        raise AttributeError("a computed field is read-only")
-
-
-def computed(function: Callable[[Any], T]) -> Computed[T]:
-    """A read-only field: `@computed def teaser(self) -> str: return self.body[:200]`."""
-    return Computed(function)
-
-
 @dataclass_transform(kw_only_default=True, field_specifiers=(auto, inverse, through))
 class Resource:
     """The base of every resource. It brings `id`, `version`, `created_at` and `updated_at`.
@@ -154,3 +100,9 @@ class Resource:
     def __init_subclass__(cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None) -> None:
         super().__init_subclass__()
         cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid")}
+
+    if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform
+        __init__ = rows.start
+        __getattribute__ = rows.read
+        __setattr__ = rows.assign
+        __repr__ = rows.show

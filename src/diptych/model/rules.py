@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.expr import TRUE, Choose, Col, Concat, Const, Expr, May, Slice, leaves
 from diptych.model.members import computed_fields, rules
+from diptych.model.needs import needed
 from diptych.model.resource import VERBS, Allowance, Grant
 from diptych.model.roles import Role
 from diptych.model.scan import Untraceable
@@ -49,6 +51,8 @@ class Tracer:
         """Where an attribute of a traced row leads."""
         found = self.resources[resource]
         for field in found.fields.values():
+            if field.attr == attribute and field.python is not None:
+                raise Untraceable(f"'{attribute}' is computed in Python, after the statement; name stored fields")
             if field.attr == attribute:
                 return Step(field.name, field.scalar)
         for relation in found.relations.values():
@@ -75,11 +79,14 @@ class Tracer:
     # computed fields
 
     def _computed(self, found: ResourceDef) -> dict[str, FieldDef]:
-        functions = {attr: each.function for attr, each in computed_fields(found.cls).items()}
+        members = computed_fields(found.cls)
         out = dict(found.fields)
         for name, field in found.fields.items():
-            if field.attr in functions and not field.column:
-                function, scalar = functions[field.attr], field.scalar
+            if field.python is not None:
+                needs: Any = members[field.attr].needs
+                out[name] = replace(field, needs=needed(found, needs, partial(self._wrong, found, field.attr)))
+            elif field.attr in members and not field.stored:
+                function, scalar = members[field.attr].function, field.scalar
 
                 def trace(function: Any = function, scalar: Any = scalar) -> Expr:
                     return trace_value(self, found.name, function, scalar)
@@ -90,9 +97,9 @@ class Tracer:
 
     def _settle(self, found: ResourceDef, field: FieldDef) -> FieldDef:
         """A computed field can be hidden if something that it is made of can be."""
-        if field.computed is None:
+        if field.stored:
             return field
-        if self._can_be_null(found, field.computed) and not field.nullable:
+        if field.computed is not None and self._can_be_null(found, field.computed) and not field.nullable:
             told = "it can be null and is not declared so"
             self._wrong(found, field.attr, told, "Write `| None` after its type")
         hideable = any(self._part(place).hideable for place in self._made_of((found.name, field.name)))
@@ -112,6 +119,8 @@ class Tracer:
             field = self.resources[resource].fields.get(name)
             if field is not None and field.computed is not None:
                 todo |= set(self._places(resource, field.computed)) - seen
+            if field is not None:
+                todo |= {(resource, need) for need in field.needs} - seen
         return seen
 
     def _places(self, resource: str, expr: Expr) -> Iterator[Place]:

@@ -89,16 +89,23 @@ def _string(value: Any) -> str:
     return check_text(value)
 
 
+def _whole(value: Any) -> Any:
+    """An integer in JSON may be written as 1.0, too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _uuid(value: Any) -> str | None:
     """An ill-formed id names nothing: it is None, which equals no id."""
     if isinstance(value, str):
         return value if _UUID.fullmatch(value) else None
+    value = _whole(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return None
     raise ValueError("expected an id, which is a string")
 
 
 def _integer_id(value: Any) -> int | None:
+    value = _whole(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError("expected an id, which is a string")
     text = str(value) if isinstance(value, str) or abs(value) < 2**64 else ""
@@ -121,8 +128,7 @@ def _int_text(value: str) -> int:
 
 
 def _bigint(value: Any) -> int:
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
-        value = int(value)
+    value = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else _whole(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError("expected an integer in a string")
     if not -(2**63) <= value < 2**63:
@@ -227,9 +233,13 @@ def _json_text(value: str) -> Any:
         raise ValueError("expected JSON") from None
 
 
+class JsonText(str):
+    """JSON that is written already: unlike a list or an object, it can stand in an expression."""
+
+
 def encode_json(value: Any) -> str:
     """Compact JSON as text, the form in which JSON is stored."""
-    return msgspec.json.encode(value).decode()
+    return str(value) if isinstance(value, JsonText) else msgspec.json.encode(value).decode()
 
 
 def _table(**entry: Any) -> Mapping[str, Any]:
@@ -289,7 +299,7 @@ PLAIN: Mapping[type, Scalar] = MappingProxyType(
 @functools.cache
 def decimal(precision: int, scale: int) -> Scalar:
     """A decimal number of at most `precision` digits, `scale` of them after the point."""
-    parse = functools.partial(_decimal, precision, scale)
+    parse = functools.partial(_decimal, precision, scale, Decimal(0).scaleb(-scale))
     out = "{}"
     if scale:
         parts = f"abs({{0}}) / {10**scale}, abs({{0}}) % {10**scale}"
@@ -303,11 +313,11 @@ def decimal(precision: int, scale: int) -> Scalar:
     )  # fmt: skip
 
 
-def _decimal(precision: int, scale: int, value: Any) -> Decimal:
+def _decimal(precision: int, scale: int, zero: Decimal, value: Any) -> Decimal:
+    value = _whole(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
         value = str(value)
     found = _DECIMAL.fullmatch(value) if isinstance(value, str) else None
-    zero = Decimal(0).scaleb(-scale)
     if found is None:
         raise ValueError(f"expected a decimal number in a string, such as {zero:f}")
     sign, whole, fraction = found[1], found[2], found[3] or ""
@@ -359,3 +369,30 @@ def as_json(value: Any) -> Any:
         case dt.date():
             return value.isoformat()
     return value
+
+
+def from_json(scalar: Scalar, value: Any) -> Any:
+    """The Python value of a model file's own code, from JSON that a database wrote, or from a canonical value.
+
+    A moment is a datetime in UTC, a decimal a Decimal, an enum its member, an id text.
+    """
+    convert = _PYTHON.get(scalar)
+    if convert is None and (scalar.choices or scalar.python is Decimal):
+        convert = scalar.python
+    return value if value is None or convert is None else convert(value)
+
+
+def to_json(scalar: Scalar, value: Any) -> Any:
+    """A value of a model file's own code as it stands on the wire, or a ValueError that says what was expected."""
+    if value is None:
+        return None
+    canonical = scalar.parse(as_json(value))
+    if isinstance(canonical, Decimal):
+        return f"{canonical:f}"
+    return str(canonical) if canonical is not None and scalar in (BIGINT, INTEGER_ID) else canonical
+
+
+_PYTHON: Mapping[Scalar, Callable[[Any], Any]] = {
+    BIGINT: int, FLOAT: float, INTEGER_ID: str, DATE: dt.date.fromisoformat, DATETIME: dt.datetime.fromisoformat,
+}  # fmt: skip
+"""How a value becomes one of Python, where it is not the same."""

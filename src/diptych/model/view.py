@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from diptych.model.defs import FieldDef, RelationDef, ResourceDef
+from diptych.errors import Code, Fault, Refusal
+from diptych.model.defs import SERVER_FIELDS, CallDef, FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.expr import (
     FALSE,
     TRUE,
@@ -28,8 +30,12 @@ from diptych.model.expr import (
     or_,
     rewrite,
 )
+from diptych.model.resource import Verb
 from diptych.model.roles import SIGNED_IN
 from diptych.model.trace import rebase
+
+Taking = Literal["create", "update", "replace"]
+"""A change that takes values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,25 @@ class FieldView:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WriteView:
+    """A field that the role may write: on which new rows, and on which of those that are there."""
+
+    field: FieldDef
+    create: Expr
+    update: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputView:
+    """A field that a change takes: must it be given, may it be null, or may it only stand as it was?"""
+
+    field: FieldDef
+    required: bool = False
+    nullable: bool = False
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RelationView:
     """A relation that exists for the role: on which rows it shows, on which rows of the target the way back
     shows, and which rows of a linking resource count."""
@@ -79,12 +104,55 @@ class RelationView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceView:
-    """A resource of which the role may read rows: those for which `read` holds."""
+    """A resource of which the role may read rows: those for which `read` holds. So also create, update, delete."""
 
     resource: ResourceDef
     read: Expr
     fields: Mapping[str, FieldView]
     relations: Mapping[str, RelationView]
+    create: Expr = FALSE
+    """Which new rows the role may make; never, if it may not give a value that is required."""
+    update: Expr = FALSE
+    """On which rows something may be updated; what, is a matter of the fields."""
+    delete: Expr = FALSE
+    writes: Mapping[str, WriteView] = field(default_factory=dict)
+
+    @property
+    def searchable(self) -> Mapping[str, FieldView]:
+        """The fields that can be filtered by: all but those that Python computes."""
+        return {name: each for name, each in self.fields.items() if each.field.python is None}
+
+    def may(self, verb: Verb | Literal["replace"]) -> bool:
+        """Is there a row, or could there be one, on which the role may do this?"""
+        match verb:
+            case "read":
+                return self.read != FALSE
+            case "create":
+                return self.create != FALSE
+            case "delete":
+                return self.delete != FALSE
+        return self.update != FALSE
+
+    def takes(self, verb: Taking) -> Mapping[str, InputView]:
+        """What a client can give for a row, in the order of the model. A replacement takes back what was read."""
+        if verb == "replace":
+            known = ((name, each) for name, each in self.resource.fields.items()
+                     if name in self.fields or self._may_change(name))  # fmt: skip
+            return {name: self._replaces(name, each) for name, each in known}
+        creates = verb == "create"
+        mine = (each.field for name, each in self.writes.items()
+                if (each.create != FALSE if creates else self._may_change(name)))  # fmt: skip
+        return {each.name: InputView(each, creates and each.required, each.nullable) for each in mine}
+
+    def _may_change(self, name: str) -> bool:
+        return name in self.writes and self.writes[name].update != FALSE
+
+    def _replaces(self, name: str, each: FieldDef) -> InputView:
+        """Null is also what a viewer is shown who may not see the value of this row."""
+        shown, mine = self.fields.get(name), self._may_change(name)
+        always = shown is not None and shown.rule == TRUE and mine and self.writes[name].update == self.update
+        masked = shown is not None and shown.rule != TRUE
+        return InputView(each, each.required and not each.moves and always, each.nullable or masked, not mine)
 
 
 class View:
@@ -98,10 +166,28 @@ class View:
         self.resources: Mapping[str, ResourceView] = {
             name: self._resource(model[name], readable) for name in readable
         }
+        self.calls: Mapping[str, tuple[ResourceDef, CallDef]] = {
+            call.root: (found, call) for found in model.values() for call in found.calls if self._may_call(found, call)
+        }
+        """The actions and queries that the role may call, by their root fields."""
 
     def _resource(self, found: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
         relations = self._relations(found, readable)
-        return ResourceView(found, readable[found.name], self._fields(found), relations)
+        writes = self._writes(found)
+        wanted = (name for name, each in found.fields.items() if each.required)
+        given = (writes[name].create if name in writes else FALSE for name in wanted)
+        create = and_(self.rule(found, "create"), *given)
+        update = or_(*(each.update for each in writes.values()))
+        return ResourceView(found, readable[found.name], self._fields(found), relations,
+                            create, update, self.rule(found, "delete"), writes)  # fmt: skip
+
+    def _may_call(self, found: ResourceDef, call: CallDef) -> bool:
+        """May the role call it, on a row that it may see, with an answer that it may see?"""
+        seen = [call.result.resource] if call.result.resource else []
+        seen += [found.name] if call.on == "row" else []
+        kind = "read" if isinstance(call, QueryDef) else "write"
+        mine = call.role is None or call.role in self.signature.roles
+        return mine and self.signature.allows(found.path, kind) and all(name in self.resources for name in seen)
 
     def fold(self, expr: Expr, resource: str) -> Expr:
         """Decide all that depends on the role alone."""
@@ -135,12 +221,31 @@ class View:
 
     def _read_rule(self, name: str) -> Expr:
         if name not in self._read:
-            found = self.model[name]
-            rules = [self._folded(rule.role, rule.expr, name) for rule in found.rules
-                     if "read" in rule.verbs and not rule.fields]  # fmt: skip
-            allowed = self.signature.allows(found.path, "read")
-            self._read[name] = or_(*rules) if rules and allowed else FALSE
+            self._read[name] = self.rule(self.model[name], "read")
         return self._read[name]
+
+    def rule(self, found: ResourceDef, verb: Verb, field: str = "") -> Expr:
+        """Where a verb is allowed on the row, or on a field by rules about that field."""
+        if not self.signature.allows(found.path, "read" if verb == "read" else "write"):
+            return FALSE
+        rules = (rule for rule in found.rules if verb in rule.verbs)
+        about = (rule for rule in rules if (field in rule.fields if field else not rule.fields))
+        return or_(*(self._folded(rule.role, rule.expr, found.name) for rule in about))
+
+    def _writes(self, found: ResourceDef) -> Mapping[str, WriteView]:
+        """The fields that the role may write. A rule about a field allows what the rules of the row do not."""
+        writes: dict[str, WriteView] = {}
+        row = {verb: self.rule(found, verb) for verb in ("create", "update")}
+        for name, each in found.fields.items():
+            if name in SERVER_FIELDS or not each.stored:
+                continue
+            open_ = each.write_roles is None or self.signature.roles.intersection(each.write_roles)
+            mine = TRUE if open_ else FALSE
+            create = and_(row["create"], or_(mine, self.rule(found, "create", name)))
+            update = or_(and_(row["update"], mine), self.rule(found, "update", name))
+            if (create, update) != (FALSE, FALSE):
+                writes[name] = WriteView(each, create, update)
+        return writes
 
     def _folded(self, role: str | None, expr: Expr, resource: str) -> Expr:
         return self.fold(expr, resource) if role is None or role in self.signature.roles else FALSE
@@ -155,11 +260,11 @@ class View:
 
     def _field_rule(self, found: ResourceDef, name: str) -> Expr:
         """Where a field shows. A computed field shows where all that it is made of shows."""
-        made = found.fields[name].computed
-        rule = self._own_rule(found, name, found.fields[name].read_roles)
-        if made is None:
-            return rule
-        parts = [part.path for part in leaves(made) if isinstance(part, Col)]
+        field = found.fields[name]
+        rule = self._own_rule(found, name, field.read_roles)
+        parts: list[tuple[str, ...]] = [(need,) for need in field.needs]
+        if field.computed is not None:
+            parts += [part.path for part in leaves(field.computed) if isinstance(part, Col)]
         return and_(rule, *(self._shows(found, path) for path in parts))
 
     def _way_rule(self, found: ResourceDef, relation: RelationDef) -> Expr:
@@ -201,6 +306,23 @@ class View:
         return TRUE, and_(readable.get(link.name, FALSE), *(self._way_rule(link, end) for end in ends))
 
 
+class TrustedView(View):
+    """The view of code that the model trusts: no rule holds it back. States and references hold for it too."""
+
+    def __init__(self, model: Mapping[str, ResourceDef], roles: Iterable[str], has_id: bool) -> None:
+        super().__init__(model, Signature(True, has_id, frozenset({*roles, _TRUSTED})))
+
+    def rule(self, found: ResourceDef, verb: Verb, field: str = "") -> Expr:
+        return FALSE if field else TRUE
+
+    def _own_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
+        return TRUE
+
+
+_TRUSTED = "trusted code"
+"""Marks the signature of a TrustedView, so that its plans are nobody else's. No role has a name with a space."""
+
+
 def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
     """The roles that some rule asks about; no other can change an answer."""
     names: set[str] = {SIGNED_IN}
@@ -211,4 +333,11 @@ def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
         for each in found.fields.values():
             names.update(each.read_roles or (), each.write_roles or ())
             names.update(move.to.name for move in each.moves if move.to)
+        names.update(call.role for call in found.calls if call.role)
     return frozenset(names)
+
+def not_yours(view: View, faults: Iterable[Fault] = ()) -> Refusal:
+    """What others may do and this viewer may not."""
+    if view.signature.signed_in:
+        return Refusal(Code.FORBIDDEN, "You may not do this.", faults)
+    return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.", faults)

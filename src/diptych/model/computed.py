@@ -1,0 +1,74 @@
+"""`@computed`: a read-only field, made of others.
+
+    @computed                                   traced: becomes SQL
+    def teaser(self) -> str:
+        return self.body[:200]
+
+    @computed(needs="body")                     plain Python, after the statement
+    def minutes(self) -> int:
+        return len(self.body.split()) // 200 + 1
+
+    @computed(needs="body", batch=True)         the same for all rows of a request at once
+    @staticmethod
+    def minutes(posts: Sequence[Post]) -> Sequence[int]:
+        return [len(post.body.split()) // 200 + 1 for post in posts]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, cast, overload
+
+T = TypeVar("T")
+
+
+class Computed(Generic[T]):
+    """A read-only field. Without `needs` it is traced into SQL; with them it is Python."""
+
+    def __init__(self, member: Any, needs: object = None, batch: bool = False) -> None:
+        self.member = member
+        self.function: Callable[..., Any] = getattr(member, "__func__", member)
+        self.needs = (needs,) if isinstance(needs, str) else needs
+        self.batch = batch
+        self.name = ""
+        self.__doc__ = self.function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"{owner.__name__}.{name}"
+
+    @overload
+    def __get__(self, row: None, owner: type) -> Computed[T]: ...
+    @overload
+    def __get__(self, row: object, owner: type) -> T: ...
+    def __get__(self, row: object | None, owner: type) -> Computed[T] | T:
+        return self if row is None else self._value(row)
+
+    def __set__(self, row: object, value: Never) -> NoReturn:
+        raise AttributeError("a computed field is read-only")
+
+    def _value(self, row: object) -> T:
+        """The value of one row in Python. (What the database computed stands in the row itself.)"""
+        if self.needs is None:
+            raise AttributeError(f"{self.name} is computed by the database: it is known of a row as it was loaded")
+        if inspect.iscoroutinefunction(self.function):
+            raise AttributeError(f"{self.name} is computed later, for all rows of a request: it is known in answers")
+        return cast(T, self.function([row])[0] if self.batch else self.function(row))
+
+
+@overload
+def computed(function: Callable[[Any], T], /) -> Computed[T]: ...
+@overload
+def computed(*, needs: str | tuple[str, ...]) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
+@overload
+def computed(
+    *, needs: str | tuple[str, ...], batch: Literal[True]
+) -> Callable[[Callable[[Sequence[Any]], Sequence[T] | Awaitable[Sequence[T]]]], Computed[T]]: ...
+def computed(function: Any = None, /, *, needs: Any = None, batch: bool = False) -> Any:
+    """A read-only field. It is traced into SQL, or, with `needs`, run in Python on a row that has those fields.
+
+    With `batch` it is a static method that takes all rows of a request, and gives a value for each.
+    """
+    if function is not None:
+        return Computed(function)
+    return lambda member: Computed(member, needs, batch)
