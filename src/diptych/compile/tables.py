@@ -1,21 +1,23 @@
 """Model → tables: the DDL that makes them, and what differs in a database that has others.
 
 Every resource is a table, every field a column, every to-one relation a foreign key with an index on
-(key, id), so that the rows of a relation stand in the order of their ids.
+(key, id), so that the rows of a relation stand in the order of their ids. The database itself fills `version`,
+`created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. What a database needs
+besides is in `parts.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from diptych.compile.fragment import identifier
-from diptych.model.defs import FieldDef, ResourceDef
+from diptych.compile.parts import NOW, DialectName, parts
+from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.scalars import BOOLEAN, INT, Scalar, encode_json
+from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, Scalar, encode_json
 
-DialectName = Literal["sqlite", "postgres"]
 RESERVED_PREFIX = "diptych_"
 
 
@@ -25,6 +27,8 @@ class Column:
 
     type: str
     nullable: bool
+    filled: bool = False
+    """Does the database fill it where an INSERT leaves it out? (Only PostgreSQL is asked.)"""
 
 
 Schema = Mapping[str, Mapping[str, Column]]
@@ -36,7 +40,7 @@ def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
         resource.table: {
             field.column: Column(column_type(field.scalar, dialect), field.nullable)
             for field in resource.fields.values()
-            if field.computed is None
+            if field.stored
         }
         for resource in model.resources.values()
     }
@@ -50,28 +54,58 @@ def column_type(scalar: Scalar, dialect: DialectName) -> str:
 def create(model: Model, dialect: DialectName) -> list[str]:
     """The statements that create all tables of a model, in an order in which references hold."""
     tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
-    indexes = [statement for resource in model.resources.values() for statement in _indexes(resource)]
+    indexes = [statement for resource in model.resources.values() for field in resource.fields.values()
+               for statement in _index(resource, field)]  # fmt: skip
     references = [
         statement for resource in model.resources.values() for statement in _references(model, resource)
     ]
     return tables + indexes if dialect == "sqlite" else tables + references + indexes
 
 
-def system_tables(dialect: DialectName) -> list[str]:
-    """The tables of Diptych's own."""
-    text = "TEXT" if dialect == "sqlite" else "text"
+def complete(model: Model, dialect: DialectName, have: Mapping[str, str | None]) -> list[str]:
+    """The statements that make what else a database needs, and lacks: tables of Diptych's own, and triggers.
+
+    `have` are the parts that are there, each with its text as the database tells it.
+    """
+    needed = parts([resource.table for resource in model.resources.values()], dialect)
+    return [statement for part in needed if not part.is_in(have) for statement in part.create]
+
+
+def fill(model: Model, have: Schema) -> list[str]:
+    """The statements that let PostgreSQL fill the server's own columns, in tables that were made without."""
     return [
-        f"CREATE TABLE IF NOT EXISTS diptych_keys (kid {text} PRIMARY KEY, kind {text} NOT NULL, "
-        f"secret {text} NOT NULL, created_at {text} NOT NULL)"
+        statement
+        for resource in model.resources.values()
+        for field in (resource.fields[name] for name in SERVER_FIELDS)
+        if resource.table in have and not have[resource.table][field.column].filled
+        for statement in _fill(resource, field)
     ]
 
 
-def add_column(model: Model, table: str, column: str, dialect: DialectName) -> str:
-    """The statement that adds one column to a table that is there."""
+def _fill(resource: ResourceDef, field: FieldDef) -> Iterable[str]:
+    change = f"ALTER TABLE {_name(resource.table)} ALTER COLUMN {_name(field.column)}"
+    if _is_counted(field):
+        yield f"{change} ADD {_COUNTED['postgres']}"
+        yield catch_up(resource)
+    elif field.name in _DEFAULTS:
+        yield f"{change} SET DEFAULT {_DEFAULTS[field.name]['postgres']}"
+
+
+def catch_up(resource: ResourceDef) -> str:
+    """The statement after which PostgreSQL makes integer ids beyond those that are there."""
+    table = _name(resource.table)
+    return (
+        f"SELECT setval(s, top) FROM (SELECT pg_get_serial_sequence('{table}', 'id')::regclass AS s, max(id) AS top "
+        f"FROM {table}) AS q WHERE top > coalesce(pg_sequence_last_value(s), 0)"
+    )
+
+
+def add_column(model: Model, table: str, column: str, dialect: DialectName) -> list[str]:
+    """The statements that add one column to a table that is there."""
     resource = next(found for found in model.resources.values() if found.table == table)
     field = next(found for found in resource.fields.values() if found.column == column)
-    reference = _inline_reference(model, resource, field) if dialect == "sqlite" else ""
-    return f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}"
+    reference = _inline_reference(model, resource, field)
+    return [f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}", *_index(resource, field)]
 
 
 def can_be_added(model: Model, table: str, column: str) -> bool:
@@ -127,24 +161,44 @@ def _name(name: str) -> str:
 def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> str:
     lines = []
     for field in resource.fields.values():
-        if field.computed is None:
+        if field.stored:
             reference = _inline_reference(model, resource, field) if dialect == "sqlite" else ""
             lines.append(_column(field, dialect) + reference)
+    if dialect == "sqlite":
+        # it looks at the newest index first: so of several that are violated, both databases tell the same
+        unique = [field.column for field in resource.fields.values() if field.unique]
+        lines += [f"UNIQUE ({_name(column)})" for column in reversed(unique)]
     return f"CREATE TABLE {_name(resource.table)} (\n  " + ",\n  ".join(lines) + "\n)"
 
 
+_DEFAULTS: Mapping[str, Mapping[DialectName, str]] = {
+    "version": {"sqlite": "1", "postgres": "1"},
+    "createdAt": NOW,
+    "updatedAt": NOW,
+}
+_COUNTED: Mapping[DialectName, str] = {"sqlite": "AUTOINCREMENT", "postgres": "GENERATED BY DEFAULT AS IDENTITY"}
+"""How a database makes integer ids; one that was used never comes back."""
+
+
+def _is_counted(field: FieldDef) -> bool:
+    return field.name == "id" and field.scalar is INTEGER_ID
+
+
 def _column(field: FieldDef, dialect: DialectName) -> str:
-    kind = field.scalar.sqlite if dialect == "sqlite" else field.scalar.postgres
-    parts = [_name(field.column), kind]
+    words = [_name(field.column), column_type(field.scalar, dialect)]
     if field.name == "id":
-        parts.append("PRIMARY KEY")
+        words.append("PRIMARY KEY")
+    if _is_counted(field):
+        words.append(_COUNTED[dialect])
     if not field.nullable:
-        parts.append("NOT NULL")
-    if field.default is not None:
-        parts.append(f"DEFAULT {_literal(field, dialect)}")
-    if field.unique:
-        parts.append("UNIQUE")
-    return " ".join(parts)
+        words.append("NOT NULL")
+    if field.name in _DEFAULTS:
+        words.append(f"DEFAULT {_DEFAULTS[field.name][dialect]}")
+    elif field.default is not None:
+        words.append(f"DEFAULT {_literal(field, dialect)}")
+    if field.unique and dialect == "postgres":
+        words.append("UNIQUE")
+    return " ".join(words)
 
 
 def _literal(field: FieldDef, dialect: DialectName) -> str:
@@ -179,8 +233,7 @@ def _references(model: Model, resource: ResourceDef) -> Iterable[str]:
             )
 
 
-def _indexes(resource: ResourceDef) -> Iterable[str]:
-    for field in resource.fields.values():
-        if field.relation:
-            name = _name(f"{resource.table}_{field.column}"[:63])
-            yield f"CREATE INDEX {name} ON {_name(resource.table)} ({_name(field.column)}, id)"
+def _index(resource: ResourceDef, field: FieldDef) -> Iterable[str]:
+    if field.relation:
+        name = _name(f"{resource.table}_{field.column}"[:63])
+        yield f"CREATE INDEX {name} ON {_name(resource.table)} ({_name(field.column)}, id)"
