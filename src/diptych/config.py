@@ -92,6 +92,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
     Setting("plan_cache", _positive, "How many plans are kept", 1_000),
     Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
+    Setting("request_timeout", _seconds, "Seconds that one request may take", 10.0),
     Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
 )
 
@@ -114,6 +115,7 @@ class Config:
     max_body: int = 1_048_576
     plan_cache: int = 1_000
     statement_timeout: float = 5.0
+    request_timeout: float = 10.0
     pool_size: int = 10
 
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
-from diptych.ask.nodes import Ask, Page, Read
+from diptych.ask.nodes import Page, Read
 from diptych.ask.slots import Source
+from diptych.ask.split import Finish, split
 from diptych.ask.walk import reads
 from diptych.check.access import narrow
 from diptych.check.cost import Limits, Price, check_price, check_shape, price_of
@@ -26,6 +27,7 @@ from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
 from diptych.errors import Code
+from diptych.finish import finish
 from diptych.model.expr import Slot
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
@@ -53,6 +55,8 @@ class Prepared:
     plan: Plan
     price: Price
     pages: tuple[Paged, ...]
+    finish: tuple[Finish | None, ...] | None = None
+    """What Python does with each answer, if it has a part in any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,7 @@ class Ready:
     price: Price | None
     pages: tuple[Paged, ...]
     binder: Binder
+    finish: tuple[Finish | None, ...] | None = None
 
 
 class Engine:
@@ -76,19 +81,21 @@ class Engine:
         self.plans: Recall[Prepared] = Recall(plans)
         self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
 
-    def prepare(self, asks: tuple[Ask, ...], view: View, sizes: Mapping[int, int]) -> Prepared:
+    def prepare(self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int]) -> Prepared:
         """check → compile: the plan of a request, made once. `sizes` are its page sizes that are known beforehand."""
         key = Hashed((asks, view.signature, tuple(sizes.items()) if self.store.dialect.sees_limits else ()))
         found = self.plans.get(key)
         if found is None:
-            narrowed = [narrow(ask, view) for ask in asks]
+            parts = [split(ask, self.model.resources) for ask in asks]
+            narrowed = [narrow(ask, view) for ask, _ in parts]
+            rest = tuple(each for _, each in parts)
             plan = compile_reads(narrowed, self.model, self.store.dialect, sizes)
-            found = Prepared(plan, price_of(asks), tuple(self._pages(asks)))
+            found = Prepared(plan, price_of(asks), tuple(self.pages(asks)), rest if any(rest) else None)
             self.plans.put(key, found)
         return found
 
     def ready(
-        self, asks: tuple[Ask, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code
+        self, asks: tuple[Read, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code
     ) -> Ready:
         """The same for one shape of requests, whose values come from the sources; `code` is what a fault is called.
 
@@ -100,9 +107,9 @@ class Engine:
         sizes = {slot: binder.fixed[slot] for slot in pages if binder.is_fixed(slot)}
         prepared = self.prepare(asks, view, sizes)
         if len(sizes) < len(pages):
-            return Ready(prepared.plan, prepared.price, prepared.pages, binder)
+            return Ready(prepared.plan, prepared.price, prepared.pages, binder, prepared.finish)
         check_price(prepared.price(binder.fixed), self.limits)
-        return Ready(prepared.plan, None, prepared.pages, binder)
+        return Ready(prepared.plan, None, prepared.pages, binder, prepared.finish)
 
     def answer(
         self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer
@@ -111,10 +118,17 @@ class Engine:
         values = ready.binder(inputs)
         if ready.price is not None:
             check_price(ready.price(values), self.limits)
-        keys = self._cursor_keys(ready, values, viewer) if ready.pages else _NO_KEYS
-        return self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
+        keys = self.cursor_keys(ready.pages, ready.binder, values, viewer)
+        answers = self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
+        return answers if ready.finish is None else self._finished(ready.finish, answers)
 
-    def _pages(self, asks: Sequence[Read]) -> list[Paged]:
+    async def _finished(
+        self, todo: Sequence[Finish | None], answers: Awaitable[Sequence[bytes | None]]
+    ) -> Sequence[bytes | None]:
+        """The answers, with what Python computes in them."""
+        return await finish(todo, await answers, self.model.resources)
+
+    def pages(self, asks: Sequence[Read]) -> list[Paged]:
         """The lists of a request that make cursors or take one."""
         return [
             Paged(page, binding(read), where_slots(read.where), key_scalars(read, self.model.resources[read.resource]))
@@ -131,15 +145,19 @@ class Engine:
         seen = repr((viewer.id, self.model.signature(viewer).stable()))
         return derive(secret, binding, bound.encode(), seen.encode())
 
-    def _cursor_keys(self, ready: Ready, values: list[Any], viewer: Viewer) -> Mapping[int, bytes]:
+    def cursor_keys(
+        self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer
+    ) -> Mapping[int, bytes]:
         """The key of every page's cursors, by the slot of its size; cursors that were given are opened with it."""
+        if not pages:
+            return _NO_KEYS
         keys = {}
-        for paged in ready.pages:
+        for paged in pages:
             keys[paged.page.size.index] = key = self.cursor_key(paged, values, viewer)
             for slot in (paged.page.after, paged.page.before):
                 if slot is not None:
                     try:
                         values[slot.index] = unseal(key, values[slot.index], paged.keys)
                     except ValueError as error:
-                        raise ready.binder.fault(slot.index, str(error)) from None
+                        raise binder.fault(slot.index, str(error)) from None
         return keys

@@ -12,6 +12,12 @@ Slot marks where the n-th value goes, and the values travel beside it. These two
 A Read takes one row, a list of rows, or a page: a list with what leads on from it. A page picks its parts
 (Nodes, Edges, PageInfo, Total); one row and a list pick fields. `check` rewrites an Ask before it is compiled:
 rules are joined to every `where`, and what depends on the row is put behind a `rule`.
+
+A Write changes one row and answers with what it picks of it. These two are the same Ask:
+
+    mutation { updatePost(id: "…", patch: {title: "…"}) { title } }      PATCH /posts/…?fields=title   {"title": "…"}
+
+    Write("update", "Post", Slot(0, ID), (Assign("title", Slot(1, STRING)),), pick=(Field("title", "title"),))
 """
 
 from __future__ import annotations
@@ -126,5 +132,43 @@ class Read:
     page: Page | None = None
 
 
-Ask = Read
-"""What can be asked. (Write and Watch join it.)"""
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A field, and the value that the client gave for it; None is null."""
+
+    name: str
+    value: Slot | None
+
+
+Change = Literal["create", "update", "replace", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Change one row: the one with this `id`, which a new row gets. Its values stand in the order of the model.
+
+    An update changes what was given; a replacement also what was not. `version` is the one that the row must
+    have, or several of which it must have one. Nothing is answered if nothing is picked.
+    """
+
+    verb: Change
+    resource: str
+    id: Slot
+    values: tuple[Assign, ...] = ()
+    version: Slot | None = None
+    pick: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run an action or a query of the model's own code, on one row or on the class, and pick from what it gives."""
+
+    resource: str
+    name: str
+    id: Slot | None = None
+    values: tuple[Assign, ...] = ()
+    pick: tuple[Pick, ...] = ()
+
+
+Ask = Read | Write | Call
+"""What can be asked. (Watch joins it.)"""

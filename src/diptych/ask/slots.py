@@ -7,8 +7,8 @@ translating.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych.errors import Place
@@ -53,17 +53,26 @@ class Source:
     text: bool = False
     """Is it the text of a query parameter, rather than JSON?"""
     parts: tuple[Source, ...] = ()
-    """A list in the document, some of whose items are variables: a source for each item."""
+    """A list or an object in the document that holds variables somewhere: a source for each of its values."""
+    keys: tuple[str, ...] | None = None
+    """The keys of an object."""
+    make: Callable[[], Any] | None = None
+    """The client does not give it: the server makes it anew for every request."""
+    constraints: tuple[object, ...] = ()
+    """What the value must satisfy besides its type."""
 
     def fetch(self, inputs: Mapping[str, Any]) -> Any:
+        if self.make is not None:
+            return self.make()
         if self.parts:
-            return [part.fetch(inputs) for part in self.parts]
+            found = [part.fetch(inputs) for part in self.parts]
+            return found if self.keys is None else dict(zip(self.keys, found, strict=True))
         if self.fixed:
             return self.value
-        found: Any = inputs
+        value: Any = inputs
         for step in self.place[1:]:
-            found = found[step]
-        return found
+            value = value[step]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +104,12 @@ class Given:
 
     def source(self) -> Source:
         """Where to find this value again."""
-        if self.fixed and isinstance(self.value, list):
-            parts = tuple(inner.source() for inner in self.items())
+        if self.fixed and isinstance(self.value, list | dict):
+            keys = tuple(self.value) if isinstance(self.value, dict) else None
+            inside = self.items() if keys is None else [inner for _, inner in self.entries()]
+            parts = tuple(inner.source() for inner in inside)
             if not all(part.fixed for part in parts):
-                return Source(self.place, parts=parts)
+                return Source(self.place, parts=parts, keys=keys)
         return Source(self.place, self.fixed, self.plain() if self.fixed else None, self.text)
 
     def _inner(self, step: str | int, item: Any) -> Given:
@@ -112,8 +123,12 @@ class Slots:
         self.slots: list[Slot] = []
         self.sources: list[Source] = []
 
-    def take(self, scalar: Scalar, given: Given, many: bool = False) -> Slot:
+    def take(self, scalar: Scalar, given: Given, many: bool = False, constraints: tuple[object, ...] = ()) -> Slot:
+        source = given.source()
+        return self.add(scalar, replace(source, constraints=constraints) if constraints else source, many)
+
+    def add(self, scalar: Scalar, source: Source, many: bool = False) -> Slot:
         slot = Slot(len(self.slots), scalar, many)
         self.slots.append(slot)
-        self.sources.append(given.source())
+        self.sources.append(source)
         return slot

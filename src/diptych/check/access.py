@@ -65,7 +65,7 @@ def _visible(view: View, name: str) -> ResourceView:
 def _column(column: Col, resource: ResourceView) -> Expr:
     (name,) = column.path
     found = resource.fields.get(name)
-    if found is None:
+    if found is None or found.field.python is not None:
         raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no field '{name}'.")
     return mask(found.rule, found.field.computed or column)
 

@@ -7,15 +7,18 @@ request brings along is fetched from its place and parsed when it comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from diptych.ask.slots import OFFSET, SIZE, Source
 from diptych.check.cost import Limits
 from diptych.errors import Code, Fault, Refusal
+from diptych.model.constraints import Test, tests_of
 from diptych.model.expr import Slot
 
 Parse = Callable[[Any], Any]
 Inputs = Mapping[str, Any]
+Fetch = Callable[[Inputs], Any]
 
 
 class Binder:
@@ -26,27 +29,26 @@ class Binder:
         self.code = code
         self.fixed: list[Any] = [None] * len(slots)
         """The values that stand in the request's own text, each in its slot."""
-        self._open: list[tuple[int, str, Source, Parse]] = []
+        self._open: list[tuple[int, Fetch, Parse]] = []
         faults: list[Fault] = []
         for slot, source in zip(slots, sources, strict=True):
-            parse = parser(slot, source.text, limits)
+            parse = parser(slot, source, limits)
             if source.fixed:
                 _try(self.fixed, slot.index, parse, source.value, source, faults)
             else:
-                simple = str(source.place[1]) if len(source.place) == 2 and not source.parts else ""
-                self._open.append((slot.index, simple, source, parse))
+                self._open.append((slot.index, _fetcher(source), parse))
         self._refuse(faults)
 
     def __call__(self, inputs: Inputs) -> list[Any]:
         """The values, or a Refusal that names every faulty place."""
         values = self.fixed.copy()
         try:
-            for index, simple, source, parse in self._open:
-                values[index] = parse(inputs[simple] if simple else source.fetch(inputs))
+            for index, fetch, parse in self._open:
+                values[index] = parse(fetch(inputs))
         except ValueError:
             faults: list[Fault] = []
-            for index, _, source, parse in self._open:
-                _try(values, index, parse, source.fetch(inputs), source, faults)
+            for index, fetch, parse in self._open:
+                _try(values, index, parse, fetch(inputs), self.sources[index], faults)
             self._refuse(faults)
         return values
 
@@ -63,6 +65,17 @@ class Binder:
         return Refusal(self.code, "Some values are not valid.", [Fault(self.sources[slot].place, message)])
 
 
+def _fetcher(source: Source) -> Fetch:
+    """How a value is got from the inputs; what stands near is got quickly."""
+    steps = source.place[1:]
+    if source.make is not None or source.parts or not 1 <= len(steps) <= 2:
+        return source.fetch
+    if len(steps) == 1:
+        return itemgetter(steps[0])
+    outer, inner = steps
+    return lambda inputs: inputs[outer][inner]  # type: ignore[index]
+
+
 def _try(values: list[Any], index: int, parse: Parse, given: Any, source: Source, faults: list[Fault]) -> None:
     try:
         values[index] = parse(given)
@@ -70,9 +83,14 @@ def _try(values: list[Any], index: int, parse: Parse, given: Any, source: Source
         faults.append(Fault(source.place, str(error)))
 
 
-def parser(slot: Slot, text: bool, limits: Limits) -> Parse:
+def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     """How the value of a slot is parsed."""
+    text = source.text
     parse = slot.scalar.parse_text if text else slot.scalar.parse
+    if source.make is not None:
+        return lambda made: made
+    if source.constraints:
+        return _constrained(parse, tests_of(source.constraints))
     if slot.many:
         return lambda given: _list(given, parse, text, limits.in_list)
     if slot.scalar is SIZE:
@@ -80,6 +98,17 @@ def parser(slot: Slot, text: bool, limits: Limits) -> Parse:
     if slot.scalar is OFFSET:
         return lambda given: _at_most(parse(given), limits.offset, "an offset")
     return parse
+
+
+def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:
+    def parse_and_test(given: Any) -> Any:
+        value = parse(given)
+        for holds, told in tests:
+            if not holds(value):
+                raise ValueError(told)
+        return value
+
+    return parse_and_test
 
 
 def _at_most(value: int, most: int, what: str) -> int:

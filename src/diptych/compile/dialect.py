@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from diptych.compile.fragment import Fragment, bind, join, merge, sql
-from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, SealBind, SlotBind, Values, ViewerBind
+from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, NowBind, SealBind, SlotBind, Values, ViewerBind
 from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
 
 _MOST_ARGUMENTS = 100
@@ -55,6 +57,20 @@ class Dialect:
     boolean: str
     """A condition as a value."""
     count: str
+    returning: str
+    """A change {0} that gives a row of what it changed: its id, the answer {1}, and the transaction where there are
+    several at a time."""
+    changed: str
+    """The name of the changed row in that answer, for the table {}."""
+    returning_new: str
+    """The same for a new row, which has the name of its table."""
+    sees_before: bool
+    """Does the answer to a deletion see all that is about to be deleted with the row?"""
+    marks: bool
+    """Does a change tell the transaction in which it was made?"""
+    lock: str
+    """Holds a row of the table {0} with the id {1} to the end of the transaction, where others could change it."""
+    same_json: str
     out: Callable[[Scalar], str]
     convert: Callable[[Scalar], Callable[[Any], Any] | None]
     wrap_list: Callable[[list[Any]], Any]
@@ -71,6 +87,10 @@ class Dialect:
         if isinstance(what, SlotBind) and what.many:
             return sql("{}::" + "::".join(f"{part}[]" for part in cast.split("::")), bind(what))
         return sql("{}::" + cast, bind(what))
+
+    def null(self, scalar: Scalar) -> Fragment:
+        """Null, of a type."""
+        return Fragment("NULL" if self.name == "sqlite" else f"NULL::{scalar.postgres_param.split('::')[-1]}")
 
     def concat(self, pieces: Iterable[str | Fragment]) -> Fragment:
         """Constant and computed text, joined. No part may be null."""
@@ -100,6 +120,8 @@ class Dialect:
                 return _viewer(scalar)
             case SealBind(page):
                 return _seal(page)
+            case NowBind():
+                return _now
 
     def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
@@ -134,6 +156,16 @@ def _seal(page: int) -> Getter:
     return get
 
 
+def _now(values: Values, viewer: str | None, keys: Mapping[int, bytes]) -> str:
+    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_second(seconds)}.{rest // 1_000:06}Z"
+
+
+@functools.lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 SQLITE = Dialect(
     name="sqlite",
     placeholder="?",
@@ -157,6 +189,13 @@ SQLITE = Dialect(
     seal="diptych_seal({}, {})",
     boolean="(({}) IS TRUE)",
     count="count(*)",
+    returning='{} RETURNING "id", {}',
+    changed="{}",
+    returning_new='{} RETURNING "id", {}',
+    sees_before=False,
+    marks=False,
+    lock="",
+    same_json="diptych_same_json({}, {})",
     out=lambda scalar: scalar.sqlite_out,
     convert=lambda scalar: scalar.to_sqlite,
     wrap_list=encode_json,
@@ -186,6 +225,13 @@ POSTGRES = Dialect(
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
     boolean="(({}) IS TRUE)",
     count="count(*)::text",
+    returning='WITH w AS ({} RETURNING *) SELECT w."id", {}, pg_current_xact_id()::text FROM w',
+    changed="w",
+    returning_new='{} RETURNING "id", {}, pg_current_xact_id()::text',
+    sees_before=True,
+    marks=True,
+    lock='SELECT 1 FROM {} WHERE "id" = {} FOR NO KEY UPDATE',
+    same_json="({})::jsonb = ({})::jsonb",
     out=lambda scalar: scalar.postgres_out,
     convert=lambda scalar: scalar.to_postgres,
     wrap_list=lambda items: items,

@@ -54,7 +54,14 @@ class SealBind:
     page: int
 
 
-Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind
+@dataclass(frozen=True, slots=True)
+class NowBind:
+    """The moment at which the statement is bound."""
+
+    scalar: Scalar
+
+
+Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind
 Values = Sequence[Any]
 Getter = Callable[[Values, str | None, Mapping[int, bytes]], Any]
 

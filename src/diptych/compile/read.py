@@ -24,7 +24,7 @@ from diptych.compile.page import Pages
 from diptych.compile.plan import Plan
 from diptych.compile.rows import Piece
 from diptych.compile.where import Row
-from diptych.model.expr import TRUE, Col, mask
+from diptych.model.expr import TRUE, Col, Expr, mask
 from diptych.model.model import Model
 
 _MOST_JOINS = 32
@@ -101,8 +101,14 @@ class Reads(Pages):
 
     def _field(self, pick: Field, row: Row) -> list[Piece]:
         field = row.resource.fields[pick.name]
+        if field.python is not None:
+            return self._shows(pick.rule, row)
         expr = mask(pick.rule, field.computed or Col((pick.name,)))
         return self.json(self.value(expr, row), field.scalar, self.nullable(expr, row.resource))
+
+    def _shows(self, rule: Expr, row: Row) -> list[Piece]:
+        """Of a field that Python computes, whether it shows."""
+        return ["true" if rule == TRUE else sql("CASE WHEN {} THEN 'true' ELSE 'false' END", self.condition(rule, row))]
 
     def _follow(self, pick: Follow, row: Row) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
@@ -119,7 +125,7 @@ class Reads(Pages):
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
         relation = row.resource.relations[pick.relation]
         plain = pick.rule == TRUE and pick.read.where == TRUE
-        room = self.dialect.joins and len(row.joins) < _MOST_JOINS
+        room = self.joins and len(row.joins) < _MOST_JOINS
         return room and plain and relation.kind == "one" and not relation.nullable
 
     def _joined_one(self, pick: Follow, row: Row) -> list[Piece]:

@@ -35,7 +35,7 @@ from diptych.model.expr import (
     rewrite,
 )
 from diptych.model.model import Model
-from diptych.model.scalars import BOOLEAN, ID, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, ID, JSON, STRING, Scalar
 
 _SIGNS = {"eq": "{} = {}", "lt": "{} < {}", "lte": "{} <= {}", "gt": "{} > {}", "gte": "{} >= {}"}
 
@@ -66,12 +66,16 @@ class Expressions:
         self.dialect = dialect
         self.sizes = sizes or {}
         """The page sizes that are known beforehand, by their slots."""
+        self.joins = dialect.joins
+        self.opened: set[str] = set()
+        """The resources whose tables were opened."""
         self._aliases = 0
 
     def open(self, resource: str) -> Row:
         """A new row of a resource."""
         row = Row(self.model.resources[resource], f"t{self._aliases}")
         self._aliases += 1
+        self.opened.add(resource)
         return row
 
     def source(self, row: Row) -> Fragment:
@@ -114,6 +118,8 @@ class Expressions:
         scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
         left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
         match expr.op:
+            case "eq" if scalar is JSON:
+                return sql(self.dialect.same_json, left, right)
             case "in":
                 return sql(self.dialect.is_in, left, right)
             case "contains":
@@ -170,6 +176,14 @@ class Expressions:
             case Slice():
                 return self._slice(expr, row)
         return sql(self.dialect.boolean, self.condition(expr, row))
+
+    def new_value(self, expr: Expr, row: Row, scalar: Scalar) -> Fragment:
+        """A value that a column takes; it can be compared like the column."""
+        if expr == Const(None, scalar):
+            return self.dialect.null(scalar)
+        found = self.value(expr, row, scalar)
+        text = self.dialect.name == "postgres" and scalar.postgres_param == "text"
+        return sql('({} COLLATE "C")', found) if text and isinstance(expr, Slot) else found
 
     def _slice(self, expr: Slice, row: Row) -> Fragment:
         text, start = self.value(expr.of, row), Fragment(str(expr.start + 1))

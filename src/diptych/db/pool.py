@@ -3,6 +3,10 @@
 There is no reset between two requests: a read leaves nothing behind. Every connection has its own prepared
 statements. Who finds no connection free waits in line, and the next one that is released is handed over; one
 timer for the whole line ends the waits that take too long.
+
+A connection can be given back in any state, also when a task that used it was cancelled in the middle of a
+statement. One that is not clean (a statement is being cancelled, a transaction is open, code of a model used it) is
+set right in the background first, and dropped if that takes too long: whoever takes a connection finds it clean.
 """
 
 from __future__ import annotations
@@ -18,16 +22,22 @@ from asyncpg.prepared_stmt import PreparedStatement
 from diptych.errors import Code, Refusal
 
 _STATEMENTS = 512
+_MENDING = 3.0
+"""Seconds after which a connection that is not clean is dropped."""
 
 
 class Link:
     """A connection with its prepared statements; of very many the oldest goes."""
 
-    __slots__ = ("connection", "statements")
+    __slots__ = ("connection", "foreign", "statements", "used")
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self.connection = connection
         self.statements: dict[str, PreparedStatement] = {}
+        self.used = False
+        """Was it given back before? Then it may have broken while it was idle."""
+        self.foreign = False
+        """Did it run statements that are not ours, which may have changed its settings?"""
 
     async def row(self, sql: str, parameters: Sequence[Any]) -> Any:
         """The one row of a statement, or None."""
@@ -46,6 +56,22 @@ class Link:
         statement = self.statements[sql] = await self.connection.prepare(sql)
         return statement
 
+    @property
+    def is_clean(self) -> bool:
+        """Can anyone use it as it is? (A transaction may still begin while a statement is being cancelled.)"""
+        connection: Any = self.connection
+        return not (self.foreign or connection._protocol._is_cancelling() or connection.is_in_transaction())
+
+    async def clean(self) -> None:
+        """End what is under way, undo what was not committed, and forget what others have set."""
+        connection: Any = self.connection
+        await connection._protocol._wait_for_cancellation()
+        if connection.is_in_transaction():
+            await connection.execute("ROLLBACK")
+        if self.foreign:
+            await connection.reset()
+            self.foreign = False
+
 
 class Pool:
     """At most `size` connections, made when they are needed."""
@@ -58,6 +84,7 @@ class Pool:
         self._line: deque[tuple[float, asyncio.Future[Link | None]]] = deque()
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._mending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def add(self, connection: asyncpg.Connection) -> None:
@@ -66,9 +93,9 @@ class Pool:
         self._free.append(Link(connection))
 
     @property
-    def has_free(self) -> bool:
-        """Is a connection at hand that was used before?"""
-        return bool(self._free)
+    def idle(self) -> int:
+        """Connections that are at hand, or that could be made."""
+        return len(self._free) + self.size - self._count
 
     async def take(self) -> Link:
         """A connection: one that is free, a new one, or the next that is given back."""
@@ -97,14 +124,35 @@ class Pool:
             raise
 
     def give(self, link: Link) -> None:
-        """Give a connection back; a broken one makes room for a new one."""
-        if link.connection.is_closed():
-            self._count -= 1
-            self._call_next(None)
-        elif self._closed:
+        """Give a connection back, in whatever state it is; a broken one makes room for a new one."""
+        link.used = True
+        if link.connection.is_closed() or link.is_clean or self._closed:
+            self._put_back(link)
+            return
+        task = asyncio.get_running_loop().create_task(self._mend(link))
+        self._mending.add(task)
+        task.add_done_callback(self._mending.discard)
+
+    async def _mend(self, link: Link) -> None:
+        try:
+            async with asyncio.timeout(_MENDING):
+                await link.clean()
+        except BaseException as error:
             link.connection.terminate()
-        elif not self._call_next(link):
-            self._free.append(link)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._put_back(link)
+
+    def _put_back(self, link: Link) -> None:
+        if not link.connection.is_closed():
+            if self._closed:
+                link.connection.terminate()
+            elif not self._call_next(link):
+                self._free.append(link)
+            return
+        self._count -= 1
+        self._call_next(None)
 
     def _call_next(self, link: Link | None) -> bool:
         """Hand a connection (or, with None, the right to make one) to whoever has waited longest."""
@@ -144,11 +192,16 @@ class Pool:
             self._timer = loop.call_at(self._line[0][0], self._send_home)
 
     async def close(self) -> None:
+        """Close all that are free; those that are in use are closed when they are given back."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         while self._call_next(None):
             pass
+        await asyncio.gather(*self._mending, return_exceptions=True)
         for link in self._free:
-            await link.connection.close()
+            try:
+                await link.connection.close(timeout=_MENDING)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                link.connection.terminate()
         self._free.clear()

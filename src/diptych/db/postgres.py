@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 import asyncpg
 
 from diptych.compile.dialect import POSTGRES
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
-from diptych.compile.tables import Column, add_column, create, system_tables
+from diptych.compile.tables import Column, add_column, catch_up, complete, create, fill
 from diptych.db.pool import Pool
+from diptych.db.postgres_writer import BROKEN, ForeignSession, change, open_session, write
+from diptych.db.script import Row, Script, Step
 from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
+from diptych.model.scalars import INTEGER_ID
 
-_BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError,
-           asyncpg.OperatorInterventionError)  # fmt: skip
-"""What is said on a connection that has gone, or is going. (A query that is cancelled is of this kind too.)"""
+T = TypeVar("T")
 _LOCK = 7_361_220_471
 """The advisory lock under which one of several nodes makes the tables."""
 _COLUMNS = """
     SELECT c.relname, a.attname,
-      format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull
+      format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull,
+      a.atthasdef OR a.attidentity <> ''
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-    WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
+    WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
       AND a.attnum > 0 AND NOT a.attisdropped
 """
+_PARTS = """
+    SELECT relname::text, NULL FROM pg_class
+    WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname ~ '^diptych_'
+    UNION ALL SELECT proname || '()', prosrc FROM pg_proc
+    WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname ~ '^diptych_'
+    UNION ALL SELECT t.tgname || ' on ' || c.relname, NULL FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname ~ '^diptych_'
+"""
+"""What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`."""
 
 
 class PostgresStore:
@@ -51,7 +62,7 @@ class PostgresStore:
             except BaseException:
                 await connection.close()
                 raise
-        except (*_BROKEN, asyncpg.PostgresError, ValueError, TimeoutError) as error:
+        except (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError) as error:
             cause = str(error).rstrip(".") or type(error).__name__
             raise StartError(f"The PostgreSQL database cannot be opened: {cause}.") from None
         self._pool = Pool(self._connect, self._size, self._wait)
@@ -69,15 +80,16 @@ class PostgresStore:
 
     async def _fit(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
         have: dict[str, dict[str, Column]] = {}
-        for table, column, kind, nullable in await connection.fetch(_COLUMNS):
+        for table, column, *told in await connection.fetch(_COLUMNS):
             if not is_own(table):
-                have.setdefault(table, {})[column] = Column(kind, nullable)
+                have.setdefault(table, {})[column] = Column(*told)
         if not any(resource.table in have for resource in model.resources.values()):
             statements = create(model, "postgres")
         else:
             missing = compare(model, have, self, add_columns=add_columns)
-            statements = [add_column(model, table, column, "postgres") for table, column in missing]
-        for statement in (*system_tables("postgres"), *statements):
+            statements = [each for pair in missing for each in add_column(model, *pair, "postgres")]
+        parts = {name: text for name, text in await connection.fetch(_PARTS)}
+        for statement in (*statements, *fill(model, have), *complete(model, "postgres", parts)):
             await connection.execute(statement)
 
     async def close(self) -> None:
@@ -105,16 +117,15 @@ class PostgresStore:
         pool = self.pool
         try:
             while True:
-                fresh = not pool.has_free
                 link = await pool.take()
                 try:
                     row = await link.row(plan.sql, parameters)
                     return (None,) if row is None else cast("Sequence[bytes | None]", row)
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
-                except _BROKEN:
+                except BROKEN:
                     link.connection.terminate()
-                    if fresh:
+                    if not link.used:
                         raise
                     # it broke while it was idle: a read can be sent again
                 finally:
@@ -123,8 +134,17 @@ class PostgresStore:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
         except asyncpg.DataError:
             raise
-        except (*_BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
+        except (*BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+
+    async def write(self, script: Callable[[], Script[T]]) -> T:
+        return await write(self.pool, script)
+
+    def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Row]:
+        return change(self.pool, step, found)
+
+    async def session(self, *, reading: bool = False) -> ForeignSession:
+        return await open_session(self.pool, "BEGIN READ ONLY" if reading else "BEGIN")
 
     async def ping(self) -> None:
         await self.run(Plan("SELECT NULL::bytea", (), ()), ())
@@ -167,6 +187,9 @@ class PostgresStore:
         connection = link.connection
         try:
             values = [insert_values(resource, names, row, POSTGRES) for row in rows]
-            await connection.executemany(insert_statement(resource, names, POSTGRES), values)
+            async with connection.transaction():
+                await connection.executemany(insert_statement(resource, names, POSTGRES), values)
+                if resource.key is INTEGER_ID:
+                    await connection.execute(catch_up(resource))
         finally:
             self.pool.give(link)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -23,12 +24,19 @@ from diptych.ask.cursor import seal
 from diptych.compile.dialect import SQLITE
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
-from diptych.compile.tables import Column, add_column, create, system_tables
+from diptych.compile.tables import Column, add_column, complete, create
+from diptych.db.script import Row as Changed
+from diptych.db.script import Script, Step
+from diptych.db.sqlite_connection import Connection as Writing
+from diptych.db.sqlite_connection import told
+from diptych.db.sqlite_session import Session
+from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
+T = TypeVar("T")
 _TICK = 2_000
 """Steps of SQLite's machine between two calls of the progress handler."""
 _UNLIMITED = 1 << 60
@@ -50,22 +58,29 @@ class Connection:
         if not write:
             self.db.execute("PRAGMA query_only=1").fetchall()
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
         self.db.set_progress_handler(self._over, _TICK)
         self._execute = self.db.cursor().execute
         self._ticks = _UNLIMITED
         self._deadline = 0.0
+        self._gone: Sequence[bool] = ()
 
     def _over(self) -> bool:
         self._ticks -= 1
-        return self._ticks < 0 or (self._deadline > 0 and time.perf_counter() > self._deadline)
+        return self._ticks < 0 or bool(self._gone) or (self._deadline > 0 and time.perf_counter() > self._deadline)
 
-    def run(self, plan: Plan, parameters: Sequence[Any], steps: int = _UNLIMITED, seconds: float = 0) -> Row:
-        """The one row of a plan; apsw.InterruptError if it takes more steps, or longer.
+    def run(
+        self, plan: Plan, parameters: Sequence[Any], steps: int = _UNLIMITED, seconds: float = 0,
+        gone: Sequence[bool] = (),
+    ) -> Row:  # fmt: skip
+        """The one row of a plan; apsw.InterruptError if it takes more steps, or longer, or as soon as there is
+        something in `gone`.
 
         `get` reads all that the statement gives, so that it ends, and with it the snapshot that it reads.
         """
         self._ticks = steps // _TICK
         self._deadline = time.perf_counter() + seconds if seconds else 0.0
+        self._gone = gone
         found: Any = self._execute(plan.sql, parameters).get
         return (found,) if plan.columns == 1 else cast(Row, found)
 
@@ -88,6 +103,7 @@ class SqliteStore:
         self._workers: list[Connection] = []
         self._inline: Connection | None = None
         self._writer: Connection | None = None
+        self._changes: Writer | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="diptych-sqlite")
@@ -101,6 +117,7 @@ class SqliteStore:
                 raise
             self._writer.db.execute("COMMIT")
             self._inline = Connection(self.path)
+            self._changes = Writer(self._connect, self.timeout, self.timeout)
         except apsw.Error as error:
             raise StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.") from None
 
@@ -110,11 +127,15 @@ class SqliteStore:
             statements = create(model, "sqlite")
         else:
             missing = compare(model, have, self, add_columns=add_columns)
-            statements = [add_column(model, table, column, "sqlite") for table, column in missing]
-        for statement in (*system_tables("sqlite"), *statements):
+            statements = [each for pair in missing for each in add_column(model, *pair, "sqlite")]
+        parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
+        for statement in (*statements, *complete(model, "sqlite", parts)):
             db.execute(statement).fetchall()
 
     async def close(self) -> None:
+        if self._changes is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._changes.close)
+            self._changes = None
         if self._pool is not None:
             self._pool.shutdown()
         for connection in (self._inline, self._writer, *self._workers):
@@ -139,8 +160,13 @@ class SqliteStore:
             self._slow[plan.sql] = left - 1
         else:
             del self._slow[plan.sql]
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, functools.partial(self._work, plan, parameters))
+        gone: list[bool] = []
+        work = functools.partial(self._work, plan, parameters, gone)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except asyncio.CancelledError:
+            gone.append(True)  # the worker has better things to do
+            raise
 
     def _remember(self, plan: Plan) -> None:
         """Send the next runs of a plan to a worker; of very many plans the oldest is forgotten."""
@@ -148,16 +174,51 @@ class SqliteStore:
             del self._slow[next(iter(self._slow))]
         self._slow[plan.sql] = _SLOW_RUNS
 
-    def _work(self, plan: Plan, parameters: Sequence[Any]) -> Row:
+    def _work(self, plan: Plan, parameters: Sequence[Any], gone: Sequence[bool]) -> Row:
         """Run in a worker thread, on a connection of its own."""
         try:
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = Connection(self.path)
                 self._workers.append(connection)
-            return connection.run(plan, parameters, seconds=self.timeout)
+            return connection.run(plan, parameters, seconds=self.timeout, gone=gone)
         except _PASSING as error:
             raise _refusal(error) from error
+
+    async def write(self, script: Callable[[], Script[T]]) -> T:
+        return await self._line().write(script)
+
+    def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Changed]:
+        return self._line().change(step)
+
+    async def session(self, *, reading: bool = False) -> Session:
+        if not reading:
+            return await self._line().session()
+        session = Session(asyncio.get_running_loop(), self.timeout, "BEGIN")
+        if self._pool is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        self._pool.submit(self._serve, session)
+        return await session.ready()
+
+    def _serve(self, session: Session) -> None:
+        """Run a session that only reads, in a worker thread, on a connection of its own."""
+        try:
+            connection = Connection(self.path)
+        except Exception as error:
+            return session.fail(told(error))
+        try:
+            session.serve(Writing(connection.db, self.timeout))
+        finally:
+            connection.db.close()
+        return None
+
+    def _line(self) -> Writer:
+        if self._changes is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        return self._changes
+
+    def _connect(self) -> apsw.Connection:
+        return Connection(self.path, write=True).db
 
     async def ping(self) -> None:
         if self._inline is None:
@@ -193,6 +254,20 @@ class SqliteStore:
 def _seal(key: Any, payload: Any) -> str | None:
     """The signed cursor of a row; an empty page has none."""
     return None if payload is None else seal(key, payload)
+
+
+def _same_json(one: Any, other: Any) -> bool | None:
+    """Are two JSON texts the same value, whatever the order of their keys? (As jsonb has it: 1.0 is 1.)"""
+    return None if one is None or other is None else _canonical(one) == _canonical(other)
+
+
+def _canonical(text: str) -> str:
+    return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+
+
+def _number(text: str) -> float | int:
+    found = float(text)
+    return int(found) if found.is_integer() else found
 
 
 def _tables(db: apsw.Connection) -> dict[str, dict[str, Column]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import finish, identifier, join, sql
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.tables import RESERVED_PREFIX, Schema, can_be_added, differences, missing_columns, wanted
+from diptych.db.script import Row, Script, Step
 from diptych.errors import StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,18 @@ class KeyRow:
     kind: str
     secret: str
     created_at: str
+
+
+class Session(Protocol):
+    """An open transaction. Whoever has it must `end` it, which undoes what was not committed."""
+
+    async def drive(self, script: Callable[[], Script[T]]) -> T: ...
+
+    async def rows(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]: ...
+
+    async def commit(self) -> None: ...
+
+    async def end(self) -> None: ...
 
 
 class Store(Protocol):
@@ -36,6 +51,21 @@ class Store(Protocol):
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         """The columns of the one row that a plan gives."""
+        ...
+
+    async def write(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script in a transaction; its result comes when that is committed. It may run more than once."""
+        ...
+
+    def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Row]:
+        """Run a statement that is a change by itself. Its row comes when that is committed; None if nothing changed.
+
+        `found` gives a statement that gives the same row once the change was made.
+        """
+        ...
+
+    async def session(self, *, reading: bool = False) -> Session:
+        """A transaction for code that is not ours; one that only reads takes no turn among the writers."""
         ...
 
     async def ping(self) -> None:

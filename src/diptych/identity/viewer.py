@@ -6,6 +6,7 @@ Caller: the viewer with the signature by which plans and schemas are found.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ class Caller:
     viewer: Viewer
     signature: Signature
     expires: float = float("inf")
+    name: str = ""
+    """Who it is, for what is kept under a caller's name: the user, or else the token. Nobody has none."""
 
 
 class InvalidToken(Refusal):
@@ -65,7 +68,8 @@ class Context:
         except (Refusal, UnicodeDecodeError):
             raise InvalidToken from None
         viewer = self.model.viewer(claims.roles, claims.subject, claims.scopes)
-        caller = Caller(viewer, self.model.signature(viewer), claims.expires)
+        name = claims.subject or "token:" + hashlib.sha256(token).hexdigest()
+        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name)
         self._known[authorization] = caller
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)

@@ -1,0 +1,247 @@
+"""May it be written: the rules of the viewer, as guards of a Write. The statement itself tests all of them.
+
+What goes in is what the client asked; what comes out is the new value of every column that changes, and all
+that must hold for the change to be made. A guard is held against the row as it is (`was`), or against the row as
+it would become (`becomes`); one of the two must hold. They stand in the order in which their failure is told:
+
+    the row can be read (else it is not there) → the rules of the verb, before and after → the version that the
+    client saw → what a replacement gives back unchanged → the state may move so → references lead to rows that
+    the viewer may read
+
+No surface tests any of this, so none can forget it, and there is no moment between test and change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from diptych.ask.change import Changed, Guard, Why
+from diptych.ask.nodes import Assign, Read, Write
+from diptych.check.access import narrow
+from diptych.errors import Code, Refusal
+from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef
+from diptych.model.expr import (
+    FALSE,
+    TRUE,
+    Col,
+    Compare,
+    Const,
+    Expr,
+    Has,
+    IsNull,
+    Slot,
+    and_,
+    choose,
+    leaves,
+    mask,
+    not_,
+    or_,
+)
+from diptych.model.markers import Move
+from diptych.model.scalars import JSON, JsonText, encode_json
+from diptych.model.view import ResourceView, View
+
+
+def guard(write: Write, view: View) -> Changed:
+    """The rules of the view, joined to a Write."""
+    resource = view.resources.get(write.resource)
+    if resource is None or not resource.may(write.verb):
+        raise Refusal(Code.FORBIDDEN, "You may not do this.")
+    return _Change(write, resource, view).changed()
+
+
+class _Change:
+    def __init__(self, write: Write, resource: ResourceView, view: View) -> None:
+        self.write = write
+        self.resource = resource
+        self.view = view
+        self.given = {assign.name: assign for assign in write.values}
+        self.fields = resource.resource.fields
+
+    def changed(self) -> Changed:
+        values = dict(self._values())
+        guards = [each for each in self._guards(values) if not each.holds]
+        answer = None
+        if self.write.pick:
+            where = Compare("eq", Col(("id",)), self.write.id)
+            answer = narrow(Read(self.write.resource, "one", self.write.pick, where), self.view)
+        return Changed(self.write, tuple(values.items()), tuple(dict.fromkeys(guards)), answer)
+
+    # the row as it becomes
+
+    def _values(self) -> Iterator[tuple[str, Expr]]:
+        for name, field in self.fields.items():
+            if not field.stored or (name not in self.resource.writes and self.write.verb != "create"):
+                continue
+            value = self._value(name, field)
+            if value is not None:
+                yield name, value
+
+    def _value(self, name: str, field: FieldDef) -> Expr | None:
+        """The new value of a column; None if it stays."""
+        if name == "id":
+            return self.write.id if self.write.verb == "create" else None
+        if name in SERVER_FIELDS or self.write.verb == "delete":
+            return None
+        assign = self.given.get(name)
+        if self.write.verb == "replace":
+            return self._replaced(name, field, assign)
+        if assign is not None:
+            return _expr(assign, field)
+        return _default(field) if self.write.verb == "create" else None
+
+    def _replaced(self, name: str, field: FieldDef, assign: Assign | None) -> Expr | None:
+        """What is absent becomes its default or null, where the viewer may both see and write it."""
+        shows, may = self._shows(name), self.resource.writes[name].update
+        if assign is None:
+            if field.moves or field.required or shows == FALSE or may == FALSE:
+                return None
+            return choose(and_(shows, may), _default(field), Col((name,)))
+        if may == FALSE:
+            return None
+        if assign.value is None and shows != TRUE:  # null is also what a viewer is shown who may not see the value
+            return None if not field.nullable else choose(shows, _expr(assign, field), Col((name,)))
+        return _expr(assign, field)
+
+    def _shows(self, name: str) -> Expr:
+        found = self.resource.fields.get(name)
+        return found.rule if found else FALSE
+
+    # what must hold
+
+    def _guards(self, values: dict[str, Expr]) -> Iterator[Guard]:
+        resource, write = self.resource, self.write
+        if write.verb == "create":
+            given = (resource.writes[name].create for name in self.given)
+            yield Guard(Why.DENIED, becomes=and_(resource.create, *given))
+            yield Guard(Why.DENIED, becomes=resource.read)
+            yield from self._states()
+            yield from self._references()
+            return
+        yield Guard(Why.HIDDEN, was=resource.read)
+        if write.verb == "delete":
+            yield Guard(Why.DENIED, was=resource.delete)
+            yield from self._versions()
+            return
+        yield from self._permissions(values)
+        yield from self._versions()
+        if write.verb == "replace":
+            yield from self._unchanged()
+        yield from self._states()
+        yield from self._references()
+
+    def _permissions(self, values: dict[str, Expr]) -> Iterator[Guard]:
+        """The rules of an update, of the row and of every field that is given, before and after."""
+        yield Guard(Why.DENIED, was=self.resource.update)
+        for name, assign in self.given.items():
+            if not self.fields[name].stored or name in SERVER_FIELDS:
+                continue
+            writes = self.resource.writes.get(name)
+            may = writes.update if writes else FALSE
+            same = self._same(assign) if self.write.verb == "replace" else FALSE
+            yield Guard(Why.DENIED, was=or_(same, may))
+            if self._touched(may, values):
+                yield Guard(Why.DENIED, was=same, becomes=may)
+        if self._touched(self.resource.update, values):
+            yield Guard(Why.DENIED, becomes=self.resource.update)
+        if self._touched(self.resource.read, values):
+            yield Guard(Why.DENIED, becomes=self.resource.read)
+        yield from self._moves_of_others()
+
+    def _touched(self, rule: Expr, values: dict[str, Expr]) -> bool:
+        """Can the new values change what the rule says?"""
+        for part in leaves(rule):
+            name = part.path[0] if isinstance(part, Col) else ""
+            field = self.fields.get(name)
+            computed = field is not None and not field.stored
+            if computed or name in values or name + "Id" in values or name in SERVER_FIELDS[1:]:
+                return True
+        return False
+
+    def _versions(self) -> Iterator[Guard]:
+        slot, given = self.write.version, self.given.get("version")
+        if slot is not None:
+            yield Guard(Why.STALE, was=Compare("in" if slot.many else "eq", Col(("version",)), slot))
+        if given is not None and given.value is not None:
+            yield Guard(Why.STALE, was=Compare("eq", Col(("version",)), given.value))
+
+    def _unchanged(self) -> Iterator[Guard]:
+        """Of a replacement: what is read-only is as it was, and nothing is missing."""
+        for name, assign in self.given.items():
+            field = self.fields[name]
+            if name in ("id", "createdAt", "updatedAt") or (not field.stored and field.computed is not None):
+                yield Guard(Why.DIFFERS, was=self._same(assign), field=name)
+        for name, writes in self.resource.writes.items():
+            given, field, shows = self.given.get(name), writes.field, self._shows(name)
+            if given is None and field.required and not field.moves:
+                yield Guard(Why.ABSENT, was=not_(and_(shows, writes.update)), field=name)
+            if given is not None and given.value is None and not field.nullable:
+                yield Guard(Why.ABSENT, was=not_(shows), field=name)
+
+    def _states(self) -> Iterator[Guard]:
+        for name, assign in self.given.items():
+            field = self.fields[name]
+            if not field.moves or assign.value is None:
+                continue
+            if self.write.verb == "create":
+                initial = Compare("eq", assign.value, Const(field.default, field.scalar))
+                yield Guard(Why.STATE, becomes=or_(initial, self.view.rule(self.resource.resource, "create", name)),
+                            field=name)  # fmt: skip
+                continue
+            yield Guard(Why.STATE, was=self._own_moves(field, assign.value), field=name)
+
+    def _moves_of_others(self) -> Iterator[Guard]:
+        """A state that moves as others may move it, and the viewer not."""
+        for name, assign in self.given.items():
+            field = self.fields[name]
+            if field.moves and assign.value is not None:
+                others = [move for move in field.moves if not self._is_own(move)]
+                theirs = or_(*_moves(others, field, assign.value))
+                yield Guard(Why.DENIED, was=or_(self._own_moves(field, assign.value), not_(theirs)))
+
+    def _own_moves(self, field: FieldDef, target: Slot) -> Expr:
+        same = Compare("eq", Col((field.name,)), target)
+        return or_(same, *_moves(filter(self._is_own, field.moves), field, target))
+
+    def _is_own(self, move: Move) -> bool:
+        return move.to is None or move.to.name in self.view.signature.roles
+
+    def _references(self) -> Iterator[Guard]:
+        for name, assign in self.given.items():
+            relation = self._relation(name)
+            if relation is None or assign.value is None:
+                continue
+            target = self.view.resources.get(relation.target)
+            same = FALSE if self.write.verb == "create" else and_(self._shows(name), _equals(Col((name,)), assign))
+            there = Has(relation.name, target.read) if target else FALSE
+            yield Guard(Why.DANGLING, was=same, becomes=there, field=name)
+
+    def _relation(self, name: str) -> RelationDef | None:
+        return self.resource.resource.relations.get(self.fields[name].relation)
+
+    def _same(self, assign: Assign) -> Expr:
+        """Is the value what the viewer was shown?"""
+        shown = self.resource.fields.get(assign.name)
+        if shown is None:
+            return FALSE
+        return _equals(mask(shown.rule, shown.field.computed or Col((assign.name,))), assign)
+
+
+def _equals(of: Expr, assign: Assign) -> Expr:
+    return IsNull(of) if assign.value is None else Compare("eq", of, assign.value)
+
+
+def _expr(assign: Assign, field: FieldDef) -> Expr:
+    return Const(None, field.scalar) if assign.value is None else assign.value
+
+
+def _default(field: FieldDef) -> Expr:
+    if field.scalar is JSON and field.default is not None:
+        return Const(JsonText(encode_json(field.default)), JSON)
+    return Const(field.default, field.scalar)
+
+
+def _moves(moves: Iterable[Move], field: FieldDef, target: Slot) -> Iterator[Expr]:
+    for move in moves:
+        source = Compare("eq", Col((field.name,)), Const(move.source.value, field.scalar))
+        yield and_(source, Compare("eq", target, Const(move.target.value, field.scalar)))

@@ -1,0 +1,257 @@
+"""Write → SQL: one statement that makes the change if all that guards it holds, and reads the answer with it.
+
+    mutation { updatePost(id: "…", patch: {title: "…"}) { title } }
+
+    UPDATE "posts" AS t0 SET "title" = ?2, "version" = t0."version" + 1, "updated_at" = ?3
+     WHERE t0."id" = ?1 AND t0."author_id" = ?4
+    RETURNING "id", CAST('{"title":' || json_quote("posts"."title") || '}' AS BLOB)
+
+A rule about the row as it would become is compiled over a Row whose columns are the new values. If no row comes
+back, a second statement (`why`) tells which guard failed; it looks at all of them, where the change leaves out those
+that follow from others (here: who may update the post may also read it). Where the answer looks at the table that
+was written, a statement does not see its own change, so the answer is read by a statement of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from diptych.ask.change import Changed, Guard, Why
+from diptych.ask.nodes import Pick
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import Fragment, finish, identifier, join, sql
+from diptych.compile.plan import NowBind, Plan, SlotBind
+from diptych.compile.read import Reads, compile_reads
+from diptych.compile.where import Row
+from diptych.model.defs import SERVER_FIELDS, ResourceDef
+from diptych.model.expr import FALSE, Col, Expr, Has, Or, rewrite
+from diptych.model.model import Model
+from diptych.model.scalars import DATETIME
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WritePlan:
+    """How a Write is done. Plans are run by whoever holds the transaction.
+
+    `change` gives a row if it was done: the id, the answer or null, and on PostgreSQL the transaction.
+    `answer` reads the answer, where `change` does not: before it for a deletion, after it for all else.
+    `why` gives a row of booleans, one for each guard, and then the states that could not move; it gives no row if
+    there is no such row. `found` gives what `change` gave, once it was done, where that is all that is done.
+    """
+
+    change: Plan
+    answer: Plan | None
+    why: Plan
+    guards: tuple[Guard, ...]
+    states: tuple[str, ...]
+    found: Plan | None
+
+
+def compile_write(
+    changed: Changed, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
+) -> WritePlan:
+    """The plans of one Write."""
+    return _Writer(changed, model, dialect, sizes).plans()
+
+
+class NewRow(Row):
+    """The row as it would become: its columns are the new values, and where there are none, those of the old row."""
+
+    __slots__ = ("_old", "_values")
+
+    def __init__(self, resource: ResourceDef, values: Mapping[str, Fragment], old: Row | None) -> None:
+        super().__init__(resource, old.alias if old else "")
+        self._values = values
+        self._old = old
+
+    def column(self, name: str) -> Fragment:
+        if name in self._values:
+            return self._values[name]
+        assert self._old is not None
+        return self._old.column(name)
+
+
+class _Writer:
+    def __init__(self, changed: Changed, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None) -> None:
+        self.changed = changed
+        self.write = changed.write
+        self.model = model
+        self.dialect = dialect
+        self.sizes = sizes
+        self.resource = model.resources[self.write.resource]
+        self.states = tuple(each.field for each in changed.guards if each.why is Why.STATE)
+
+    def plans(self) -> WritePlan:
+        answer = self._inside()
+        apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
+        separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
+        return WritePlan(
+            self._plan(self._statement(answer)), separate,
+            self._plan(self._why()), self.changed.guards, self.states if self.write.verb != "create" else (),
+            self._found() if self._is_whole(separate is not None) else None,
+        )  # fmt: skip
+
+    def _is_whole(self, separate: bool) -> bool:
+        """Is the statement all that there is to do, and can what it made be found again?"""
+        return self.write.verb == "create" and not separate and self.resource.key.python is not int
+
+    def _plan(self, statement: Fragment) -> Plan:
+        text, binds = finish(statement, self.dialect.placeholder)
+        return Plan(text, binds, tuple(self.dialect.getter(each) for each in binds))
+
+    def _reads(self) -> Reads:
+        return Reads(self.model, self.dialect, self.sizes)
+
+    # the change
+
+    def _statement(self, answer: Fragment | None) -> Fragment:
+        reads = self._reads()
+        match self.write.verb:
+            case "create":
+                change = self._insert(reads)
+            case "delete":
+                old = reads.open(self.resource.name)
+                change = sql("DELETE FROM {} AS t0{}", self._table, self._where(reads, old, {}))
+            case _:
+                old = reads.open(self.resource.name)
+                values = self._values(reads, old)
+                sets = join(", ", (sql("{} = {}", identifier(name), value) for name, value in values.items()))
+                change = sql("UPDATE {} AS t0 SET {}{}", self._table, sets, self._where(reads, old, values))
+        template = self.dialect.returning_new if self.write.verb == "create" else self.dialect.returning
+        return sql(template, change, answer or Fragment("NULL"))
+
+    @property
+    def _table(self) -> Fragment:
+        return identifier(self.resource.table)
+
+    def _insert(self, reads: Reads) -> Fragment:
+        values = self._values(reads, None)
+        made = dict(values)
+        if self.resource.key.python is int:  # the database makes the id
+            del made["id"]
+        columns = join(", ", map(identifier, made))
+        places = join(", ", made.values())
+        guards = self._conditions(reads, None, values, self._needed())
+        if not guards:
+            return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, places)
+        return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, places, join(" AND ", guards))
+
+    def _values(self, reads: Reads, old: Row | None) -> dict[str, Fragment]:
+        """The new value of every column that changes, by the column's name."""
+        row = old or NewRow(self.resource, {}, None)
+        found: dict[str, Fragment] = {}
+        for name, expr in self.changed.values:
+            field = self.resource.fields[name]
+            found[field.column] = reads.new_value(expr, row, field.scalar)
+        now = self.dialect.value(NowBind(DATETIME))
+        if old is None:
+            return {**found, "version": Fragment("1"), "created_at": now, "updated_at": now}
+        return {**found, "version": sql("{} + 1", old.column("version")), "updated_at": now}
+
+    def _where(self, reads: Reads, old: Row, values: Mapping[str, Fragment]) -> Fragment:
+        own = sql("{} = {}", old.id, self._id)
+        return sql(" WHERE {}", join(" AND ", [own, *self._conditions(reads, old, values, self._needed())]))
+
+    @property
+    def _id(self) -> Fragment:
+        return self.dialect.value(SlotBind(self.write.id.index, self.write.id.scalar))
+
+    def _needed(self) -> list[Guard]:
+        """The guards that the change itself needs: where both `a` and `a or b` must hold, `a` is enough."""
+        parts = [frozenset(self._parts(each)) for each in self.changed.guards]
+        return [
+            guard
+            for index, (guard, mine) in enumerate(zip(self.changed.guards, parts, strict=True))
+            if not any(other < mine or (other == mine and place < index) for place, other in enumerate(parts))
+        ]
+
+    def _parts(self, guard: Guard) -> Iterator[tuple[bool, Expr]]:
+        """What satisfies a guard: (of the new row?, an expression). What cannot change is of the old row alone."""
+        sides = [(True, guard.becomes)] if self.write.verb == "create" else [(False, guard.was), (True, guard.becomes)]
+        for new, side in sides:
+            for part in side.of if isinstance(side, Or) else (side,):
+                yield new and self._changes(part), part
+
+    def _changes(self, part: Expr) -> bool:
+        """Can it be another of the new row than of the old?"""
+        fixed = {name for name, field in self.resource.fields.items() if field.stored}
+        fixed -= {*dict(self.changed.values), *SERVER_FIELDS[1:]}
+        fixed |= {field.relation for name, field in self.resource.fields.items() if field.relation and name in fixed}
+        seen: list[str] = []
+
+        def look(inner: Expr) -> None:
+            if isinstance(inner, Col | Has):
+                seen.append(inner.path[0] if isinstance(inner, Col) else inner.relation)
+
+        rewrite(part, look)
+        return not fixed.issuperset(seen)
+
+    def _conditions(
+        self, reads: Reads, old: Row | None, values: Mapping[str, Fragment], guards: Iterable[Guard]
+    ) -> list[Fragment]:
+        new = NewRow(self.resource, values, old)
+        return [self._condition(reads, each, old, new) for each in guards]
+
+    @staticmethod
+    def _condition(reads: Reads, guard: Guard, old: Row | None, new: NewRow) -> Fragment:
+        sides: list[tuple[Expr, Row]] = [(guard.becomes, new)]
+        if old is not None:
+            sides.insert(0, (guard.was, old))
+        parts = [reads.condition(expr, row) for expr, row in sides if expr != FALSE]
+        if not parts:
+            return Fragment("1 = 0")
+        return parts[0] if len(parts) == 1 else sql("({})", join(" OR ", parts))
+
+    # why it was not made
+
+    def _why(self) -> Fragment:
+        reads = self._reads()
+        old = None if self.write.verb == "create" else reads.open(self.resource.name)
+        values = {} if self.write.verb == "delete" else self._values(reads, old)
+        conditions = self._conditions(reads, old, values, self.changed.guards)
+        guards = [sql(self.dialect.boolean, each) for each in conditions]
+        states = [old.column(self.resource.fields[name].column) for name in self.states] if old else []
+        picked = join(", ", [*guards, *states]) if guards or states else Fragment("NULL")
+        if old is None:
+            return sql("SELECT {}", picked)
+        return sql("SELECT {} FROM {} WHERE {} = {}", picked, reads.source(old), old.id, self._id)
+
+    # the answer
+
+    def _inside(self) -> Fragment | None:
+        """The answer as an expression over the changed row, if it need not look at the table that was written."""
+        answer = self.changed.answer
+        if answer is None or (self.write.verb == "delete" and not self.dialect.sees_before):
+            return None
+        reads = self._reads()
+        reads.joins = False
+        name = self._table.text if self.write.verb == "create" else self.dialect.changed.format(self._table.text)
+        row = Row(self.resource, name)
+        text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
+        if self.write.verb != "delete" and (self.resource.name in reads.opened or self._rules_look_back()):
+            return None
+        return text
+
+    def _rules_look_back(self) -> bool:
+        """Do rules about the new row look at its own table? The row itself may be what they find there, as it was:
+        it is not enough that they hold before the change, so that the answer is read by these rules after it."""
+        reads = self._reads()
+        old = reads.open(self.resource.name)
+        new = NewRow(self.resource, {}, old)
+        reads.opened.clear()
+        for each in self.changed.guards:
+            if each.why is Why.DENIED:
+                self._condition(reads, each, None, new)
+        return self.resource.name in reads.opened
+
+    def _found(self) -> Plan:
+        """What the change gave, once it was made; for a statement whose connection broke before it answered."""
+        reads = self._reads()
+        row = reads.open(self.resource.name)
+        answer = self.changed.answer
+        text = Fragment("NULL")
+        if answer is not None:
+            text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
+        return self._plan(sql("SELECT {}, {} FROM {} WHERE {} = {}", row.id, text, reads.joined(row), row.id, self._id))

@@ -1,0 +1,124 @@
+"""A connection that changes things, in a thread of its own: it runs scripts inside a transaction, against a clock.
+
+The clock runs while a statement works (a progress handler looks at it) and while another process has the file's
+write lock (a busy handler does). SQLite's own way to wait sleeps longer and longer, so that whoever comes late
+would hardly ever get a turn between the commits of a busy process; here everyone tries again within a millisecond
+or two.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TypeVar
+
+import apsw
+
+from diptych.db.script import Row, Script, Step, Violation
+from diptych.db.violations import columns_of_violation
+from diptych.errors import Code, Refusal
+
+T = TypeVar("T")
+STORE = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.BusyError, apsw.LockedError,
+         apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError, apsw.ProtocolError)  # fmt: skip
+"""What is no fault of a statement, and may take the whole transaction with it."""
+_STEPS = 10_000
+"""Steps of SQLite's machine between two looks at the clock."""
+_PAUSE = 0.002
+"""Seconds until the lock is tried again, at most."""
+
+
+class Connection:
+    """A connection whose statements end when their time is over."""
+
+    def __init__(self, db: apsw.Connection, timeout: float) -> None:
+        self.db = db
+        self.timeout = timeout
+        self.patient = True
+        """Does it wait for a lock that another process has?"""
+        self.execute = db.cursor().execute
+        self._deadline = 0.0
+        db.set_progress_handler(self._over, _STEPS)
+        db.set_busy_handler(self._wait)
+
+    def _over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _wait(self, tries: int) -> bool:
+        if not self.patient or self._over():
+            return False
+        time.sleep(random.uniform(0, _PAUSE))
+        return True
+
+    def start_clock(self, most: float | None = None) -> None:
+        """From now on, statements have the time of one, or less."""
+        self._deadline = time.monotonic() + (self.timeout if most is None else min(most, self.timeout))
+
+    @property
+    def is_open(self) -> bool:
+        """Is a transaction open? SQLite undoes a whole one by itself if a statement in it is interrupted."""
+        return self.db.in_transaction
+
+    def begin(self, how: str = "BEGIN IMMEDIATE", most: float | None = None) -> None:
+        self.start_clock(most)
+        self.execute(how)
+
+    def undo(self) -> None:
+        """Undo the transaction, if there still is one."""
+        if self.db.in_transaction:
+            self.execute("ROLLBACK")
+
+    def run(self, step: Step) -> Row:
+        """The first row of a statement, or None; a Violation if it would break a constraint."""
+        try:
+            rows = self.execute(step.sql, step.parameters).fetchall()
+        except apsw.ConstraintError as error:
+            raise _violation(error) from None
+        return rows[0] if rows else None
+
+    def run_alone(self, step: Step) -> Row:
+        """The same of a statement that is a change by itself: None too if it would break a constraint."""
+        try:
+            rows = self.execute(step.sql, step.parameters).fetchall()
+        except apsw.ConstraintError:
+            return None
+        return rows[0] if rows else None
+
+    def drive(self, script: Script[T]) -> T:
+        """Run a script to its end inside the open transaction."""
+        try:
+            step = next(script)
+            while True:
+                try:
+                    row = self.run(step)
+                except Violation as violation:
+                    step = script.throw(violation)
+                else:
+                    step = script.send(row)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            script.close()
+
+
+def _violation(error: apsw.ConstraintError) -> Violation:
+    extended = getattr(error, "extendedresult", 0)
+    if extended in (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY):
+        return Violation("unique", *columns_of_violation(str(error)))
+    if extended in (apsw.SQLITE_CONSTRAINT_FOREIGNKEY, apsw.SQLITE_CONSTRAINT_TRIGGER):
+        return Violation("reference")
+    return Violation("other")
+
+
+def told(error: BaseException) -> BaseException:
+    """A failure as it is told: one that is no fault of ours is a Refusal."""
+    found: Refusal
+    if isinstance(error, apsw.InterruptError):
+        found = Refusal(Code.TIMEOUT, "The request took too long.")
+    elif isinstance(error, STORE):
+        found = Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+    else:
+        return error
+    found.__cause__ = error
+    return found
