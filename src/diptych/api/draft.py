@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from uuid_utils import uuid7
+
 from diptych.api.limits import MAX_FAULTS
-from diptych.ask.nodes import Order, Page
-from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots
+from diptych.ask.nodes import Assign, Call, Order, Page, Write
+from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots, Source
+from diptych.ask.wish import CallWish, WriteWish
 from diptych.errors import Code, Fault, Place, Refusal
+from diptych.model.defs import SERVER_FIELDS, ArgumentDef, CallDef
 from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
-from diptych.model.view import FieldView, ResourceView, View
+from diptych.model.markers import Key
+from diptych.model.scalars import ID, INT
+from diptych.model.view import FieldView, InputView, ResourceView, Taking, View, not_yours
 
 DEFAULT_SIZE = 20
 _OPS: Mapping[str, Op] = {
@@ -31,6 +37,7 @@ class Draft:
         self.view = view
         self.slots = Slots()
         self.faults: list[Fault] = []
+        self.denied: list[Fault] = []
 
     def fault(self, place: Place, message: str) -> None:
         if len(self.faults) < MAX_FAULTS:
@@ -58,7 +65,7 @@ class Draft:
             return and_(*parts) if key == "and" else or_(*parts)
         elif key == "not":
             return not_(self.where(given, resource))
-        elif key in resource.fields:
+        elif key in resource.searchable:
             return self.operators(given, resource.fields[key])
         elif key in resource.relations:
             return self._related(key, given, resource)
@@ -123,7 +130,7 @@ class Draft:
 
     def sort_key(self, name: str, descending: bool, place: Place, resource: ResourceView) -> Order | None:
         """One key of a sort."""
-        field = resource.fields.get(name)
+        field = resource.searchable.get(name)
         if field is None or not field.field.scalar.sortable:
             self.fault(place, f"{resource.resource.name} has no field '{name}' to sort by")
             return None
@@ -154,9 +161,90 @@ class Draft:
     def _there(given: Mapping[str, Given], name: str) -> bool:
         return name in given and given[name].value is not None
 
+    # values of a row
 
-def not_yours(view: View) -> Refusal:
-    """What others may do and this viewer may not."""
-    if view.signature.signed_in:
-        return Refusal(Code.FORBIDDEN, "You may not do this.")
-    return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.")
+    def row_id(self, each: ResourceView, given: Given | None) -> Slot:
+        """The id of a row; that of a new one is made here, or by the database."""
+        key = each.resource.key
+        if given is not None:
+            return self.slots.take(key, given)
+        return self.slots.add(key, Source((), make=_new_id if key is ID else _no_id))
+
+    def values(self, verb: Taking, each: ResourceView, given: Given) -> tuple[Assign, ...]:
+        """The values that a client gives for a row, in the order of the model."""
+        if not isinstance(given.value, dict):
+            self.fault(given.place, "expected an object of fields")
+            return ()
+        entries = dict(given.entries())
+        takes = each.takes(verb)
+        for name in entries:
+            if name not in takes:
+                self._unwanted(name, (*given.place, name), each)
+        for name, wanted in takes.items():
+            if wanted.required and name not in entries:
+                self.fault((*given.place, name), "expected a value")
+        return tuple(self._assign(wanted, entries[name]) for name, wanted in takes.items() if name in entries)
+
+    def _unwanted(self, name: str, place: Place, each: ResourceView) -> None:
+        """A value for a field that the change does not take."""
+        shown = each.fields.get(name)
+        if shown is None:
+            self.fault(place, f"{each.resource.name} has no field '{name}'")
+        elif name in SERVER_FIELDS or not shown.field.stored:
+            self.fault(place, "the field is read-only")
+        elif len(self.denied) < MAX_FAULTS:
+            self.denied.append(Fault(place, "you may not write this field"))
+
+    def _assign(self, wanted: InputView, given: Given) -> Assign:
+        field = wanted.field
+        if given.value is None:
+            if not wanted.nullable:
+                self.fault(given.place, "expected a value, and not null")
+            return Assign(field.name, None)
+        own = (*field.constraints, Key()) if field.scalar is ID and not field.relation else field.constraints
+        return Assign(field.name, self.slots.take(field.scalar, given, constraints=own))
+
+    def version(self, given: Given | None) -> Slot | None:
+        """The version that a row must have, or a list of them."""
+        if given is None or given.value is None:
+            return None
+        return self.slots.take(INT, given, many=isinstance(given.value, list))
+
+    # arguments of a call
+
+    def arguments(self, call: CallDef, given: Mapping[str, Given], place: Place) -> tuple[Assign, ...]:
+        """The arguments of an action or a query, in the order of its signature."""
+        known = {each.name: each for each in call.arguments}
+        for name in given:
+            if name not in known:
+                self.fault((*place, name), f"'{call.name}' has no argument '{name}'")
+        for name, argument in known.items():
+            if argument.required and name not in given:
+                self.fault((*place, name), "expected a value")
+        return tuple(self._argument(known[name], given[name]) for name in known if name in given)
+
+    def _argument(self, argument: ArgumentDef, given: Given) -> Assign:
+        if given.value is None:
+            if not argument.nullable:
+                self.fault(given.place, "expected a value, and not null")
+            return Assign(argument.name, None)
+        own = (*argument.constraints, Key()) if argument.scalar is ID else argument.constraints
+        return Assign(argument.name, self.slots.take(argument.scalar, given, constraints=own))
+
+    def call(self, ask: Call, place: Place, code: Code = Code.BAD_USER_INPUT) -> CallWish:
+        """A call that is drawn; its faults go with it."""
+        return CallWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), place, tuple(self.faults), code)
+
+    def write(self, ask: Write, place: Place) -> WriteWish:
+        """A change that is drawn: refused if the role may never make it; its faults go with it."""
+        if self.denied:
+            raise not_yours(self.view, self.denied)
+        return WriteWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), place, tuple(self.faults))
+
+
+def _new_id() -> str:
+    return str(uuid7())
+
+
+def _no_id() -> None:
+    return None

@@ -24,8 +24,11 @@ STATUS: Mapping[Code, int] = {
     Code.NOT_FOUND: 404,
     Code.METHOD_NOT_ALLOWED: 405,
     Code.NOT_ACCEPTABLE: 406,
+    Code.CONFLICT: 409,
+    Code.PRECONDITION_FAILED: 412,
     Code.PAYLOAD_TOO_LARGE: 413,
     Code.UNSUPPORTED_MEDIA_TYPE: 415,
+    Code.IDEMPOTENCY_MISMATCH: 422,
     Code.HEADERS_TOO_LARGE: 431,
     Code.TOO_DEEP: 400,
     Code.TOO_COMPLEX: 400,
@@ -63,16 +66,29 @@ def tag(body: bytes, version: int | None = None) -> bytes:
     return f'"{digest}"'.encode() if version is None else f'"{version}.{digest}"'.encode()
 
 
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+_version = msgspec.json.Decoder(_Versioned)
+
+
+def tag_of_one(body: bytes, versioned: bool) -> bytes:
+    """The entity tag of one resource, which holds its version if that is in the answer."""
+    return tag(body, _version.decode(body).version if versioned else None)
+
+
 def challenge(refusal: Refusal) -> tuple[Header, ...]:
-    """How to sign in, with a 401."""
-    if refusal.code is not Code.UNAUTHENTICATED:
-        return ()
-    return ((b"www-authenticate", b"Bearer"),)
+    """What to do next: how to sign in, with a 401; when to try again, with a 503."""
+    if refusal.code is Code.UNAVAILABLE:
+        return ((b"retry-after", b"1"),)
+    return ((b"www-authenticate", b"Bearer"),) if refusal.code is Code.UNAUTHENTICATED else ()
 
 
 def pointer(place: Place) -> str:
-    """A place as a JSON pointer (RFC 6901)."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in place)
+    """A place as a JSON pointer (RFC 6901): into the body, or else into the request as a whole."""
+    steps = place[1:] if place[:1] == ("body",) else place
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
@@ -85,6 +101,7 @@ def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
         "detail": refusal.message,
         "code": refusal.code.value,
     }
+    body |= refusal.more
     if refusal.faults:
         body["errors"] = [{"pointer": pointer(fault.place), "message": fault.message} for fault in refusal.faults]
     head = ((b"content-type", PROBLEM), *NO_STORE, *challenge(refusal), *headers)
@@ -92,13 +109,22 @@ def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
 
 
 def graphql_errors(refusal: Refusal) -> list[dict[str, Any]]:
-    """A Refusal in the query style: an error for each faulty place."""
+    """A Refusal in the query style: an error for each faulty place, or one for a field that was already running."""
+    if refusal.path:
+        return [_running_error(refusal)]
     faults = refusal.faults or (Fault((), ""),)
     return [_graphql_error(refusal, fault) for fault in faults]
 
 
+def _running_error(refusal: Refusal) -> dict[str, Any]:
+    extensions: dict[str, Any] = {"code": refusal.code.value, **refusal.more}
+    if refusal.faults:
+        extensions["errors"] = [{"argument": list(each.place), "message": each.message} for each in refusal.faults]
+    return {"message": refusal.message, "path": list(refusal.path), "extensions": extensions}
+
+
 def _graphql_error(refusal: Refusal, fault: Fault) -> dict[str, Any]:
-    extensions: dict[str, Any] = {"code": refusal.code.value}
+    extensions: dict[str, Any] = {"code": refusal.code.value, **refusal.more}
     if not fault.place:
         return {"message": refusal.message, "extensions": extensions}
     place = ".".join(map(str, fault.place))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from diptych.ask.nodes import Page, Read
+from diptych.ask.nodes import Page, Read, Write
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
 from diptych.model.model import Model
@@ -102,3 +102,8 @@ def one_slot(read: Read) -> Slot:
         case Compare("eq", Col(("id",)), Slot() as slot):
             return slot
     raise ValueError("one row is read by its id")
+
+
+def row_values(write: Write, leaf: Callable[[Slot], Any]) -> Tree:
+    """The values that a Write gives for its row, by name."""
+    return {each.name: None if each.value is None else leaf(each.value) for each in write.values}

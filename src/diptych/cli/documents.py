@@ -16,7 +16,8 @@ from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.openapi import openapi as openapi_document
 from diptych.api.rest.translate import check_target, find_target, read_query
 from diptych.api.rest.translate import translate as translate_rest
-from diptych.api.wish import Wish
+from diptych.ask.split import Finish, split
+from diptych.ask.wish import Wish
 from diptych.check.access import narrow
 from diptych.check.cost import Limits, depth, price_of
 from diptych.check.values import Binder
@@ -111,9 +112,20 @@ def _show(wish: Wish, values: list[Any], model: Model, view: View) -> None:
         click.echo(f"Ask {index}\n{pformat(ask, width=110)}\n")
     levels = max(map(depth, wish.asks), default=0)
     click.echo(f"Values {values}\nDepth  {levels}\nPrice  {price_of(wish.asks)(values)}")
-    narrowed = [narrow(ask, view) for ask in wish.asks]
+    parts = [split(ask, model.resources) for ask in wish.asks]
+    _show_python([finish for _, finish in parts if finish])
+    narrowed = [narrow(ask, view) for ask, _ in parts]
     for dialect in (SQLITE, POSTGRES):
         plan = compile_reads(narrowed, model, dialect)
         shown = re.sub(_WORDS, r"\n  \1", plan.sql)
         click.echo(f"\n{dialect.name}\n{shown}")
         click.echo("  binds " + ", ".join(f"{dialect.placeholder}{n} = {each}" for n, each in enumerate(plan.binds, 1)))
+
+
+def _show_python(finishes: list[Finish]) -> None:
+    """What is not SQL: a line for each field that Python computes after the statement."""
+    tasks = {task.field: task.resource.name for finish in finishes for task in finish.tasks()}
+    for field, resource in tasks.items():
+        needs = ", ".join(field.needs) or "nothing"
+        how = "once, for all rows" if field.batch else "for each row"
+        click.echo(f"Python {resource}.{field.name} is computed of {needs}, {how}")

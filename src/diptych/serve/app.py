@@ -22,9 +22,10 @@ from diptych.errors import Code, Refusal, StartError
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
+from diptych.serve.deadline import Deadlines
 from diptych.serve.handler import Handler, log, refused
 from diptych.serve.http import Request
-from diptych.serve.protocol import reply_at_once
+from diptych.serve.protocol import has_gone, reply_at_once
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,6 +43,7 @@ class Diptych:
         self.store = connect(self.config)
         self._add_columns = add_columns
         self._handler: Handler | None = None
+        self._deadlines = Deadlines(self.config.request_timeout)
         self._starting = asyncio.Lock()
 
     async def start(self) -> Handler:
@@ -57,6 +59,7 @@ class Diptych:
 
     async def stop(self) -> None:
         """Close the store."""
+        self._deadlines.stop()
         if self._handler is not None:
             await self.store.close()
             self._handler = None
@@ -73,8 +76,18 @@ class Diptych:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             request = _request(scope, receive)
-            handler = self._handler
-            reply = await handler.handle(request) if handler else await self._first(request)
+            handler, deadlines = self._handler, self._deadlines
+            task = deadlines.begin()
+            try:
+                reply = await handler.handle(request) if handler else await self._first(request)
+            except asyncio.CancelledError:
+                if has_gone(send):
+                    return
+                if not deadlines.is_over(task):
+                    raise
+                reply = refused(request, Refusal(Code.TIMEOUT, "The request took too long."))
+            finally:
+                deadlines.end(task)
             body = b"" if scope["method"] == "HEAD" else reply.body
             if not reply_at_once(send, reply, body):
                 await _send(send, reply, body)
@@ -110,8 +123,12 @@ async def _send(send: Send, reply: Reply, body: bytes) -> None:
     """An answer in ASGI messages."""
     length = (b"content-length", b"%d" % len(reply.body))
     headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    try:
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except asyncio.CancelledError:
+        if not has_gone(send):
+            raise
 
 
 def _request(scope: Scope, receive: Receive) -> Request:

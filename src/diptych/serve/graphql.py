@@ -21,18 +21,31 @@ from diptych.api.graphql.document import (
     introspect,
     read_document,
 )
-from diptych.api.graphql.http import LEGACY, OFFERS, Parameters, error_reply, read_body, read_query
+from diptych.api.graphql.http import (
+    LEGACY,
+    OFFERS,
+    DocumentRefusal,
+    Parameters,
+    error_reply,
+    read_body,
+    read_query,
+)
 from diptych.api.graphql.schema import build_schema
-from diptych.api.graphql.translate import Root, translate
+from diptych.api.graphql.translate import Operation, Root, translate
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Reply, tag
+from diptych.ask.wish import WriteWish
+from diptych.calls import CallDeed, Calls, ReadyCall
 from diptych.engine import Engine, Ready
-from diptych.errors import Code, Refusal
+from diptych.errors import Code, Fault, Place, Refusal
 from diptych.identity.viewer import Caller
-from diptych.model.view import Signature
+from diptych.model.view import Signature, View
 from diptych.recall import Recall
 from diptych.serve.http import Request, not_modified
+from diptych.serve.replay import keeping, key_of
+from diptych.transact import Deed, Done, Keeping, ReadyWrite, Transactor, joined
 
+Variables = Mapping[str, Any]
 _SHAPES = 64
 """How many shapes of its variables are kept for one document."""
 _HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in OFFERS}
@@ -46,6 +59,14 @@ class Known:
     ready: Ready | None
     pieces: tuple[bytes, ...]
     keep: bool = True
+    writes: tuple[tuple[str, ReadyWrite | ReadyCall], ...] = ()
+    """The changes that run, by their keys in the answer."""
+    changes: tuple[tuple[Place, ReadyWrite], ...] = ()
+    """The same by their places in the answer, if none of them calls the model's own code."""
+    calls: Mapping[str, ReadyCall] = field(default_factory=dict)
+    """The queries of the model's own code that run, by their keys in the answer."""
+    order: tuple[str, ...] = ()
+    """The keys of all that runs, if there are calls among it."""
 
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The whole body."""
@@ -67,8 +88,12 @@ class Entry:
 class GraphqlEndpoint:
     """`/graphql` of one service."""
 
-    def __init__(self, engine: Engine, *, max_body: int, introspection: bool) -> None:
+    def __init__(
+        self, engine: Engine, transactor: Transactor, *, max_body: int, introspection: bool
+    ) -> None:
         self.engine = engine
+        self.transactor = transactor
+        self.calls = Calls(transactor)
         self.max_body = max_body
         self.introspection = introspection
         self._entries: Recall[Entry] = Recall(engine.plans.size)
@@ -97,35 +122,46 @@ class GraphqlEndpoint:
                 return await self._get(request, caller, media)
             if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
                 raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the request as application/json in UTF-8.")
-            parameters = read_body(await request.body(self.max_body))
-            return Reply(200, _HEAD[media], await self._run(parameters, caller, reading=False))
+            body = await request.body(self.max_body)
+            entry, variables, known = self._recognise(read_body(body), request, caller)
+            if known.writes:
+                return await self._write(known, variables, caller, media, keeping(request, caller, body))
+            return Reply(200, _HEAD[media], await self._read(entry, variables, known, caller))
         except Refusal as refusal:
             headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
             return error_reply(refusal, media, headers)
 
     async def _get(self, request: Request, caller: Caller, media: str) -> Reply:
-        body = await self._run(read_query(request.query), caller, reading=True)
+        body = await self._read(*self._recognise(read_query(request.query), request, caller), caller)
         mark = tag(body)
         headers = (*_HEAD[media], (b"etag", mark))
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, headers[1:])
         return Reply(200, headers, body)
 
-    async def _run(self, parameters: Parameters, caller: Caller, *, reading: bool) -> bytes:
+    def _recognise(self, parameters: Parameters, request: Request, caller: Caller) -> tuple[Entry, Variables, Known]:
+        """What a request runs; cold, it is understood and planned first."""
         query, variables = parameters.query, parameters.variables or {}
         if query is None:
             raise Refusal(Code.BAD_REQUEST, "The request has no query.")
         key = (query, parameters.operationName, caller.signature)
         entry = self._entries.get(key)
         if entry is None:
-            entry = Entry(self._document(parameters, query, caller, reading))
+            entry = Entry(self._document(parameters, query, request, caller))
             self._entries.put(key, entry)
+        else:
+            _check_way(entry.document.operation.operation, request, caller)
         shape = entry.document.shape(variables)
         known = entry.known.get(shape)
         if known is None:
             known = self._prepare(entry.document, variables, caller)
             if known.keep and len(entry.known) < _SHAPES:
                 entry.known[shape] = known
+        return entry, variables, known
+
+    async def _read(self, entry: Entry, variables: Variables, known: Known, caller: Caller) -> bytes:
+        if known.calls:
+            return known.join(await self._call(known, variables, caller))
         if known.ready is None:
             return known.pieces[0]
         try:
@@ -136,17 +172,46 @@ class GraphqlEndpoint:
             raise
         return known.join(answers)
 
-    def _document(self, parameters: Parameters, query: str, caller: Caller, reading: bool) -> Document:
+    async def _write(
+        self, known: Known, variables: Variables, caller: Caller, media: str, kept: Keeping[Reply] | None
+    ) -> Reply:
+        """All changes of a request, in one transaction."""
+
+        def finish(done: Sequence[Done]) -> Reply:
+            return Reply(200, _HEAD[media], known.join([each.answer for each in done]))
+
+        if known.changes:
+            changes = [Deed(ready, variables, path) for path, ready in known.changes]
+            return await self.transactor.write(changes, caller.viewer, finish, kept)
+        deeds = [Deed(ready, variables, (label,)) if isinstance(ready, ReadyWrite) else
+                 CallDeed(ready, variables, (label,)) for label, ready in known.writes]  # fmt: skip
+        return await self.calls.write(deeds, caller.viewer, finish, kept)
+
+    async def _call(self, known: Known, variables: Variables, caller: Caller) -> list[bytes | None]:
+        """The answers to a request that calls the model's own code, in the order asked."""
+        found: dict[str, bytes | None] = {}
+        for label, ready in known.calls.items():
+            found[label] = await self.calls.read(CallDeed(ready, variables, (label,)), caller.viewer)
+        asked = [label for label in known.order if label not in known.calls]
+        if known.ready is not None:
+            found |= zip(asked, await self.engine.answer(known.ready, variables, caller.viewer), strict=True)
+        return [found[label] for label in known.order]
+
+    def _document(self, parameters: Parameters, query: str, request: Request, caller: Caller) -> Document:
         node, operation = read_document(query, parameters.operationName)
-        if reading and operation.operation is not OperationType.QUERY:
-            raise Refusal(Code.METHOD_NOT_ALLOWED, f"A {operation.operation.value} cannot be sent by GET.")
+        _check_way(operation.operation, request, caller)
         check_roots(node, operation, self.engine.model.view(caller.signature))
         return check_document(node, operation, self.schema(caller.signature))
 
     def _prepare(self, document: Document, variables: Mapping[str, Any], caller: Caller) -> Known:
         schema = self.schema(caller.signature)
-        check_variables(document, variables, schema)
         view = self.engine.model.view(caller.signature)
+        try:
+            check_variables(document, variables, schema)
+        except DocumentRefusal as refusal:
+            if document.operation.operation is OperationType.MUTATION:
+                raise self._with_all_faults(refusal, document, variables, view) from None
+            raise
         operation = translate(document.node, document.operation, variables, view)
         meta: dict[str, Any] = {}
         if any(root.kind == "introspection" for root in operation.roots):
@@ -154,9 +219,57 @@ class GraphqlEndpoint:
                 raise Refusal(Code.FORBIDDEN, "Introspection is closed here.")
             meta = introspect(document, variables, schema)
         pieces = _pieces(operation.roots, meta)
+        if operation.writes:
+            writes = self._ready_writes(operation, variables, view)
+            changes = tuple(((label,), each) for label, each in writes if isinstance(each, ReadyWrite))
+            return Known(None, pieces, writes=writes, changes=changes if len(changes) == len(writes) else ())
         wish = operation.wish
         ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT) if wish.asks else None
-        return Known(ready, pieces, keep=not (meta and document.variables))
+        labels = [root.label for root in operation.roots if root.kind == "call"]
+        calls = {label: self.calls.ready(each, variables, view)
+                 for label, each in zip(labels, operation.calls, strict=True)}  # fmt: skip
+        order = tuple(root.label for root in operation.roots if root.kind in ("ask", "call"))
+        return Known(ready, pieces, keep=not (meta and document.variables), calls=calls, order=order)
+
+    def _with_all_faults(
+        self, refusal: DocumentRefusal, document: Document, variables: Variables, view: View
+    ) -> Refusal:
+        """All that is wrong with the values of a mutation, where graphql-core tells of their types alone."""
+        faults: tuple[Fault, ...] = ()
+        try:
+            self._ready_writes(translate(document.node, document.operation, variables, view), variables, view)
+        except Refusal as own:
+            faults = own.faults if own.code is refusal.code else ()
+        told = {fault.place[:2] for fault in faults}
+        others = [fault for fault in refusal.faults if fault.place not in told]
+        return Refusal(refusal.code, refusal.message, [*faults, *others])
+
+    def _ready_writes(
+        self, operation: Operation, variables: Variables, view: View
+    ) -> tuple[tuple[str, ReadyWrite | ReadyCall], ...]:
+        """The changes of an operation, made ready; the faults of all of them are told at once."""
+        labels = [root.label for root in operation.roots if root.kind == "ask"]
+        found: list[tuple[str, ReadyWrite | ReadyCall]] = []
+        refusals: list[Refusal] = []
+        for label, wish in zip(labels, operation.writes, strict=True):
+            try:
+                ready = (self.transactor.ready(wish, variables, view) if isinstance(wish, WriteWish)
+                         else self.calls.ready(wish, variables, view))  # fmt: skip
+                ready.binder(variables)
+                found.append((label, ready))
+            except Refusal as refusal:
+                refusals.append(refusal)
+        if refusals:
+            raise joined(refusals)
+        return tuple(found)
+
+
+def _check_way(kind: OperationType, request: Request, caller: Caller) -> None:
+    """Refuse what cannot be sent so, whatever it asks for; also when it is well known."""
+    if kind is not OperationType.QUERY and request.method != "POST":
+        raise Refusal(Code.METHOD_NOT_ALLOWED, f"A {kind.value} cannot be sent by GET.")
+    if kind is OperationType.MUTATION:
+        key_of(request, caller)
 
 
 def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]:
@@ -165,7 +278,7 @@ def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]
     constant = b'{"data":{'
     for index, root in enumerate(roots):
         constant += b"," * (index > 0) + b'"' + root.label.encode() + b'":'
-        if root.kind == "ask":
+        if root.kind in ("ask", "call"):
             pieces.append(constant)
             constant = b""
         else:

@@ -22,6 +22,7 @@ from diptych.model.view import Signature
 from diptych.serve.graphql import GraphqlEndpoint
 from diptych.serve.http import Request, not_modified
 from diptych.serve.rest import RestEndpoint, not_found
+from diptych.transact import Transactor
 
 log = logging.getLogger("diptych")
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
@@ -36,8 +37,9 @@ class Handler:
         self.context = context
         self.introspection = introspection
         self.base_url = base_url
-        self.graphql = GraphqlEndpoint(engine, max_body=max_body, introspection=introspection)
-        self.rest = RestEndpoint(engine)
+        transactor = Transactor(engine)
+        self.graphql = GraphqlEndpoint(engine, transactor, max_body=max_body, introspection=introspection)
+        self.rest = RestEndpoint(engine, transactor, max_body=max_body)
         self._documents: dict[tuple[Signature, str], bytes] = {}
 
     async def handle(self, request: Request) -> Reply:

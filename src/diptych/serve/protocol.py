@@ -1,9 +1,10 @@
-"""HTTP/1.1 by uvicorn and httptools, with four things of our own.
+"""HTTP/1.1 by uvicorn and httptools, with five things of our own.
 
 The head of a request has a limit: without one, a client can fill the memory with a header. An upgrade that is
 not taken is ignored and the request is served as it is (RFC 9110, §7.8): every stock Java client offers h2c, and
-httptools would drop the body of its request. What is no HTTP at all is refused in our own words. And a whole
-answer goes out in one write.
+httptools would drop the body of its request. What is no HTTP at all is refused in our own words. A whole answer
+goes out in one write. And when a client goes away, the task that serves it is cancelled, so that whatever that holds
+(a connection to the database, a place in a line) is free for others at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 from typing import Any
 
 import httptools
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -55,6 +57,12 @@ def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
     return True
 
 
+def has_gone(send: object) -> bool:
+    """Has the client gone away? Only uvicorn's own `send` can tell."""
+    cycle = getattr(send, "__self__", None)
+    return type(cycle) is RequestResponseCycle and cycle.disconnected
+
+
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
@@ -69,6 +77,21 @@ class Protocol(HttpToolsProtocol):
         self._received = 0
         self._declined = False
         """Does this request offer an upgrade that is not taken?"""
+        self._serving: tuple[RequestResponseCycle, asyncio.Task[None]] | None = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        self._serving = cycle, task
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._serving is not None:
+            cycle, task = self._serving
+            if not cycle.response_complete:
+                cycle.disconnected = True  # of several requests in a row, uvicorn tells the last one only
+                task.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

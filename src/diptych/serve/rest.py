@@ -8,29 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from diptych.api.media import negotiate
-from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
+from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag, tag_of_one
 from diptych.api.rest.page import link, page_body
 from diptych.api.rest.translate import Query, Target, check_target, find_target, read_query, translate
 from diptych.ask.nodes import Field, Follow, Page, Read
+from diptych.calls import Calls
 from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
+from diptych.model.defs import ResourceDef
 from diptych.recall import Recall
+from diptych.serve.changes import RestChanges, accept_patch
+from diptych.serve.code import RestCalls
 from diptych.serve.http import Request, not_modified
+from diptych.transact import Transactor
 
-_METHODS = ("GET", "HEAD", "OPTIONS")
-_ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
+_READING = ("GET", "HEAD", "OPTIONS")
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
-
-
-class _Versioned(msgspec.Struct):
-    version: int
-
-
-_version = msgspec.json.Decoder(_Versioned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,27 +41,54 @@ class Known:
 class RestEndpoint:
     """The resources of one service."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, transactor: Transactor, *, max_body: int) -> None:
         self.engine = engine
+        self.calls = RestCalls(Calls(transactor), max_body=max_body)
+        self.changes = RestChanges(transactor, self.read, max_body=max_body)
         self._known: Recall[Known] = Recall(engine.plans.size)
+        resources = engine.model.resources.items()
+        self._methods = {(name, False): _collection(found) for name, found in resources}
+        self._methods |= {(name, True): _member(found) for name, found in resources}
 
     def target(self, path: str) -> Target | None:
         """What a path names, if it names anything."""
         return find_target(path, self.engine.model)
 
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
-        if request.method not in _METHODS:
-            return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(_METHODS)}."), (_ALLOW,))
-        if request.method == "OPTIONS":
-            return Reply(204, (_ALLOW, *NO_STORE))
+        if target.call:
+            return await self.calls.handle(request, caller, target)
+        if request.method not in ("GET", "HEAD"):
+            methods = self.methods(target)
+            allow: Header = (b"allow", ", ".join(methods).encode())
+            if request.method not in methods:
+                return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(methods)}."), (allow,))
+            if request.method == "OPTIONS":
+                return Reply(204, (allow, *accept_patch(methods), *NO_STORE))
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             return problem(Refusal(Code.NOT_ACCEPTABLE, "This answers application/json."))
+        if request.method not in ("GET", "HEAD"):
+            return await self.changes.handle(request, caller, target)
         query = read_query(request.query, target)
         known = self._recognise(target, query, caller)
         (answer,) = await self.engine.answer(known.ready, query.inputs, caller.viewer)
         if answer is None:
             raise not_found()
         return self._page(request, query, known, answer) if known.page else self._one(request, known, answer)
+
+    def methods(self, target: Target) -> tuple[str, ...]:
+        """The methods that a path has, for whatever role."""
+        if target.call:
+            return self.calls.methods(target)
+        return _READING if target.relation else self._methods[target.resource, target.id is not None]
+
+    async def read(self, target: Target, caller: Caller) -> bytes:
+        """One row, as GET gives it."""
+        query = read_query("", target)
+        known = self._recognise(target, query, caller)
+        (answer,) = await self.engine.answer(known.ready, query.inputs, caller.viewer)
+        if answer is None:
+            raise not_found()
+        return answer
 
     def _recognise(self, target: Target, query: Query, caller: Caller) -> Known:
         key = (target.resource, target.id is None, target.relation, query.shape, caller.signature)
@@ -88,7 +110,7 @@ class RestEndpoint:
 
     @staticmethod
     def _one(request: Request, known: Known, body: bytes) -> Reply:
-        return _answer(request, body, tag(body, _version.decode(body).version if known.versioned else None), ())
+        return _answer(request, body, tag_of_one(body, known.versioned), ())
 
     @staticmethod
     def _page(request: Request, query: Query, known: Known, answer: bytes) -> Reply:
@@ -98,6 +120,15 @@ class RestEndpoint:
         body, following, previous = page_body(answer, size)
         links = link(request.root + request.path, request.query, size, following, previous)
         return _answer(request, body, tag(body), links)
+
+
+def _collection(resource: ResourceDef) -> tuple[str, ...]:
+    return (*_READING, "POST") if resource.offers("create") else _READING
+
+
+def _member(resource: ResourceDef) -> tuple[str, ...]:
+    update = ("PUT", "PATCH") if resource.offers("update") else ()
+    return (*_READING, *update, *(("DELETE",) if resource.offers("delete") else ()))
 
 
 def _size(known: Known, inputs: dict[str, Any]) -> int:

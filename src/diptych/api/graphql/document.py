@@ -7,7 +7,7 @@ one has; only root fields are no secret: those of other roles are refused by nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from graphql import (
     OperationType,
     SelectionSetNode,
     TypeNode,
+    VariableDefinitionNode,
     execute_sync,
     parse,
     validate,
@@ -28,15 +29,15 @@ from graphql import (
 from graphql.execution.values import get_variable_values
 from graphql.validation.validate import ValidationAbortedError
 
-from diptych.api.draft import not_yours
 from diptych.api.graphql.http import DocumentRefusal
 from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, check_nodes, check_text, check_values
+from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.limits import MAX_FAULTS, allow
-from diptych.api.wish import VALUE, shape
-from diptych.errors import Code, Refusal
-from diptych.model.defs import ResourceDef
-from diptych.model.view import View
+from diptych.api.shape import VALUE, shape
+from diptych.errors import Code, Fault, Refusal
+from diptych.model.defs import ActionDef, QueryDef, ResourceDef
+from diptych.model.view import View, not_yours
 
 _ABSENT = "absent"
 
@@ -84,18 +85,47 @@ def read_document(text: str, operation_name: str | None) -> tuple[DocumentNode, 
 
 def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view: View) -> None:
     """Refuse root fields that other roles have and this one has not."""
-    if operation.operation is not OperationType.QUERY:
-        kind = operation.operation.value
-        raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, f"This schema has no operation of the kind {kind}.")
+    kind = operation.operation
+    if kind is OperationType.SUBSCRIPTION:
+        raise _no_such_kind(kind)
     try:
         fields = collect([operation.selection_set], fragments_of(document), None)
     except (KeyError, RecursionError):
         return  # an unknown fragment or a circle of them: validation will say so
     allow(len(fields), MAX_ROOTS, "The document has {} root fields")
     asked = {node.name.value for nodes in fields.values() for node in nodes}
-    for name, found in view.model.items():
-        if name not in view.resources and asked.intersection(root_names(found)):
-            raise not_yours(view)
+    if kind is OperationType.QUERY:
+        foreign = any(asked.intersection(root_names(found)) for name, found in view.model.items()
+                      if name not in view.resources)  # fmt: skip
+    else:
+        foreign = any(_is_foreign(name, view) for name in asked)
+    calls = QueryDef if kind is OperationType.QUERY else ActionDef
+    others = (call.root for found in view.model.values() for call in found.calls if isinstance(call, calls))
+    if foreign or any(root in asked and root not in view.calls for root in others):
+        raise not_yours(view)
+    if kind is OperationType.MUTATION and not any(mutations(view)):
+        raise _no_such_kind(kind)
+
+
+def _no_such_kind(kind: OperationType) -> Refusal:
+    return Refusal(Code.GRAPHQL_VALIDATION_FAILED, f"This schema has no operation of the kind {kind.value}.")
+
+
+def _is_foreign(name: str, view: View) -> bool:
+    """Is it a mutation that others have, and this role has not?"""
+    for found in view.model.values():
+        verb = mutation_names(found).get(name)
+        if verb is not None and found.offers("update" if verb == "replace" else verb):
+            each = view.resources.get(found.name)
+            return each is None or not each.may(verb)
+    return False
+
+
+def mutations(view: View) -> Iterator[str]:
+    """The mutations that a role has."""
+    for each in view.resources.values():
+        yield from (name for name, verb in mutation_names(each.resource).items() if each.may(verb))
+    yield from (root for root, (_, call) in view.calls.items() if isinstance(call, ActionDef))
 
 
 def root_names(found: ResourceDef) -> tuple[str, str, str]:
@@ -135,7 +165,13 @@ def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQ
     definitions = document.operation.variable_definitions or ()
     result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_FAULTS, hide_suggestions=True)
     if isinstance(result, list):
-        raise DocumentRefusal(Code.BAD_USER_INPUT, result)
+        raise DocumentRefusal(Code.BAD_USER_INPUT, result, [_fault(error) for error in result])
+
+
+def _fault(error: GraphQLError) -> Fault:
+    """Where a variable is at fault."""
+    names = [node.variable.name.value for node in error.nodes or () if isinstance(node, VariableDefinitionNode)]
+    return Fault(("variables", *names), error.message.removesuffix("."))
 
 
 def introspect(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:

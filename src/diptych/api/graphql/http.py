@@ -7,16 +7,16 @@ https://graphql.github.io/graphql-over-http: POST with a JSON body, GET with que
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from graphql import GraphQLError
 
-from diptych.api.limits import check_nesting, too_deep
+from diptych.api.json import parse_json, read_json
 from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
 from diptych.api.rest.query import bad, parse_query
-from diptych.errors import Code, Refusal
+from diptych.errors import Code, Fault, Refusal
 
 RESPONSE = "application/graphql-response+json"
 LEGACY = "application/json"
@@ -36,26 +36,22 @@ class Parameters(msgspec.Struct, frozen=True):
 
 
 class DocumentRefusal(Refusal):
-    """A document that graphql-core refuses, with its errors."""
+    """A document, or its variables, that graphql-core refuses, with its errors."""
 
-    def __init__(self, code: Code, errors: list[GraphQLError]) -> None:
-        super().__init__(code, errors[0].message)
+    def __init__(self, code: Code, errors: list[GraphQLError], faults: Iterable[Fault] = ()) -> None:
+        super().__init__(code, errors[0].message, faults)
         self.errors = [{**error.formatted, "extensions": {"code": code.value}} for error in errors]
-
-
-_decoder = msgspec.json.Decoder(Parameters)
 
 
 def read_body(body: bytes) -> Parameters:
     """The parameters in the body of a POST."""
+    if body.lstrip()[:1] != b"{":
+        raise Refusal(Code.BAD_REQUEST, "The body is not a GraphQL request, which is a JSON object.")
+    found = read_json(body)
     try:
-        found = _decoder.decode(body)
-    except RecursionError:
-        raise too_deep() from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.convert(found, Parameters)
+    except msgspec.ValidationError as error:
         raise Refusal(Code.BAD_REQUEST, f"The body is not a GraphQL request: {error}.") from None
-    check_nesting([found.variables, found.extensions], body.count(b"{") + body.count(b"["))
-    return found
 
 
 def read_query(raw: str) -> Parameters:
@@ -72,12 +68,11 @@ def _object(given: Mapping[str, str], name: str) -> dict[str, Any] | None:
     if not given.get(name):
         return None
     try:
-        found = msgspec.json.decode(given[name], type=dict[str, Any] | None)
-    except RecursionError:
-        raise too_deep() from None
-    except msgspec.DecodeError:
-        raise bad(name, "expected a JSON object") from None
-    check_nesting(found, given[name].count("{") + given[name].count("["))
+        found = parse_json(given[name].encode())
+    except ValueError as error:
+        raise bad(name, f"expected a JSON object: {error}") from None
+    if found is not None and not isinstance(found, dict):
+        raise bad(name, "expected a JSON object")
     return found
 
 
@@ -85,8 +80,11 @@ def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) 
     """A Refusal in the query style."""
     legacy = media == LEGACY
     errors = refusal.errors if isinstance(refusal, DocumentRefusal) else graphql_errors(refusal)
+    if refusal.path:  # it was running: there is data, and it is null
+        head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
+        return Reply(200, head, msgspec.json.encode({"data": None, "errors": errors}))
     status = 200 if legacy and refusal.code not in _MALFORMED else STATUS[refusal.code]
     head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
-    if status == 401:
+    if status in (401, 503):
         head = (*head, *challenge(refusal))
     return Reply(status, head, msgspec.json.encode({"errors": errors}))

@@ -10,6 +10,17 @@ out. Translating the document again gives equal Asks, slot by slot.
         name
       }
     }                                                                                        and {"v0": "7"}
+
+A Write has slots of its own, so each of several is printed with values of its own. What the server makes, the id
+of a new row, is not printed.
+
+    Write("update", "User", Slot(0, ID), (Assign("name", Slot(1, STRING)),), pick=(Field("id", "id"),))
+
+    mutation ($v0: ID!, $v1: String!) {
+      updateUser(id: $v0, patch: {name: $v1}) {
+        id
+      }
+    }
 """
 
 from __future__ import annotations
@@ -17,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from diptych.api.undraft import Wheres, one_slot, page_slots, sort_names
+from diptych.api.undraft import Wheres, one_slot, page_slots, row_values, sort_names
 from diptych.ask.nodes import (
     EdgePart,
     Edges,
@@ -30,6 +41,7 @@ from diptych.ask.nodes import (
     Read,
     Total,
     TypeName,
+    Write,
 )
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import TRUE, Slot
@@ -44,23 +56,64 @@ def print_graphql(
     """The document of some Asks, each with its key in the answer, and its variables."""
     printer = _Printer(model)
     body = [line for label, read in asks for line in printer.root(label, read)]
-    slots = [printer.slots[index] for index in sorted(printer.slots)]
-    declared = ", ".join(f"${_variable(slot)}: {_type(slot)}" for slot in slots)
-    head = f"query ({declared})" if declared else "query"
-    return "\n".join(_block(head, body)) + "\n", {_variable(slot): values[slot.index] for slot in slots}
+    return _document("query", body, printer.declared()), printer.variables(values)
+
+
+def print_mutation(
+    writes: Sequence[tuple[str, Write, Sequence[Any]]], model: Model
+) -> tuple[str, dict[str, Any]]:
+    """The document of some Writes, each with its key in the answer and its own values, and its variables."""
+    body: Lines = []
+    declared: list[str] = []
+    variables: dict[str, Any] = {}
+    first = 0
+    for label, write, values in writes:
+        printer = _Printer(model, first)
+        body += printer.write(label, write)
+        declared += printer.declared()
+        variables |= printer.variables(values)
+        first += len(values)
+    return _document("mutation", body, declared), variables
 
 
 class _Printer:
-    """Prints Reads, and notes the slots that they use."""
+    """Prints Reads and Writes, and notes the slots that they use; `first` is the number of the first variable."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, first: int = 0) -> None:
         self.model = model
+        self.first = first
         self.slots: dict[int, Slot] = {}
         self._wheres = Wheres(model, self._slot)
 
     def _slot(self, slot: Slot) -> str:
         self.slots[slot.index] = slot
-        return "$" + _variable(slot)
+        return "$" + self._variable(slot)
+
+    def _variable(self, slot: Slot) -> str:
+        return f"v{self.first + slot.index}"
+
+    def declared(self) -> list[str]:
+        """The variables of the slots that were printed, with their types."""
+        return [f"${self._variable(slot)}: {_type(slot)}" for _, slot in sorted(self.slots.items())]
+
+    def variables(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Their values."""
+        return {self._variable(slot): values[index] for index, slot in sorted(self.slots.items())}
+
+    def write(self, label: str, write: Write) -> Lines:
+        """The root field of a change."""
+        given: dict[str, Any] = {} if write.verb == "create" else {"id": self._slot(write.id)}
+        if write.verb != "delete":
+            given["patch" if write.verb == "update" else "input"] = row_values(write, self._slot)
+        if write.version is not None:
+            if write.version.many:
+                raise ValueError("several versions are REST's alone")
+            given["ifVersion"] = self._slot(write.version)
+        if not write.pick:
+            raise ValueError("a change that answers nothing is REST's alone")
+        arguments = ", ".join(f"{name}: {_literal(value)}" for name, value in given.items())
+        head = _aliased(label, write.verb + write.resource) + f"({arguments})"
+        return _block(head, self._picks(write.pick))
 
     def root(self, label: str, read: Read) -> Lines:
         found = self.model.resources[read.resource]
@@ -115,8 +168,9 @@ class _Printer:
         return self._list(pick.label, name, read, self.model.resources[read.resource])
 
 
-def _variable(slot: Slot) -> str:
-    return f"v{slot.index}"
+def _document(kind: str, body: Lines, declared: Sequence[str]) -> str:
+    head = f"{kind} ({', '.join(declared)})" if declared else kind
+    return "\n".join(_block(head, body)) + "\n"
 
 
 def _type(slot: Slot) -> str:
@@ -138,4 +192,6 @@ def _literal(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_literal, value)) + "]"
+    if value is None:
+        return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,11 +26,15 @@ from graphql import (
     GraphQLScalarType,
     GraphQLSchema,
     GraphQLString,
+    ValueNode,
     specified_directives,
+    value_from_ast_untyped,
 )
 
 from diptych.api.draft import DEFAULT_SIZE
-from diptych.model.defs import FieldDef, RelationDef
+from diptych.api.graphql.mutations import call_fields, mutation_fields
+from diptych.api.words import describe
+from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
 from diptych.model.view import ResourceView, View
 
@@ -48,12 +52,27 @@ EMPTY_ROOT = "nothing"
 """The one field of a Query in which a role can read nothing at all; GraphQL wants at least one."""
 
 
+class _Unknown(dict[str, Any]):
+    """Variables inside of a literal, whose values come later: null will do for each."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return None
+
+
+_UNKNOWN = _Unknown(any=None)
+
+
 def _custom(scalar: Scalar, name: str) -> GraphQLScalarType:
     def parse(value: Any) -> Any:
         scalar.parse(value)
         return value
 
-    return GraphQLScalarType(name, parse_value=parse, description=scalar.description)
+    def literal(node: ValueNode) -> Any:
+        return parse(value_from_ast_untyped(node, _UNKNOWN))
+
+    return GraphQLScalarType(
+        name, coerce_input_value=parse, coerce_input_literal=literal, description=scalar.description
+    )
 
 
 def _decimal(value: Any) -> Any:
@@ -98,10 +117,15 @@ class _Builder:
         fields: dict[str, GraphQLField] = {}
         for each in self.view.resources.values():
             fields.update(self._roots(each))
+        fields.update(call_fields(QueryDef, self.view, self._objects, self._input))
         if not fields:
             fields[EMPTY_ROOT] = GraphQLField(GraphQLBoolean, description="You may read nothing here.")
         query = GraphQLObjectType("Query", fields, description="Everything that can be read.")
-        return GraphQLSchema(query, directives=specified_directives)
+        changes = mutation_fields(self.view, self._objects, self._input)
+        changes.update(call_fields(ActionDef, self.view, self._objects, self._input))
+        told = "Everything that can be changed. All fields of a request run in order, in one transaction."
+        mutation = GraphQLObjectType("Mutation", changes, description=told) if changes else None
+        return GraphQLSchema(query, mutation, directives=specified_directives)
 
     def _roots(self, each: ResourceView) -> dict[str, GraphQLField]:
         found = each.resource
@@ -153,7 +177,7 @@ class _Builder:
     def _fields(self, each: ResourceView) -> dict[str, GraphQLField]:
         found: dict[str, GraphQLField] = {}
         for name, field in each.fields.items():
-            found[name] = GraphQLField(self._output(field.field), description=_describe(field.field))
+            found[name] = GraphQLField(self._output(field.field), description=describe(field.field) or None)
         for name, way in each.relations.items():
             found.update(self._relation(name, way.relation))
         return found
@@ -202,7 +226,7 @@ class _Builder:
 
         def fields() -> dict[str, GraphQLInputField]:
             own = GraphQLList(GraphQLNonNull(self._wheres[name]))
-            found = {key: GraphQLInputField(self._filter(view.field.scalar)) for key, view in each.fields.items()}
+            found = {key: GraphQLInputField(self._filter(view.field.scalar)) for key, view in each.searchable.items()}
             for key, way in each.relations.items():
                 target = way.relation.target
                 kind = self._wheres[target] if way.relation.kind == "one" else self._list_wheres[target]
@@ -240,17 +264,9 @@ class _Builder:
     def _order(self, each: ResourceView) -> GraphQLInputObjectType:
         name = each.resource.name
         fields = {
-            key: GraphQLInputField(_DIRECTION) for key, view in each.fields.items() if view.field.scalar.sortable
+            key: GraphQLInputField(_DIRECTION) for key, view in each.searchable.items() if view.field.scalar.sortable
         }
         return GraphQLInputObjectType(
             name + "Order", fields, description=f"One key of a sort of {name}: exactly one field.", is_one_of=True
         )
-
-
-def _describe(field: FieldDef) -> str | None:
-    moves = ", ".join(
-        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "") for move in field.moves
-    )
-    return " ".join(filter(None, (field.description, f"Transitions: {moves}." if moves else ""))) or None
-
 

@@ -23,6 +23,7 @@ from graphql import (
     ListValueNode,
     ObjectValueNode,
     OperationDefinitionNode,
+    OperationType,
     SelectionNode,
     SelectionSetNode,
     ValueNode,
@@ -32,9 +33,10 @@ from graphql import (
 
 from diptych.api.draft import Draft
 from diptych.api.graphql.limits import MAX_LEVELS, MAX_UNFOLDED
+from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.schema import EMPTY_ROOT
-from diptych.api.wish import Wish
 from diptych.ask.nodes import (
+    Call,
     EdgePart,
     Edges,
     Field,
@@ -48,8 +50,10 @@ from diptych.ask.nodes import (
     Read,
     Total,
     TypeName,
+    Write,
 )
 from diptych.ask.slots import Given
+from diptych.ask.wish import CallWish, Wish, WriteWish
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.expr import TRUE, Col, Compare
 from diptych.model.view import ResourceView, View
@@ -62,16 +66,18 @@ class Root:
     """A root field: its key in the answer, and what answers it."""
 
     label: str
-    kind: Literal["ask", "constant", "introspection"]
+    kind: Literal["ask", "call", "constant", "introspection"]
     constant: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """An operation, translated: the Wish of its Asks, and its root fields in the order asked."""
+    """An operation, translated: what it reads or changes, and its root fields in the order asked."""
 
     wish: Wish
     roots: tuple[Root, ...]
+    writes: tuple[WriteWish | CallWish, ...] = ()
+    calls: tuple[CallWish, ...] = ()
 
 
 def fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
@@ -162,20 +168,60 @@ class _Translator:
     def operation(self) -> Operation:
         asks: list[Read] = []
         roots: list[Root] = []
+        writes: list[WriteWish | CallWish] = []
+        calls: list[CallWish] = []
         for label, nodes in self._collect(self.node.selection_set).items():
             name = nodes[0].name.value
             if name == "__typename":
-                roots.append(Root(label, "constant", b'"Query"'))
+                kind = "Mutation" if self.node.operation is OperationType.MUTATION else "Query"
+                roots.append(Root(label, "constant", f'"{kind}"'.encode()))
             elif name in ("__schema", "__type"):
                 roots.append(Root(label, "introspection"))
             elif name == EMPTY_ROOT and not self.view.resources:
                 roots.append(Root(label, "constant", b"null"))
+            elif self.node.operation is OperationType.MUTATION:
+                roots.append(Root(label, "ask"))
+                writes.append(self._call(name, nodes) if name in self.view.calls else self._write(name, nodes))
+            elif name in self.view.calls:
+                roots.append(Root(label, "call"))
+                calls.append(self._call(name, nodes))
             else:
                 roots.append(Root(label, "ask"))
                 asks.append(self._root(name, nodes))
         self.draft.done(Code.BAD_USER_INPUT, "Some arguments are not valid.")
         slots = self.draft.slots
-        return Operation(Wish(tuple(asks), tuple(slots.slots), tuple(slots.sources)), tuple(roots))
+        wish = Wish(tuple(asks), tuple(slots.slots), tuple(slots.sources))
+        return Operation(wish, tuple(roots), tuple(writes), tuple(calls))
+
+    def _call(self, name: str, nodes: list[FieldNode]) -> CallWish:
+        """A call of the model's own code; its slots are its own."""
+        outer, self.draft = self.draft, Draft(self.view)
+        found, definition = self.view.calls[name]
+        arguments = self._arguments(nodes[0])
+        place = self._place(nodes[0])
+        key = self.draft.slots.take(found.key, arguments.pop("id")) if definition.on == "row" else None
+        values = self.draft.arguments(definition, arguments, place)
+        target = definition.result.resource
+        picks = self._picks(nodes, self.view.resources[target]) if target else ()
+        wish = self.draft.call(Call(found.name, definition.name, key, values, picks), place)
+        self.draft = outer
+        return wish
+
+    def _write(self, name: str, nodes: list[FieldNode]) -> WriteWish:
+        """One change. Its slots are its own, so that the same change is the same Ask wherever it stands."""
+        outer, self.draft = self.draft, Draft(self.view)
+        draft = self.draft
+        each, verb = next((each, names[name]) for each in self.view.resources.values()
+                          if name in (names := mutation_names(each.resource)))  # fmt: skip
+        arguments = self._arguments(nodes[0])
+        word = "patch" if verb == "update" else "input"
+        given = arguments.get(word, Given({}, (*self._place(nodes[0]), word), fixed=True))
+        key = draft.row_id(each, arguments.get("id"))
+        values = draft.values(verb, each, given) if verb != "delete" else ()
+        version = draft.version(arguments.get("ifVersion"))
+        ask = Write(verb, each.resource.name, key, values, version, self._picks(nodes, each))
+        self.draft = outer
+        return draft.write(ask, given.place)
 
     def _collect(self, *sets: SelectionSetNode | None) -> Fields:
         return collect(sets, self.fragments, self.given)

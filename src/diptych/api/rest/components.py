@@ -2,7 +2,7 @@
 
 Each stands once among the components, and operations refer to it:
 
-    parameters   first, after, …   Order.sort, Order.where   Order.total, Order.total.gte (`total[gte]`)
+    parameters   first, after, …   Order.sort, Order.where   Order.total, Order.total.gte (`total[gte]`)   If-Match, …
     headers      ETag, Link, …
     responses    order, orders (what a 200 holds)            BadRequest, NotFound, … (problems)
 
@@ -11,6 +11,7 @@ A role sees the parameters of those fields that exist for it. HEAD answers like 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from diptych.api.draft import DEFAULT_SIZE
@@ -30,9 +31,11 @@ ERRORS = {
     404: ("NotFound", "There is no such thing, or none that the caller may read."),
     405: ("MethodNotAllowed", "The path does not have this method; or a mutation came by GET."),
     406: ("NotAcceptable", "The request accepts no media type that there is."),
+    409: ("Conflict", "The row, or another one, stands against it: a state, a unique value, a reference."),
+    412: ("PreconditionFailed", "The row has another version than `If-Match` names."),
     413: ("PayloadTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
-    422: ("BadUserInput", "A value in the body is not valid."),
+    422: ("BadUserInput", "A value in the body is not valid; or an `Idempotency-Key` came with another body."),
     431: ("HeadersTooLarge", "The address and the headers are too large together."),
     503: ("Unavailable", "The service cannot answer now."),
     504: ("Timeout", "The answer took too long."),
@@ -44,6 +47,11 @@ _HEADERS = {
     "Vary": ("The request headers on which the answer depends.", True),
     "Link": ("Where the next and the previous page are (RFC 8288).", False),
     "Allow": ("The methods that the path has.", True),
+    "Accept-Patch": ("The media types that PATCH takes (RFC 5789).", False),
+    "Location": ("Where the new row is; of many there is none.", False),
+    "New-ETag": ("A tag of the new row, for `If-Match`; of many there is none.", False),
+    "Idempotency-Replayed": ("`true`, if the answer is that to an earlier request with this key.", False),
+    "Preference-Applied": ("The preference that was followed (RFC 7240).", True),
     "WWW-Authenticate": ("How to authenticate (RFC 6750).", True),
 }
 _FIELDS = (
@@ -67,11 +75,15 @@ _ID = {
     "description": "An id; an ill-formed one names nothing.",
     "schema": {"type": "string"},
 }
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "description": "Tags of answers that the client has: 304 if this one is among them.",
-    "schema": {"type": "string"},
+_REQUEST_HEADERS: dict[str, tuple[str, Schema]] = {
+    "If-None-Match": ("Tags of answers that the client has: 304 if this one is among them.", {}),
+    "If-Match": ("Tags of the row, of which only the version counts: 412 if it has another by now.", {}),
+    "Idempotency-Key": (
+        "A key of the client's choice. The request is done once: when it comes again within 24 hours, it gets the same "
+        "answer.",
+        {"pattern": r'^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$', "format": "idempotency-key"},
+    ),
+    "Prefer": ("`return=representation` answers with the row as it was (RFC 7240).", {}),
 }
 
 
@@ -97,7 +109,10 @@ def one_parameters(each: ResourceView) -> list[Part]:
 def build_parameters(view: View, max_page: int) -> dict[str, Part]:
     """Every parameter that operations refer to."""
     found = {name: _paging(name, max_page) for name in _PAGING}
-    found |= {"id": _ID, "If-None-Match": _IF_NONE_MATCH}
+    found["id"] = _ID
+    for name, (text, more) in _REQUEST_HEADERS.items():
+        schema = {"type": "string", **more}
+        found[name] = {"name": name, "in": "header", "description": text, "schema": schema}
     for each in view.resources.values():
         found |= {f"{each.resource.name}.{name}": part for name, part in _own_parameters(each).items()}
     return found
@@ -122,7 +137,7 @@ def _own_parameters(each: ResourceView) -> dict[str, Part]:
     names = list(each.fields)
     fields = {"type": "string", "format": "fields", "minLength": 1}
     found = {"fields": {**_query("fields", _FIELDS), "schema": fields, "example": ",".join(names[:2]) or "*"}}
-    if sortable := [name for name, view in each.fields.items() if view.field.scalar.sortable]:
+    if sortable := [name for name, view in each.searchable.items() if view.field.scalar.sortable]:
         found["sort"] = _sort(sortable)
     found["where"] = {
         **_query("where", "Only those for which this holds, as JSON; together with all other filters."),
@@ -133,7 +148,7 @@ def _own_parameters(each: ResourceView) -> dict[str, Part]:
             }
         },
     }
-    for name, field in each.fields.items():
+    for name, field in each.searchable.items():
         if name not in RESERVED:
             found |= _filters(name, field.field.scalar)
     return found
@@ -188,7 +203,22 @@ def build_headers() -> dict[str, Part]:
 
 def headers(*names: str) -> dict[str, Part]:
     """The headers of a response."""
-    return {name: refer("headers", name) for name in names}
+    return {name.removeprefix("New-"): refer("headers", name) for name in names}
+
+
+def operation(summary: str, tag: str, parameters: Iterable[Part] = (), description: str = "") -> Part:
+    """An operation, but for its id and its responses."""
+    found: Part = {"summary": summary, "tags": [tag]}
+    if description:
+        found["description"] = description
+    if given := list(parameters):
+        found["parameters"] = given
+    return found
+
+
+def errors(statuses: Iterable[int]) -> Part:
+    """The responses of errors."""
+    return {str(status): refer("responses", ERRORS[status][0]) for status in sorted(statuses)}
 
 
 CACHED = ("ETag", "Cache-Control", "Vary")
@@ -204,7 +234,7 @@ def build_responses(view: View, problem: str) -> dict[str, Part]:
         found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link")
     found["NotModified"] = {"description": "The client has this answer already.", "headers": headers(*CACHED)}
     for status, (name, text) in ERRORS.items():
-        extra = {401: ("WWW-Authenticate",), 405: ("Allow",)}.get(status, ())
+        extra = {401: ("WWW-Authenticate",), 405: ("Allow",), 415: ("Accept-Patch",)}.get(status, ())
         content = {"application/problem+json": {"schema": ref(problem)}}
         found[name] = {
             "description": text,
@@ -255,5 +285,6 @@ def problem_schema() -> Schema:
         "detail": text,
         "code": {**text, "description": "What went wrong, in one word: the same as in GraphQL."},
         "errors": {"type": "array", "items": fault, "description": "Every place that is at fault."},
+        "allowed": {"type": "array", "items": text, "description": "The states that could come next."},
     }
-    return {**closed(properties, "errors"), "description": "An error (RFC 9457)."}
+    return {**closed(properties, "errors", "allowed"), "description": "An error (RFC 9457)."}

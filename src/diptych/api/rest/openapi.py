@@ -3,12 +3,14 @@
 The document is drawn from the same View that translates requests, so it cannot promise what the role may not
 do. A path item is drawn whole, one function for each kind of path:
 
-    /orders                   _collection      what a list takes, and a page of it
-    /orders/{id}              _member          one row
+    /orders                   _collection      what a list takes, and a page of it; new rows
+    /orders/{id}              _member          one row, and what changes it
     /users/{id}/orders        _relation        the same list, of one user
+    /posts/{id}/publish       _call            code of the model's own
     /graphql, /health/live    _service         what is there whatever the model is
 
-`schemas` says what values look like, `components` holds the parts that operations share.
+`schemas` and `inputs` say what values look like, `writing` draws what changes something, `calling` what calls the
+model's own code; `components` holds the parts that operations share.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from diptych.api.rest.calling import action_operation, call_path, query_operation
 from diptych.api.rest.components import (
     CACHED,
     ERRORS,
@@ -25,15 +28,19 @@ from diptych.api.rest.components import (
     build_parameters,
     build_responses,
     closed,
+    errors,
     headers,
     list_parameters,
     one_parameters,
+    operation,
     page_info,
     problem_schema,
     refer,
 )
+from diptych.api.rest.inputs import build_inputs, json_patch
 from diptych.api.rest.schemas import Schema, build_schemas
-from diptych.model.defs import RelationDef
+from diptych.api.rest.writing import collection_changes, member_changes
+from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
@@ -52,15 +59,18 @@ def openapi(
     view: View, *, title: str = "Diptych", version: str = "1", server: str = "", max_page: int = 100
 ) -> dict[str, Any]:
     """The document of one view. `server` is the public address; `max_page` the largest page."""
-    schemas = build_schemas(view)
+    schemas = {**build_schemas(view), **build_inputs(view)}
     problem = "Problem" if "Problem" not in schemas else "ProblemDetails"
+    patch = "JsonPatch" if "JsonPatch" not in schemas else "JsonPatchOperations"
+    if any(each.may("update") for each in view.resources.values()):
+        schemas[patch] = json_patch()
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
         "servers": [{"url": server or "/"}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(view),
-        "paths": {**_resource_paths(view), **_service()},
+        "paths": {**_resource_paths(view, patch), **_service(view)},
         "components": {
             "schemas": {**schemas, "PageInfo": page_info(max_page), problem: problem_schema()},
             "parameters": build_parameters(view, max_page),
@@ -72,7 +82,8 @@ def openapi(
 
 
 def _tags(view: View) -> list[Part]:
-    resources = (each.resource for each in view.resources.values())
+    called = {found.name: found for found, _ in view.calls.values()}
+    resources = {**{name: each.resource for name, each in view.resources.items()}, **called}.values()
     found = [{"name": resource.name, "description": resource.description} for resource in resources]
     return [*found, {"name": _SERVICE, "description": "What is there whatever the model is."}]
 
@@ -80,38 +91,57 @@ def _tags(view: View) -> list[Part]:
 # resources
 
 
-def _resource_paths(view: View) -> dict[str, Part]:
+def _resource_paths(view: View, patch: str) -> dict[str, Part]:
     paths: dict[str, Part] = {}
     for each in view.resources.values():
         path = f"/{each.resource.path}"
-        paths[path] = _collection(each)
-        paths[path + "/{id}"] = _member(each)
+        paths[path] = {**_collection(each), **collection_changes(each, view)}
+        paths[path + "/{id}"] = {**_member(each), **member_changes(each, view, patch)}
         for segment, name in each.resource.collections.items():
             if name in each.relations:
                 relation = each.relations[name].relation
                 paths[f"{path}/{{id}}/{segment}"] = _relation(each, relation, view.resources[relation.target])
+    for found, call in view.calls.values():
+        paths[call_path(found, call)] = _call(found, call, view)
     return paths
+
+
+def _call(found: ResourceDef, call: CallDef, view: View) -> Part:
+    if isinstance(call, QueryDef):
+        get = query_operation(found, call)
+        get.setdefault("parameters", []).append(_IF_NONE_MATCH)
+        get["responses"] = _responses(get["responses"]["200"], _READ_ERRORS)
+        return _readable("get", upper_first(call.root), get, CACHED)
+    noun = upper_first(call.root)
+    options = operation("The methods of this path.", found.name)
+    allowed = {"204": {"description": "The methods are in `Allow`.", "headers": headers("Allow")}}
+    item: Part = {
+        "post": action_operation(found, call, view),
+        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((401,))}},
+    }
+    return {"parameters": [refer("parameters", "id")], **item} if call.on == "row" else item
 
 
 def _collection(each: ResourceView) -> Part:
     found = each.resource
-    get = _operation(f"Many {found.name}, by page.", found.name, list_parameters(each))
+    get = operation(f"Many {found.name}, by page.", found.name, list_parameters(each))
     get["responses"] = _responses(refer("responses", found.many), _READ_ERRORS)
     return _readable("list", upper_first(found.many), get, CACHED)
 
 
 def _member(each: ResourceView) -> Part:
     found = each.resource
-    get = _operation(f"One {found.name} by its id.", found.name, one_parameters(each))
+    get = operation(f"One {found.name} by its id.", found.name, one_parameters(each))
     get["responses"] = _responses(refer("responses", found.one), (*_READ_ERRORS, 404))
-    return {"parameters": [refer("parameters", "id")], **_readable("get", found.name, get, CACHED)}
+    more = ("Accept-Patch",) if each.may("update") else ()
+    return {"parameters": [refer("parameters", "id")], **_readable("get", found.name, get, CACHED, *more)}
 
 
 def _relation(each: ResourceView, relation: RelationDef, target: ResourceView) -> Part:
     """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
     found = each.resource
     summary = f"The {relation.name} of one {found.name}, by page."
-    get = _operation(summary, found.name, list_parameters(target), relation.description)
+    get = operation(summary, found.name, list_parameters(target), relation.description)
     get["responses"] = _responses(refer("responses", target.resource.many), (*_READ_ERRORS, 404))
     noun = f"{upper_first(relation.name)}Of{found.name}"
     return {"parameters": [refer("parameters", "id")], **_readable("list", noun, get, CACHED)}
@@ -120,34 +150,21 @@ def _relation(each: ResourceView, relation: RelationDef, target: ResourceView) -
 # operations
 
 
-def _operation(summary: str, tag: str, parameters: Iterable[Part] = (), description: str = "") -> Part:
-    found: Part = {"summary": summary, "tags": [tag]}
-    if description:
-        found["description"] = description
-    if given := list(parameters):
-        found["parameters"] = given
-    return found
-
-
-def _readable(verb: str, noun: str, get: Part, ok_headers: Iterable[str]) -> Part:
+def _readable(verb: str, noun: str, get: Part, ok_headers: Iterable[str], *more: str) -> Part:
     """GET, and the HEAD and OPTIONS that go with it."""
     without = {status: _without_content(int(status), ok_headers) for status in get["responses"]}
-    options = _operation("The methods of this path.", get["tags"][0])
-    allowed = {"204": {"description": "The methods are in `Allow`.", "headers": headers("Allow")}}
+    options = operation("The methods of this path.", get["tags"][0])
+    allowed = {"204": {"description": "The methods are in `Allow`.", "headers": headers("Allow", *more)}}
     return {
         "get": {"operationId": verb + noun, **get},
         "head": {"operationId": "head" + noun, **get, "responses": without},
-        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **_errors((401,))}},
+        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((401,))}},
     }
 
 
-def _responses(ok: Part, errors: Iterable[int]) -> Part:
+def _responses(ok: Part, statuses: Iterable[int]) -> Part:
     """A 200, the 304 that stands for it, and the errors."""
-    return {"200": ok, "304": _NOT_MODIFIED, **_errors(errors)}
-
-
-def _errors(statuses: Iterable[int]) -> Part:
-    return {str(status): refer("responses", ERRORS[status][0]) for status in sorted(statuses)}
+    return {"200": ok, "304": _NOT_MODIFIED, **errors(statuses)}
 
 
 def _without_content(status: int, ok_headers: Iterable[str]) -> Part:
@@ -162,9 +179,9 @@ def _without_content(status: int, ok_headers: Iterable[str]) -> Part:
 # the routes of the server itself
 
 
-def _service() -> dict[str, Part]:
+def _service(view: View) -> dict[str, Part]:
     return {
-        "/graphql": _graphql(),
+        "/graphql": _graphql([_KEY] if view.signature.signed_in else []),
         "/openapi.json": _document(),
         "/health/live": _health("Live", "Is the process up?", (400, 401, 406)),
         "/health/ready": _health("Ready", "Can it answer requests?", (400, 401, 406, 503)),
@@ -172,27 +189,27 @@ def _service() -> dict[str, Part]:
 
 
 def _document() -> Part:
-    get = _operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
+    get = operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
     ok = answer("An OpenAPI 3.1 document.", {"type": "object"}, *CACHED)
     get["responses"] = _responses(ok, (400, 401, 406))
     return _readable("get", "Openapi", get, CACHED)
 
 
-def _health(name: str, summary: str, errors: Iterable[int]) -> Part:
-    get = _operation(summary, _SERVICE)
+def _health(name: str, summary: str, statuses: Iterable[int]) -> Part:
+    get = operation(summary, _SERVICE)
     ok = answer("Yes.", closed({"status": {"type": "string", "enum": ["ok"]}}), *_UNTAGGED)
-    get["responses"] = {"200": ok, **_errors(errors)}
+    get["responses"] = {"200": ok, **errors(statuses)}
     return _readable("get", f"Health{name}", get, _UNTAGGED)
 
 
-def _graphql() -> Part:
+def _graphql(keys: Iterable[Part]) -> Part:
     """The query style: one path, whose own schema tells the rest."""
-    get = _operation("A GraphQL query, by GET.", _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
+    get = operation("A GraphQL query, by GET.", _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
     get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 405, 406, 422, 503, 504)}
-    post = _operation("A GraphQL request.", _SERVICE)
+    post = operation("A GraphQL request.", _SERVICE, keys)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
-    post["responses"] = _graphql_responses(400, 401, 403, 406, 413, 415, 422, 503, 504)
+    post["responses"] = _graphql_responses(400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 503, 504)
     return {**_readable("get", "Graphql", get, _UNTAGGED), "post": {"operationId": "postGraphql", **post}}
 
 
@@ -220,6 +237,12 @@ def _graphql_responses(*others: int) -> Part:
 
 
 _UNTAGGED = ("Cache-Control", "Vary")
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "With a mutation: a key of the client's choice, under which it is done once.",
+    "schema": {"type": "string"},
+}
 _IF_NONE_MATCH = refer("parameters", "If-None-Match")
 _NOT_MODIFIED = refer("responses", "NotModified")
 _GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}

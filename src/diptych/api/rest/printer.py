@@ -1,4 +1,4 @@
-"""An Ask → the URL of a REST request: the translator, backwards.
+"""An Ask → a REST request: the translator, backwards.
 
 A REST request is one row by its id, a page, or a page below one row; inside, relations lead to one row or to
 plain lists. Everything else is GraphQL's alone, and is refused here with a ValueError. Translating the URL
@@ -7,17 +7,23 @@ again gives an equal Ask, slot by slot.
     Read("User", "one", (Field("name", "name"), Follow("posts", "recent", Read("Post", "list", …))), …)
 
     /users/7?fields=name,recent:posts%5Bfirst=5;sort=-createdAt%5D(title)
+
+A Write is a method, headers and a body besides.
+
+    Write("update", "User", Slot(0, ID), (Assign("name", Slot(1, STRING)),), Slot(2, INT), (Field("id", "id"),))
+
+    PATCH /users/7?fields=id    If-Match: "3."    {"name": "Ann"}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from diptych.api.rest.translate import PAGE_INFO
-from diptych.api.undraft import Wheres, one_slot, page_slots, sort_names
-from diptych.ask.nodes import Field, Follow, Nodes, Part, Pick, Read, Total
+from diptych.api.undraft import Wheres, one_slot, page_slots, row_values, sort_names
+from diptych.ask.nodes import Change, Field, Follow, Nodes, Part, Pick, Read, Total, Write
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import TRUE, Slot
 from diptych.model.model import Model
@@ -36,6 +42,23 @@ def print_rest(ask: Read, values: Sequence[Any], model: Model) -> str:
     return _Printer(values, model).url(ask)
 
 
+class Printed(NamedTuple):
+    """A request that changes something. A body of None is none."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Any = None
+
+
+_METHODS: Mapping[Change, str] = {"create": "POST", "update": "PATCH", "replace": "PUT", "delete": "DELETE"}
+
+
+def print_rest_write(write: Write, values: Sequence[Any], model: Model) -> Printed:
+    """The request of a Write."""
+    return _Printer(values, model).write(write)
+
+
 class _Printer:
     def __init__(self, values: Sequence[Any], model: Model) -> None:
         self.values = values
@@ -44,6 +67,26 @@ class _Printer:
 
     def _value(self, slot: Slot) -> Any:
         return self.values[slot.index]
+
+    def write(self, write: Write) -> Printed:
+        path = "/" + self.model.resources[write.resource].path
+        if write.verb != "create":
+            path += "/" + quote(str(self._value(write.id)), safe="")
+        headers = {"content-type": "application/json"} if write.verb != "delete" else {}
+        if write.version is not None:
+            given = self._value(write.version)
+            headers["if-match"] = ", ".join(_tag(each) for each in (given if write.version.many else [given]))
+        if write.verb != "delete":
+            body = row_values(write, self._value)
+            return Printed(_METHODS[write.verb], self._picking(path, write), headers, body)
+        if not write.pick:
+            return Printed("DELETE", path, headers)
+        return Printed("DELETE", self._picking(path, write), {**headers, "prefer": "return=representation"})
+
+    def _picking(self, path: str, write: Write) -> str:
+        if not write.pick:
+            raise ValueError("only a deletion may answer nothing")
+        return f"{path}?{_query({'fields': self._picks(write.pick)})}"
 
     def url(self, ask: Read) -> str:
         found = self.model.resources[ask.resource]
@@ -102,6 +145,11 @@ def _sub_collection(ask: Read) -> Follow | None:
         case (Follow(relation, label, Read(take="page")) as follow,) if label == relation + "Connection":
             return follow
     return None
+
+
+def _tag(version: int) -> str:
+    """An entity tag of which only the version matters; one without a version is never matched."""
+    return f'"{version}."' if version >= 0 else '"never"'
 
 
 def _aliased(label: str, name: str) -> str:

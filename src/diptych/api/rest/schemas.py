@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from diptych.api.words import describe
 from diptych.model.defs import FieldDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
 from diptych.model.view import ResourceView, View
@@ -51,11 +52,17 @@ def build_schemas(view: View) -> dict[str, Schema]:
         found[name + "Where"] = _where(each)
     for name in dict.fromkeys(relation.target for relation in _relations(view) if relation.kind != "one"):
         found[name + "ListWhere"] = _list_where(name)
-    for scalar in dict.fromkeys(field.scalar for field in _fields(view)):
+    for scalar in dict.fromkeys(field.scalar for field in _fields(view) if field.python is None):
         found[_filter_name(scalar)] = _filter(scalar)
+    for scalar in dict.fromkeys(field.scalar for field in _fields(view)):
         if scalar.choices:
-            found[scalar.name] = _described(dict(scalar.openapi), scalar.description)
+            found[scalar.name] = enumerated(scalar)
     return found
+
+
+def enumerated(scalar: Scalar) -> Schema:
+    """The schema of an enum."""
+    return described(dict(scalar.openapi), scalar.description)
 
 
 def _fields(view: View) -> Iterator[FieldDef]:
@@ -66,7 +73,8 @@ def _relations(view: View) -> Iterator[RelationDef]:
     return (way.relation for each in view.resources.values() for way in each.relations.values())
 
 
-def _described(schema: Schema, *sentences: str) -> Schema:
+def described(schema: Schema, *sentences: str) -> Schema:
+    """A schema with a description of all sentences that are not empty."""
     text = " ".join(filter(None, sentences))
     return {**schema, "description": text} if text else schema
 
@@ -75,8 +83,9 @@ def nullable(schema: Schema) -> Schema:
     """The schema of a value that may also be null."""
     if not schema:  # anything, and so null too
         return schema
-    if isinstance(schema.get("type"), str):
-        return {**schema, "type": [schema["type"], "null"]}
+    if "type" in schema:
+        kinds = schema["type"]
+        return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -87,23 +96,16 @@ def _object(each: ResourceView) -> Schema:
     properties = {name: answered(field.field) for name, field in each.fields.items()}
     properties |= {name: _related(way.relation) for name, way in each.relations.items()}
     schema = {"type": "object", "properties": properties, "additionalProperties": True}
-    return _described(schema, each.resource.description, _ALIASES)
+    return described(schema, each.resource.description, _ALIASES)
 
 
 def answered(field: FieldDef) -> Schema:
     """The value of a field in an answer."""
     schema = ref(field.scalar.name) if field.scalar.choices else dict(field.scalar.openapi)
     schema = nullable(schema) if field.nullable or field.hideable else schema
+    schema = schema if field.stored else {**schema, "readOnly": True}
     general = "" if field.description or field.scalar.choices else field.scalar.description
-    return _described(schema, field.description, general, _moves(field))
-
-
-def _moves(field: FieldDef) -> str:
-    """The transitions of a state, in words."""
-    moves = (
-        f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "") for move in field.moves
-    )
-    return f"Transitions: {', '.join(moves)}." if field.moves else ""
+    return described(schema, general, describe(field))
 
 
 def _related(relation: RelationDef) -> Schema:
@@ -112,7 +114,7 @@ def _related(relation: RelationDef) -> Schema:
         schema = {"type": "array", "items": schema}
     elif relation.nullable or relation.hideable:
         schema = nullable(schema)
-    return _described(schema, relation.description, "Only if `fields` selects it.")
+    return described(schema, relation.description, "Only if `fields` selects it.")
 
 
 # what a filter takes
@@ -195,21 +197,21 @@ def _filter(scalar: Scalar) -> Schema:
 def _where(each: ResourceView) -> Schema:
     own = ref(each.resource.name + "Where")
     several = {"anyOf": [own, {"type": "array", "items": own}]}
-    properties = {name: ref(_filter_name(field.field.scalar)) for name, field in each.fields.items()}
+    properties = {name: ref(_filter_name(field.field.scalar)) for name, field in each.searchable.items()}
     for name, way in each.relations.items():
         properties[name] = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
-    properties["and"] = _described(several, "All of these hold.")
-    properties["or"] = _described(several, "Any of these holds.")
-    properties["not"] = _described(own, "This does not hold.")
+    properties["and"] = described(several, "All of these hold.")
+    properties["or"] = described(several, "Any of these holds.")
+    properties["not"] = described(own, "This does not hold.")
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return _described(schema, f"A condition on {each.resource.name}: all that is given must hold.")
+    return described(schema, f"A condition on {each.resource.name}: all that is given must hold.")
 
 
 def _list_where(name: str) -> Schema:
     inner = ref(name + "Where")
     return {
         "type": "object",
-        "properties": {word: _described(inner, text) for word, text in _QUANTIFIERS.items()},
+        "properties": {word: described(inner, text) for word, text in _QUANTIFIERS.items()},
         "additionalProperties": False,
         "minProperties": 1,
         "description": f"A condition on many {name}.",

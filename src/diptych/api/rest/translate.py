@@ -10,36 +10,54 @@ Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import msgspec
-
-from diptych.api.draft import Draft, not_yours
-from diptych.api.limits import check_nesting, too_deep
+from diptych.api.draft import Draft
+from diptych.api.json import parse_json
 from diptych.api.rest.query import RESERVED, Item, bad, filter_name, parse_fields, parse_query
-from diptych.api.wish import Wish, shape
-from diptych.ask.nodes import Field, Follow, InfoKind, Nodes, Order, Page, PageInfo, Part, Pick, Read, Total
+from diptych.api.shape import shape
+from diptych.ask.nodes import (
+    Call,
+    Change,
+    Field,
+    Follow,
+    InfoKind,
+    Nodes,
+    Order,
+    Page,
+    PageInfo,
+    Part,
+    Pick,
+    Read,
+    Total,
+    Write,
+)
 from diptych.ask.slots import Given
-from diptych.errors import Code
-from diptych.model.defs import RelationDef
+from diptych.ask.wish import CallWish, Wish, WriteWish
+from diptych.errors import Code, Place
+from diptych.model.defs import CallDef, QueryDef, RelationDef
 from diptych.model.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.model import Model
-from diptych.model.view import ResourceView, View
+from diptych.model.view import ResourceView, View, not_yours
 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
 PAGE_INFO = PageInfo("pageInfo", tuple((name, name) for name in _INFO))
 _SHAPING = ("fields", "sort", "count")
 _PAGE = ("first", "last", "after", "before", "offset")
 _PATH_ID = "{id}"
+VERSIONS = "{version}"
+_QUERY_FAULT = "The query string is not valid."
 
 
 class Target(NamedTuple):
-    """What a path names: a collection, one resource of it, or a relation of that."""
+    """What a path names: a collection, one resource of it, a relation of that, or a call of the model's own code."""
 
     resource: str
     id: str | None = None
     relation: str = ""
+    call: str = ""
 
 
 def find_target(path: str, model: Model) -> Target | None:
@@ -50,10 +68,17 @@ def find_target(path: str, model: Model) -> Target | None:
     resource = model.by_path.get(parts[0])
     if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
         return None
-    if len(parts) < 3:
-        return Target(resource.name, parts[1] if len(parts) == 2 else None)
+    if len(parts) == 1:
+        return Target(resource.name)
+    calls = model.calls[resource.name]
+    if len(parts) == 2:
+        call = calls.get(("class", parts[1]), "") if calls else ""
+        return Target(resource.name, None if call else parts[1], "", call)
     relation = model.collections[resource.name].get(parts[2])
-    return Target(resource.name, parts[1], relation) if relation else None
+    if relation is not None:
+        return Target(resource.name, parts[1], relation)
+    call = calls.get(("row", parts[2]), "")
+    return Target(resource.name, parts[1], "", call) if call else None
 
 
 def check_target(target: Target, view: View) -> None:
@@ -79,16 +104,26 @@ def read_query(raw: str, target: Target) -> Query:
     """Take a query string apart; its grammar is checked (that of `fields` is when they are asked for)."""
     if not raw:
         return Query({}, {_PATH_ID: target.id}, ())
+    parameters, inputs, key = (_taken_apart if len(raw) <= _SHORT else _take_apart)(raw)
+    return Query(parameters, {**inputs, _PATH_ID: target.id}, key)
+
+
+def _take_apart(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, ...]]:
+    """The parameters, the same with `where` parsed, and their shape."""
     parameters = parse_query(raw)
     inputs: dict[str, Any] = dict(parameters)
-    inputs[_PATH_ID] = target.id
     if "where" in parameters:
         inputs["where"] = _json(parameters["where"], "where")
     key = tuple(
         (name, shape(inputs["where"]) if name == "where" else value if _is_shape(name) else 1)
         for name, value in parameters.items()
     )
-    return Query(parameters, inputs, key)
+    return parameters, inputs, key
+
+
+_taken_apart = lru_cache(maxsize=1_024)(_take_apart)
+"""The same for short strings, which many clients send again and again."""
+_SHORT = 512
 
 
 def _is_shape(name: str) -> bool:
@@ -97,21 +132,65 @@ def _is_shape(name: str) -> bool:
 
 def _json(text: str, parameter: str) -> Any:
     try:
-        found = msgspec.json.decode(text)
-    except RecursionError:
-        raise too_deep() from None
-    except msgspec.DecodeError as error:
+        return parse_json(text.encode())
+    except ValueError as error:
         raise bad(parameter, f"expected JSON: {error}") from None
-    check_nesting(found, text.count("{") + text.count("["))
-    return found
 
 
 def translate(target: Target, query: Query, view: View) -> Wish:
     """The Ask of a GET. Every fault in its query string is in one Refusal."""
     draft = Draft(view)
     ask = _Translator(draft, query).ask(target)
-    draft.done(Code.BAD_REQUEST, "The query string is not valid.")
+    draft.done(Code.BAD_REQUEST, _QUERY_FAULT)
     return Wish((ask,), tuple(draft.slots.slots), tuple(draft.slots.sources))
+
+
+def translate_write(
+    verb: Change, target: Target, query: Query, body: Any, versions: tuple[int, ...] | None, view: View, *, answer: bool
+) -> WriteWish:
+    """The Ask of a POST, PUT, PATCH or DELETE; `versions` are those that the row may have."""
+    draft = Draft(view)
+    translator = _Translator(draft, query)
+    each = view.resources[target.resource]
+    translator.only(("fields",))
+    draft.done(Code.BAD_REQUEST, _QUERY_FAULT)
+    key = draft.row_id(each, None if verb == "create" else Given(target.id, ("path", _PATH_ID)))
+    values = draft.values(verb, each, Given(body, ("body",))) if verb != "delete" else ()
+    wanted = versions[0] if versions is not None and len(versions) == 1 else versions and list(versions)
+    version = draft.version(Given(wanted, ("header", VERSIONS)))
+    picks = translator.sound_picks(each) if answer else ()
+    return draft.write(Write(verb, each.resource.name, key, values, version, picks), ("body",))
+
+
+def translate_call(target: Target, definition: CallDef, query: Query, body: Any, view: View) -> CallWish:
+    """The Ask of a call. An action takes its arguments from the body, a query from the query string."""
+    draft = Draft(view)
+    translator = _Translator(draft, query)
+    shown = ("fields",) if definition.result.resource else ()
+    if isinstance(definition, QueryDef):
+        place: Place = ("query",)
+        names = [name for name in query.parameters if name not in shown]
+        given = {name: Given(query.parameters[name], ("query", name), text=True) for name in names}
+    else:
+        translator.only(shown)
+        draft.done(Code.BAD_REQUEST, _QUERY_FAULT)
+        place = ("body",)
+        given = dict(Given(body, place).entries())
+    resource = view.model[target.resource]
+    key = draft.slots.take(resource.key, Given(target.id, ("path", _PATH_ID))) if target.id is not None else None
+    values = draft.arguments(definition, given, place)
+    picks = translator.sound_picks(view.resources[definition.result.resource]) if shown else ()
+    ask = Call(resource.name, definition.name, key, values, picks)
+    return draft.call(ask, place, Code.BAD_REQUEST if place == ("query",) else Code.BAD_USER_INPUT)
+
+
+def write_inputs(target: Target, body: Any, versions: tuple[int, ...] | None) -> dict[str, Any]:
+    """The values of a change, each where its source says."""
+    inputs = dict(body) if isinstance(body, dict) else {}
+    inputs[_PATH_ID] = target.id
+    if versions is not None:
+        inputs[VERSIONS] = versions[0] if len(versions) == 1 else list(versions)
+    return inputs
 
 
 class _Translator:
@@ -127,14 +206,14 @@ class _Translator:
         key = self.draft.slots.take(each.resource.key, Given(target.id, ("path", _PATH_ID)))
         where = Compare("eq", Col(("id",)), key)
         if not target.relation:
-            self._only(("fields",))
-            return Read(each.resource.name, "one", self._picks(self.fields, each), where)
+            self.only(("fields",))
+            return Read(each.resource.name, "one", self.picks(each), where)
         relation = each.relations[target.relation].relation
         inner = self._page(self.draft.view.resources[relation.target])
         follow = Follow(relation.name, relation.name + "Connection", inner)
         return Read(each.resource.name, "one", (follow,), where)
 
-    def _only(self, names: tuple[str, ...]) -> None:
+    def only(self, names: tuple[str, ...]) -> None:
         for name in self.query.parameters:
             if name not in names:
                 self.draft.fault(("query", name), "there is no such parameter here")
@@ -163,7 +242,7 @@ class _Translator:
         if name in RESERVED:
             return TRUE
         field, op = filter_name(name)
-        if field in RESERVED or field not in each.fields:
+        if field in RESERVED or field not in each.searchable:
             self.draft.fault(("query", name), f"{each.resource.name} has no field '{field}' to filter by")
             return TRUE
         return self.draft.operator(op, self._given(name), each.fields[field])
@@ -177,6 +256,18 @@ class _Translator:
         return tuple(key for key in keys if key)
 
     # fields
+
+    def picks(self, each: ResourceView) -> tuple[Pick, ...]:
+        """What is picked of the row that the path names."""
+        return self._picks(self.fields, each)
+
+    def sound_picks(self, each: ResourceView) -> tuple[Pick, ...]:
+        """The same of a request that has a body: faults in its query string come before those of its body."""
+        later, self.draft.faults = self.draft.faults, []
+        picks = self.picks(each)
+        self.draft.done(Code.BAD_REQUEST, _QUERY_FAULT)
+        self.draft.faults = later
+        return picks
 
     def _picks(self, items: tuple[Item, ...] | None, each: ResourceView) -> tuple[Pick, ...]:
         found: dict[str, Pick] = {}

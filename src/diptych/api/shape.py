@@ -1,23 +1,8 @@
-"""A Wish: one request, translated. Its Asks, where their values are, and the keys of the answer."""
+"""The shape of a JSON value: all of it that can change a statement."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
-
-from diptych.ask.nodes import Ask
-from diptych.ask.slots import Source
-from diptych.model.expr import Slot
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wish:
-    """What a request wants: Asks that one statement answers, with the slots and sources of their values."""
-
-    asks: tuple[Ask, ...]
-    slots: tuple[Slot, ...]
-    sources: tuple[Source, ...]
-
 
 VALUE = "value"
 """The shape of any plain value."""
@@ -30,7 +15,7 @@ def shape(value: Any) -> Any:
     (('a', (('eq', 'value'),)), ('b', (('in', 'list'),)), ('c', (('isNull', True),)))
     """
     if isinstance(value, dict):
-        return tuple((key, shape(item)) for key, item in value.items())
+        return tuple([(key, VALUE if type(item) is str else shape(item)) for key, item in value.items()])
     if isinstance(value, list):
         plain = value and not any(isinstance(item, dict | list) for item in value)
         return "list" if plain else ("list", *map(shape, value))  # so that [] is not {}

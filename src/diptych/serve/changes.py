@@ -1,0 +1,232 @@
+"""POST, PUT, PATCH and DELETE on resources: a body in, a change, its answer out.
+
+Hot, a request is recognised by what its path names, the role, and the names of the fields in its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from diptych.api.json import read_json
+from diptych.api.media import content_type
+from diptych.api.reply import JSON, PRIVATE, Header, Reply, problem, tag_of_one
+from diptych.api.rest.inputs import MAX_CREATED
+from diptych.api.rest.patch import apply_patch, changed, merged, read_patch
+from diptych.api.rest.precondition import preferences, versions
+from diptych.api.rest.translate import Query, Target, read_query, translate_write, write_inputs
+from diptych.ask.nodes import Change
+from diptych.errors import Code, Fault, Refusal
+from diptych.identity.viewer import Caller
+from diptych.model.view import View, not_yours
+from diptych.recall import Recall
+from diptych.serve.http import Request
+from diptych.serve.replay import keeping
+from diptych.transact import Deed, Done, Keeping, ReadyWrite, Transactor, joined, moved
+
+Versions = tuple[int, ...] | None
+_VERBS: Mapping[str, Change] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
+_JSON_PATCH = "application/json-patch+json"
+_PATCHES = ("application/merge-patch+json", "application/json", _JSON_PATCH)
+_HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
+_ROUNDS = 5
+"""How often a patch of what is there is applied anew to a row that others change meanwhile."""
+
+
+def accept_patch(methods: Sequence[str]) -> tuple[Header, ...]:
+    """What PATCH takes (RFC 5789)."""
+    return ((b"accept-patch", ", ".join(_PATCHES).encode()),) if "PATCH" in methods else ()
+
+
+class RestChanges:
+    """The changes of one service in the resource style. `read` gives a row as GET would."""
+
+    def __init__(
+        self, transactor: Transactor, read: Callable[[Target, Caller], Awaitable[bytes]], *, max_body: int
+    ) -> None:
+        self.transactor = transactor
+        self.max_body = max_body
+        self._read = read
+        self._known: Recall[ReadyWrite] = Recall(transactor.plans.size)
+
+    async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
+        if request.method != "DELETE":
+            return await self._change(request, caller, target)
+        try:
+            return await self._delete(request, caller, target)
+        except Refusal as refusal:
+            if refusal.code is not Code.FORBIDDEN:
+                raise
+            reply = problem(refusal, ((b"www-authenticate", b'Bearer error="insufficient_scope"'),))
+            body = msgspec.json.decode(reply.body)
+            return Reply(401, reply.headers, msgspec.json.encode({**body, "status": 401}))
+
+    async def _delete(self, request: Request, caller: Caller, target: Target) -> Reply:
+        query = read_query(request.query, target)
+        shown = "return=representation" in preferences(request.headers.get(b"prefer"))
+        ready = self._ready("delete", target, query, {}, _versions(request), caller, answer=shown)
+
+        def finish(done: Sequence[Done]) -> Reply:
+            answer = done[0].answer
+            if answer is None:
+                return Reply(204, PRIVATE)
+            return Reply(200, (*_HEAD, (b"preference-applied", b"return=representation")), answer)
+
+        deed = Deed(ready, write_inputs(target, None, _versions(request)))
+        return await self.transactor.write([deed], caller.viewer, finish)
+
+    async def _change(self, request: Request, caller: Caller, target: Target) -> Reply:
+        kind, charset = content_type(request.headers.get(b"content-type", b""))
+        takes = _PATCHES if request.method == "PATCH" else ("application/json",)
+        if kind not in takes or charset != "utf-8":
+            told = Refusal(Code.UNSUPPORTED_MEDIA_TYPE, f"Send the body as {' or '.join(takes)} in UTF-8.")
+            return problem(told, accept_patch((request.method,)))
+        raw = await request.body(self.max_body)
+        body = read_json(raw)
+        query = read_query(request.query, target)
+        kept = keeping(request, caller, raw) if request.method != "PUT" else None
+        if request.method == "POST":
+            return await self._create(request, caller, target, query, body, kept)
+        if kind == _JSON_PATCH:
+            return await self._json_patch(request, caller, target, query, body, kept)
+        if request.method == "PATCH" and isinstance(body, dict) and dict in map(type, body.values()):
+            return await self._merge(request, caller, target, query, body, kept)
+        return await self._save(_VERBS[request.method], target, query, body, _versions(request), caller, kept)
+
+    # one row
+
+    async def _save(
+        self, verb: Change, target: Target, query: Query, body: Any, wanted: Versions, caller: Caller,
+        kept: Keeping[Reply] | None,
+    ) -> Reply:  # fmt: skip
+        ready = self._ready(verb, target, query, body, wanted, caller)
+
+        def finish(done: Sequence[Done]) -> Reply:
+            return _one(200, ready, done[0])
+
+        deed = Deed(ready, write_inputs(target, body, wanted))
+        return await self.transactor.write([deed], caller.viewer, finish, kept)
+
+    async def _json_patch(
+        self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
+    ) -> Reply:
+        self._ready("update", target, query, {}, _versions(request), caller)
+        read_patch(body)  # faults of the body come before those of the row
+        return await self._apply(request, caller, target, query, lambda row: changed(row, apply_patch(row, body)), kept)
+
+    async def _merge(
+        self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
+    ) -> Reply:
+        """A merge patch that goes into a value."""
+        wanted = _versions(request)
+        self._ready("update", target, query, body, wanted, caller).binder(write_inputs(target, body, wanted))
+        return await self._apply(request, caller, target, query, lambda row: merged(row, body), kept)
+
+    async def _apply(
+        self, request: Request, caller: Caller, target: Target, query: Query,
+        change: Callable[[dict[str, Any]], dict[str, Any]], kept: Keeping[Reply] | None,
+    ) -> Reply:  # fmt: skip
+        """A change of what the caller sees, guarded by the version that was read for it."""
+        if kept is not None:
+            before: Reply | None = await self.transactor.replay(kept)
+            if before is not None:
+                return before
+        wanted = _versions(request)
+        for left in reversed(range(_ROUNDS)):
+            row = msgspec.json.decode(await self._read(target, caller))
+            if wanted is not None and row["version"] not in wanted:
+                return await self._save("update", target, query, {}, wanted, caller, kept)  # is refused
+            try:
+                return await self._save("update", target, query, change(row), (row["version"],), caller, kept)
+            except Refusal as refusal:
+                if refusal.code is not Code.PRECONDITION_FAILED or wanted is not None or not left:
+                    raise
+        raise AssertionError
+
+    # new rows
+
+    async def _create(
+        self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
+    ) -> Reply:
+        if isinstance(body, list):
+            return await self._create_many(caller, target, query, body, kept)
+        ready = self._ready("create", target, query, body, None, caller)
+
+        def finish(done: Sequence[Done]) -> Reply:
+            path = f"{request.root}{request.path.rstrip('/')}/{done[0].id}"
+            return _one(201, ready, done[0], (b"location", path.encode()))
+
+        return await self.transactor.write([Deed(ready, write_inputs(target, body, None))], caller.viewer, finish, kept)
+
+    async def _create_many(
+        self, caller: Caller, target: Target, query: Query, rows: list[Any], kept: Keeping[Reply] | None
+    ) -> Reply:
+        self._check_role("create", target, self._view(caller))
+        if not 1 <= len(rows) <= MAX_CREATED:
+            fault = Fault(("body",), f"expected 1 to {MAX_CREATED} objects, got {len(rows)}")
+            raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", [fault])
+        deeds: list[Deed] = []
+        refusals: list[Refusal] = []
+        for index, row in enumerate(rows):
+            prefix = ("body", index)
+            try:
+                ready = self._ready("create", target, query, row, None, caller)
+                ready.binder(inputs := write_inputs(target, row, None))
+                deeds.append(Deed(ready, inputs, prefix=prefix))
+            except Refusal as refusal:
+                refusals.append(moved(refusal, prefix))
+                if refusal.code is not Code.BAD_USER_INPUT:  # it comes before all faults of bodies
+                    raise refusals[-1] from None
+        if refusals:
+            raise joined(refusals)
+
+        def finish(done: Sequence[Done]) -> Reply:
+            return Reply(201, _HEAD, b"[" + b",".join([each.answer or b"null" for each in done]) + b"]")
+
+        return await self.transactor.write(deeds, caller.viewer, finish, kept)
+
+    # recognising
+
+    def _ready(
+        self, verb: Change, target: Target, query: Query, body: Any, wanted: Versions, caller: Caller, *,
+        answer: bool = True,
+    ) -> ReadyWrite:  # fmt: skip
+        several = None if wanted is None else len(wanted) > 1
+        key = (verb, target.resource, _shape(body), query.shape, several, answer, caller.signature)
+        known = self._known.get(key)
+        if known is None:
+            query.fields()  # faults of its grammar come before those of the role
+            view = self._view(caller)
+            self._check_role(verb, target, view)
+            wish = translate_write(verb, target, query, body, wanted, view, answer=answer)
+            known = self.transactor.ready(wish, write_inputs(target, body, wanted), view)
+            self._known.put(key, known)
+        return known
+
+    def _view(self, caller: Caller) -> View:
+        return self.transactor.engine.model.view(caller.signature)
+
+    @staticmethod
+    def _check_role(verb: Change, target: Target, view: View) -> None:
+        """Refuse what other roles may do and this one may never."""
+        each = view.resources.get(target.resource)
+        if each is None or not each.may(verb):
+            raise not_yours(view)
+
+
+def _versions(request: Request) -> Versions:
+    return versions(request.headers.get(b"if-match"), request.headers.get(b"if-none-match"))
+
+
+def _shape(body: Any) -> Any:
+    """What of a body can change the statement: which fields it has, and which of them are null."""
+    if not isinstance(body, dict):
+        return None
+    return frozenset([(name, value is None) for name, value in body.items()])
+
+
+def _one(status: int, ready: ReadyWrite, done: Done, *more: Header) -> Reply:
+    answer = done.answer or b"null"
+    return Reply(status, (*_HEAD, *more, (b"etag", tag_of_one(answer, ready.versioned))), answer)
