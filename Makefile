@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve test check bench docs lock clean
+.PHONY: help serve test prove check bench docs lock clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 
 test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+
+prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove $(ARGS)
+	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/test_agreement_writes.py $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/ruff check .

@@ -456,7 +456,7 @@ def _moments(text: str) -> Iterator[str]:
 
 def _finish(asks: list[tuple[str, Read]], raw: list[Any], rest: bool) -> Drawn:
     """Number the slots that are left after terms that decide nothing fell away, and make it affordable."""
-    numbers = _Numbers()
+    numbers = Numbers()
     done = tuple((label, numbers.read(read)) for label, read in asks)
     values = [raw[index] for index in numbers.order]
     if price_of([read for _, read in done])(values) > MAX_PRICE:
@@ -465,16 +465,17 @@ def _finish(asks: list[tuple[str, Read]], raw: list[Any], rest: bool) -> Drawn:
     return Drawn(done, tuple(numbers.slots), tuple(values), rest)
 
 
-class _Numbers:
-    """Deals out the numbers of slots again, in the order of the translators."""
+class Numbers:
+    """Deals out the numbers of slots again, in the order of the translators, beginning with `first`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
         self.order: list[int] = []
         self.slots: list[Slot] = []
 
     def slot(self, slot: Slot) -> Slot:
         self.order.append(slot.index)
-        self.slots.append(replace(slot, index=len(self.slots)))
+        self.slots.append(replace(slot, index=self.first + len(self.slots)))
         return self.slots[-1]
 
     def read(self, read: Read) -> Read:

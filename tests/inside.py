@@ -204,7 +204,7 @@ def inside(
     try:
         for name, some in (rows or {}).items():
             resource = model.resources[name]
-            names = [field.name for field in resource.fields.values() if field.computed is None]
+            names = [field.name for field in resource.fields.values() if field.stored]
             values = [[row.get(field) for field in names] for row in some]
             runner.run(service.app.store.insert(resource, names, values))
         yield service

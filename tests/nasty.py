@@ -1,9 +1,11 @@
 """A model that has everything that can go wrong, and small data sets for any model.
 
 The model has every scalar, bare and nullable; fields and relations that depend on the row; a relation to
-itself; many to many through a link with a rule of its own; integer ids; computed fields. The data is
-referentially right and otherwise unkind: nulls, duplicates where sorts need a second key, the ends of every
-range, and texts that upset quoting, matching and sorting.
+itself; many to many through a link with a rule of its own; integer ids; computed fields. What may be written
+depends on the role, on the row before and after, and on the field; there are fields that one may write and not
+read, and the other way round; states with roles; values that must be unique; and every way in which a deletion
+can go on. The data is referentially right and otherwise unkind: nulls, duplicates where sorts need a second key,
+the ends of every range, and texts that upset quoting, matching and sorting.
 
     rows(model, 7)["Thing"][0]      {"id": 1, "ownerId": "0189…", "money": Decimal("0.10"), …}
 
@@ -25,13 +27,17 @@ from diptych import (
     BigInt,
     Digits,
     Json,
+    MaxLen,
     Model,
+    Move,
     OnDelete,
     ReadBy,
     Resource,
     Role,
+    States,
     Unique,
     Viewer,
+    WriteBy,
     allow,
     computed,
     contains,
@@ -42,6 +48,7 @@ from diptych import (
     may_read,
     not_,
     one_of,
+    signed_in,
     through,
 )
 from diptych.db.store import Store
@@ -75,20 +82,43 @@ class Mood(StrEnum):
     calm2 = "calm2"
 
 
+class Stage(StrEnum):
+    """How far a thing has come."""
+
+    new = "new"
+    used = "used"
+    broken = "broken"
+    gone = "gone"
+
+
 class Person(Resource, plural="people"):
     """Someone."""
 
-    name: str
+    name: Annotated[str, MaxLen(310)]
     nick: str | None = None
     secret: Annotated[str | None, ReadBy(keeper)] = None
-    rank: Annotated[int | None, ReadBy(chief)] = None
+    pin: Annotated[str, ReadBy(chief)] = "0000"
+    badge: Annotated[str | None, Unique(), WriteBy(keeper)] = None
+    rank: Annotated[int | None, ReadBy(chief), WriteBy(chief)] = None
     boss: Annotated[Person | None, OnDelete("set null")] = None
     staff: list[Person] = inverse("boss")
     things: list[Thing] = inverse("owner")
     notes: list[Note] = inverse("author")
     safes: list[Safe] = inverse("holder")
 
-    access = (grant("read"),)
+    access = (grant("read"), grant("create", to=keeper), grant("delete", to=chief))
+
+    @allow("update")
+    def oneself(self, viewer: Viewer) -> bool:
+        return self.id == viewer.id
+
+    @allow("update", to=keeper)
+    def unquoted(self, viewer: Viewer) -> bool:
+        return not_(contains(self.name, "'")) & (self.boss.id != viewer.id)
+
+    @allow("update", field="nick")
+    def nick_of_staff(self, viewer: Viewer) -> bool:
+        return self.boss.id == viewer.id
 
     @allow("read", field="nick")
     def own_nick(self, viewer: Viewer) -> bool:
@@ -117,7 +147,7 @@ class Thing(Resource, ids="integer"):
     count: int
     maybe_count: int | None = None
     big: BigInt
-    maybe_big: BigInt | None = None
+    maybe_big: Annotated[BigInt | None, WriteBy(keeper)] = None
     whole: Annotated[Decimal, Digits(9, 0)]
     money: Annotated[Decimal, Digits(12, 2)]
     maybe_money: Annotated[Decimal | None, Digits(12, 2)] = None
@@ -135,8 +165,41 @@ class Thing(Resource, ids="integer"):
     maybe_mood: Mood | None = None
     flag: bool = False
     maybe_flag: bool | None = None
+    stage: Annotated[
+        Stage,
+        States(
+            Move(Stage.new, Stage.used, to=signed_in),
+            Move(Stage.used, Stage.broken),
+            Move(Stage.broken, Stage.gone, to=keeper),
+            Move(Stage.used, Stage.new, to=chief),
+        ),
+    ] = Stage.new
 
-    access = (grant("read", to=chief),)
+    access = (grant("read", "update", "delete", to=chief),)
+
+    @allow("create", "update")
+    def own(self, viewer: Viewer) -> bool:
+        return self.owner.id == viewer.id
+
+    @allow("create", to=keeper)
+    def plain(self, viewer: Viewer) -> bool:
+        return not_(self.flag) & is_null(self.parent.id)
+
+    @allow("create", field="stage", to=keeper)
+    def already_used(self, viewer: Viewer) -> bool:
+        return not_(one_of(self.stage, Stage.gone))
+
+    @allow("update", field=("text", "stage", "mood"), to=keeper)
+    def tidied(self, viewer: Viewer) -> bool:
+        return one_of(self.mood, Mood.calm, Mood.calm2)
+
+    @allow("update", field="flag")
+    def raised(self, viewer: Viewer) -> bool:
+        return self.flag & viewer.has(signed_in)
+
+    @allow("delete")
+    def own_and_calm(self, viewer: Viewer) -> bool:
+        return (self.owner.id == viewer.id) & not_(one_of(self.mood, Mood.Angry))
 
     @allow("read")
     def shown(self, viewer: Viewer) -> bool:
@@ -203,10 +266,15 @@ class Tag(Resource):
     """A word for things."""
 
     word: Annotated[str, Unique()]
+    slug: Annotated[str | None, Unique()] = None
     hidden: bool = False
     things: list[Thing] = through("Tagging", "tag", "thing")
 
-    access = (grant("read", to=keeper),)
+    access = (grant("read", "create", "delete", to=keeper),)
+
+    @allow("update", to=keeper)
+    def not_hidden(self, viewer: Viewer) -> bool:
+        return not_(self.hidden) | viewer.has(chief)
 
     @allow("read")
     def open(self, viewer: Viewer) -> bool:
@@ -219,6 +287,17 @@ class Tagging(Resource):
     thing: Annotated[Thing, OnDelete("cascade")]
     tag: Annotated[Tag, OnDelete("cascade")]
     public: bool | None = None
+
+    access = (grant("update", to=chief),)
+
+    @allow("create")
+    def of_readable(self, viewer: Viewer) -> bool:
+        return may_read(self.thing) & may_read(self.tag)
+
+    @allow("update", field="public")
+    @allow("delete")
+    def of_own(self, viewer: Viewer) -> bool:
+        return self.thing.owner.id == viewer.id
 
     @allow("read")
     def open(self, viewer: Viewer) -> bool:
@@ -236,6 +315,18 @@ class Note(Resource):
     author: Annotated[Person, OnDelete("cascade")]
     body: str
 
+    @allow("create")
+    def as_oneself(self, viewer: Viewer) -> bool:
+        return (self.author.id == viewer.id) & may_read(self.about)
+
+    @allow("update", "delete")
+    def own(self, viewer: Viewer) -> bool:
+        return self.author.id == viewer.id
+
+    @allow("delete")
+    def on_own_thing(self, viewer: Viewer) -> bool:
+        return self.about.owner.id == viewer.id
+
     @allow("read")
     def of_thing(self, viewer: Viewer) -> bool:
         return may_read(self.about) | (self.author.id == viewer.id)
@@ -246,14 +337,21 @@ class Note(Resource):
 
 
 class Safe(Resource):
-    """For keepers only."""
+    """For keepers only. Whoever holds one cannot be deleted."""
 
-    holder: Annotated[Person, OnDelete("cascade")]
+    holder: Person
+    heir: Annotated[Person | None, OnDelete("set null"), WriteBy(chief)] = None
+    second_heir: Annotated[Person | None, OnDelete("set null")] = None
+    note: Annotated[Note | None, OnDelete("cascade")] = None
     code: BigInt
     twin: Annotated[Safe | None, ReadBy(chief), OnDelete("set null")] = None
     twins: list[Safe] = inverse("twin")
 
-    access = (grant("read", to=keeper),)
+    access = (grant("read", "create", to=keeper), grant("update", "delete", to=chief))
+
+    @allow("update", to=keeper)
+    def held(self, viewer: Viewer) -> bool:
+        return self.holder.id == viewer.id
 
 
 model = Model(Person, Thing, Tag, Tagging, Note, Safe)

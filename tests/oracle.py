@@ -288,6 +288,11 @@ class Oracle:
         self.values = self.values if values is None else values
         return self._list(read, [row for row in self.sight.rows[read.resource] if self.sight.readable(row)])
 
+    def picked(self, picks: Sequence[Pick], row: Row, values: Sequence[Any]) -> dict[str, Any]:
+        """What is picked of one row."""
+        self.values = values
+        return self._object(picks, row)
+
     def keys(self, order: Sequence[Order], row: Row) -> Keys:
         """What a cursor of a row holds: its sort keys, and its id unless that is one of them."""
         return tuple(self._value(key.by, row) for key in whole_sort(order))

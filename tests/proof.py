@@ -7,6 +7,7 @@ cursors in an answer are opened with it, and their keys compared.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ from tests.asks import Drawn, asks
 from tests.nasty import Data, load, rows
 from tests.oracle import Oracle
 
+PROOF = int(os.environ.get("PROOF", "1"))
+"""How many times as much is proved as in an ordinary run."""
 PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
 
 

@@ -6,7 +6,9 @@ dashes is written by
     UPDATE_CASES=1 make test ARGS=tests/test_cases.py
 
 and read by whoever reviews a change. Both requests must give the same Ask and the same rows, on both stores.
-In a request, <after> is the cursor that leads on from the list that [cursors] names.
+In a request, <after> is the cursor that leads on from the list that [cursors] names. A change has three statements:
+`change` makes it if all that guards it holds, `why` tells which guard did not hold, and `answer` reads the answer
+where the change cannot.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,16 @@ import pytest
 
 from diptych.api.graphql.document import read_document
 from diptych.api.graphql.translate import translate as translate_graphql
-from diptych.api.rest.translate import read_query
+from diptych.api.rest.precondition import versions
+from diptych.api.rest.translate import read_query, translate_write
 from diptych.api.rest.translate import translate as translate_rest
-from diptych.ask.nodes import Ask
+from diptych.ask.nodes import Ask, Change, Read, Write
+from diptych.ask.wish import WriteWish
 from diptych.check.access import narrow
-from diptych.compile.dialect import POSTGRES, SQLITE
+from diptych.check.change import guard
+from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.read import compile_reads
+from diptych.compile.write import compile_write
 from diptych.default import model as default
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
@@ -39,10 +45,15 @@ from diptych.model.view import View
 from tests.http import data, shelf
 from tests.inside import Service, inside
 from tests.running import NewDatabase
+from tests.writes import vault
+from tests.writes.shop import Shop
 
 FOLDER = Path(__file__).parent / "cases"
 WRITTEN = "# " + "-" * 100 + "\n"
-MODELS: Mapping[str, tuple[Model, Any]] = {"default": (default, data.ROWS), "shelf": (shelf.model, shelf.ROWS)}
+MODELS: Mapping[str, tuple[Model, Any]] = {
+    "default": (default, data.ROWS), "shelf": (shelf.model, shelf.ROWS), "vault": (vault.model, vault.ROWS),
+}  # fmt: skip
+VERBS: Mapping[str, Change] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
 DIALECTS = {"sqlite": SQLITE, "postgres": POSTGRES}
 UPDATE = bool(os.environ.get("UPDATE_CASES"))
 
@@ -58,6 +69,9 @@ class Case:
     document: str
     variables: dict[str, Any]
     url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
 
     @classmethod
     def read(cls, name: str, cursors: Service) -> Case:
@@ -71,8 +85,10 @@ class Case:
             return re.sub(r"<(\w+)>", lambda mark: leads[mark[1]], text).strip()
 
         variables = json.loads(filled(found["graphql"].get("variables", "{}")))
-        url = "".join(filled(found["rest"]["url"]).split("\n")).replace(" ", "")
-        return cls(file, bare.model, *who, filled(found["graphql"]["query"]), variables, url)
+        rest = found["rest"]
+        url = "".join(filled(rest["url"]).split("\n")).replace(" ", "")
+        more = (rest.get("method", "GET"), rest.get("headers", {}), rest.get("body", ""))
+        return cls(file, bare.model, *who, filled(found["graphql"]["query"]), variables, url, *more)
 
     @property
     def viewer(self) -> Viewer:
@@ -94,29 +110,53 @@ class Case:
     def ask(self) -> Ask:
         """The Ask that both requests are."""
         operation = translate_graphql(*read_document(self.document, None), self.variables, self.view)
-        (one,) = operation.wish.asks
+        asks: list[Ask] = [*operation.wish.asks]
+        asks += [each.ask for each in operation.writes if isinstance(each, WriteWish)]
+        (one,) = asks
         return one
 
     def rest_ask(self, service: Service) -> Ask:
         path, _, query = self.url.partition("?")
         target = service.handler.rest.target(path)
         assert target is not None
-        (other,) = translate_rest(target, read_query(query, target), self.view).asks
-        return other
+        parsed = read_query(query, target)
+        if self.method == "GET":
+            (other,) = translate_rest(target, parsed, self.view).asks
+            return other
+        wanted = versions(self.headers.get("if-match", "*").encode(), None)
+        body = json.loads(self.body) if self.body else None
+        return translate_write(VERBS[self.method], target, parsed, body, wanted, self.view, answer=True).ask
 
     def written(self, service: Service) -> str:
         """What stands below the line."""
-        narrowed = narrow(self.ask(), self.view)
-        statements = {name: compile_reads([narrowed], self.model, each).sql for name, each in DIALECTS.items()}
-        token = self.token(service)
-        answers = {
-            "graphql": service.query(self.document, self.variables, token=token).json(),
-            "rest": service.get(self.url, token=token).json(),
-        }
-        assert rows_of(next(iter(answers["graphql"]["data"].values()))) == rows_of(answers["rest"])
-        return table("sql", {name: layout(sql) for name, sql in statements.items()}) + table(
-            "answer", {name: pretty(body) for name, body in answers.items()}
-        )
+        ask, token = self.ask(), self.token(service)
+        queried = service.query(self.document, self.variables, token=token).json()
+        if isinstance(ask, Write):
+            self.refill(service)
+        headers = {**self.headers, **({"content-type": "application/json"} if self.body else {})}
+        given = service.send(self.method, self.url, headers=headers, body=self.body.encode(), token=token)
+        answers = {"graphql": queried, "rest": given.json()}
+        assert rows_of(next(iter(queried["data"].values()))) == rows_of(answers["rest"])
+        return self.sql(ask) + table("answer", {name: pretty(body) for name, body in answers.items()})
+
+    def refill(self, service: Service) -> None:
+        """All rows as they were."""
+        rows = next(rows for model, rows in MODELS.values() if model is self.model)
+        Shop(service, rows).refill()
+
+    def sql(self, ask: Ask) -> str:
+        """The statements of an Ask for each database."""
+        if isinstance(ask, Read):
+            narrowed = narrow(ask, self.view)
+            reads = {name: compile_reads([narrowed], self.model, each).sql for name, each in DIALECTS.items()}
+            return table("sql", {name: layout(sql) for name, sql in reads.items()})
+        assert isinstance(ask, Write)
+        return "".join(table(f"sql.{name}", self.statements(ask, each)) for name, each in DIALECTS.items())
+
+    def statements(self, ask: Write, dialect: Dialect) -> dict[str, str]:
+        plan = compile_write(guard(ask, self.view), self.model, dialect)
+        found = {"change": plan.change, "answer": plan.answer, "why": plan.why}
+        return {name: layout(each.sql) for name, each in found.items() if each is not None}
 
 
 def table(name: str, texts: Mapping[str, str]) -> str:
@@ -148,7 +188,11 @@ def rows_of(body: Any) -> Any:
     return body
 
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\(SELECT\b|[()]|(?:FROM|WHERE|ORDER BY|LIMIT|CROSS JOIN)\b|.", re.DOTALL)
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|\((?:SELECT|INSERT|UPDATE|DELETE)\b|[()]"
+    r"|(?:FROM|WHERE|ORDER BY|LIMIT|CROSS JOIN|(?<!\w)(?:SET|VALUES|RETURNING))\b|.",
+    re.DOTALL,
+)
 
 
 def layout(sql: str) -> str:
@@ -158,8 +202,8 @@ def layout(sql: str) -> str:
     inside: list[bool] = []  # of every bracket that is open: is it a sub-select?
     for token in _TOKEN.findall(sql):
         selects = sum(inside)
-        if token == "(SELECT":
-            lines, line = [*lines, line + "("], "  " * (selects + 1) + "SELECT"
+        if token[0] == "(" and len(token) > 1:
+            lines, line = [*lines, line + "("], "  " * (selects + 1) + token[1:]
             inside.append(True)
         elif token == "(":
             line += token
@@ -199,6 +243,7 @@ def test_both_styles_ask_the_same_and_get_the_same_by_this_sql(name: str, servic
     service = services[model]
     case = Case.read(name, service)
     assert case.ask() == case.rest_ask(service)
+    case.refill(service)
     head, line, below = case.file.read_text().partition(WRITTEN)
     now = case.written(service)
     if UPDATE:

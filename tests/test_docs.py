@@ -1,11 +1,14 @@
-"""README and docs cannot drift: every setting, code, marker and operator has its heading, and what README shows runs."""
+"""README and docs cannot drift: every setting, code, marker and operator has its heading, and what they show runs."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,7 +17,7 @@ from diptych.config import SETTINGS
 from diptych.errors import Code
 from diptych.model import markers
 from diptych.model.scalars import TEXTUAL
-from tests.running import NewDatabase, served
+from tests.running import Answer, Client, NewDatabase, served
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -70,12 +73,107 @@ def test_the_model_of_the_readme_works(tmp_path: Path) -> None:
 def test_the_requests_of_the_readme_answer_what_it_says(new_sqlite: NewDatabase) -> None:
     commands = re.findall(r"```sh\n(curl.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     with served(new_sqlite(), "--sample") as service:
-        graphql, rest = (
+        bearer = service.token_of("admin").token
+        graphql, rest, mutation, post = (
             subprocess.run(
-                ["bash", "-c", command.replace("http://127.0.0.1:8000", service.url)], capture_output=True, text=True, check=True
+                ["bash", "-c", command.replace("http://127.0.0.1:8000", service.url)], capture_output=True, text=True, check=True,
+                env={"TOKEN": bearer},
             ).stdout
             for command in commands
-        )
+        )  # fmt: skip
     assert re.fullmatch(r'\{"data":\{"posts":\[(\{"title":".+","author":\{"name":".+"\}\})\]\}\}', graphql)
     row = graphql.removeprefix('{"data":{"posts":').removesuffix("}}")
     assert rest.startswith(f'{{"data":{row},"page":{{"size":1,"next":"')
+    assert mutation == '{"data":{"createUser":{"name":"Zoe","version":1}}}'
+    assert post == '{"name":"Yan","version":1}'
+
+
+# requests and answers of a page
+
+
+class Exchange(NamedTuple):
+    """A request of a page and the answer that it shows: `…` is anything, `<name>` is a value that comes again."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: str
+    status: int
+    shown: dict[str, str]
+    answer: Any
+
+
+def exchanges(page: str) -> Iterator[Exchange]:
+    """Those in blocks of `http`, and documents of `graphql` that a block of `json` follows."""
+    blocks = re.findall(r"```(http|graphql|json)\n(.+?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    for index, (kind, text) in enumerate(blocks):
+        if kind == "http":
+            asked, _, told = text.partition("\n\n")
+            head, headers, body = message(asked)
+            status, shown, answer = message(told)
+            method, target = head.split(" ")
+            yield Exchange(method, target, headers, body, int(status), shown, json.loads(answer) if answer else None)
+        elif kind == "graphql":
+            assert blocks[index + 1][0] == "json", text
+            body = json.dumps({"query": text})
+            yield Exchange("POST", "/graphql", {}, body, 200, {}, json.loads(blocks[index + 1][1]))
+
+
+def message(text: str) -> tuple[str, dict[str, str], str]:
+    """The first line, the headers, and the body."""
+    first, *lines = text.strip().splitlines()
+    headers: dict[str, str] = {}
+    while lines and (found := re.fullmatch(r"([A-Z][A-Za-z-]+): (.+)", lines[0])):
+        headers[found[1]] = found[2]
+        del lines[0]
+    return first, headers, "\n".join(lines)
+
+
+class Reader:
+    """Holds answers against what a page shows, and keeps the values that come again."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.values: dict[str, str] = {}
+
+    def send(self, asked: Exchange) -> Answer:
+        headers = {"Content-Type": "application/json", **asked.headers} if asked.body else asked.headers
+        return self.client.request(asked.method, self.filled(asked.target), headers, self.filled(asked.body).encode())
+
+    def filled(self, text: str) -> str:
+        return re.sub("<([a-z]+)>", lambda found: self.values[found[1]], text)
+
+    def agrees(self, shown: Any, found: Any) -> bool:
+        if isinstance(shown, dict) and isinstance(found, dict):
+            known = shown.keys() - {"…"}
+            whole = known == found.keys() or ("…" in shown and known <= found.keys())
+            return whole and all(self.agrees(shown[key], found[key]) for key in known)
+        if isinstance(shown, list) and isinstance(found, list):
+            return len(shown) == len(found) and all(map(self.agrees, shown, found))
+        if isinstance(shown, str) and isinstance(found, str):
+            return self.text_agrees(shown, found)
+        return bool(shown == found)
+
+    def text_agrees(self, shown: str, found: str) -> bool:
+        parts = re.split("(…|<[a-z]+>)", shown)
+        pattern = "".join(".*" if part == "…" else self.group(part) if part[:1] == "<" else re.escape(part) for part in parts)
+        match = re.fullmatch(pattern, found)
+        self.values |= match.groupdict() if match else {}
+        return match is not None
+
+    def group(self, part: str) -> str:
+        name = part[1:-1]
+        return re.escape(self.values[name]) if name in self.values else f"(?P<{name}>.+)"
+
+
+@pytest.mark.parametrize("page", ["writing.md"])
+def test_the_requests_of_a_page_answer_what_it_says(page: str, new_database: NewDatabase) -> None:
+    with served(new_database(), "--sample") as service:
+        reader = Reader(service.token_of("admin"))
+        for asked in exchanges(page):
+            answer = reader.send(asked)
+            told = f"{asked}\n{answer}"
+            assert answer.status == asked.status, told
+            for name, value in asked.shown.items():
+                assert reader.agrees(value, answer.headers.get(name.lower(), "")), told
+            assert reader.agrees(asked.answer, answer.json() if answer.body else None), told

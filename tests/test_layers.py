@@ -27,8 +27,13 @@ MAY_IMPORT: dict[str, list[str]] = {
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "ask.cursor", "model", "config"],
     "identity": ["db", "model", "config"],
-    "engine": ["check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
-    "serve": ["engine", "api", "ask", "check", "db", "identity", "model", "config", "recall"],
+    "finish": ["ask", "model"],
+    "engine": ["finish", "check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
+    "transact": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
+    # model code is a third way to ask: it draws its Asks as both styles do
+    "tx": ["transact", "engine", "api.draft", "check", "db", "ask", "model"],
+    "calls": ["tx", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
+    "serve": ["engine", "transact", "calls", "api", "ask", "check", "db", "identity", "model", "config", "recall"],
     "sample": ["db", "model"],
     "default": ["__init__"],  # a model file like any other
 }

@@ -33,14 +33,14 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def person(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": PERSON(number), **STAMPS, "name": f"P{number}", **more}
+    return {"id": PERSON(number), **STAMPS, "name": f"P{number}", "pin": "0000", **more}
 
 
 def thing(number: int, **more: Any) -> dict[str, Any]:
     """A thing that anyone may read, and whose parent shows to no one but chiefs."""
     values = {"text": "t", "count": 1, "big": 1, "whole": Decimal(1), "money": Decimal("1.00"),
               "tiny": Decimal("0.1").quantize(Decimal(1).scaleb(-18)), "ratio": 0.5, "day": "2026-01-31",
-              "moment": nasty.MOMENTS[2], "data": {}, "mood": "calm", "flag": True}  # fmt: skip
+              "moment": nasty.MOMENTS[2], "data": {}, "mood": "calm", "flag": True, "stage": "new"}  # fmt: skip
     return {"id": number, **STAMPS, **values, **more}
 
 

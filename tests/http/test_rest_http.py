@@ -117,13 +117,15 @@ def test_what_was_changed_is_sent_again(fresh: Fresh) -> None:
     assert service.get(f"/users/{ANN}").headers["etag"].startswith('"8.')
 
 
-def test_a_change_of_what_the_caller_may_not_see_changes_no_tag(fresh: Fresh) -> None:
+def test_a_change_of_what_the_caller_may_not_see_changes_no_tag_but_that_of_a_version(fresh: Fresh) -> None:
     service = fresh()
-    urls = (f"/users/{ANN}", f"/users/{ANN}?fields=*,posts(title)", "/posts?count=exact", f"/posts/{POST[1]}")
+    urls = (f"/users/{ANN}?fields=id,name,createdAt", f"/users/{ANN}?fields=name,posts(title)", "/posts?count=exact", f"/posts/{POST[1]}")
     before = [service.get(url).headers for url in urls]
+    version = service.get(f"/users/{ANN}").json()["version"]
     service.execute(f"UPDATE users SET email = 'other@example.com' WHERE id = '{ANN}'")
     service.execute(f"UPDATE posts SET title = 'other', version = 9 WHERE id = '{POST[3]}'")
     assert [service.get(url).headers for url in urls] == before
+    assert service.get(f"/users/{ANN}").headers["etag"].startswith(f'"{version + 1}.')  # it counts every write
 
 
 # headers

@@ -12,14 +12,15 @@ from diptych import Model
 from diptych.api.rest.openapi import openapi
 from diptych.default import model as default
 from diptych.model.view import View
+from tests.calls import press
 from tests.http import data, shelf
 from tests.nasty import model as nasty
 from tests.nasty import rows
 
-MODELS = {"default": default, "nasty": nasty, "shelf": shelf.model}
-ROWS = {"default": data.ROWS, "nasty": rows(nasty, 7), "shelf": shelf.ROWS}
+MODELS = {"default": default, "nasty": nasty, "shelf": shelf.model, "press": press.model}
+ROWS = {"default": data.ROWS, "nasty": rows(nasty, 7), "shelf": shelf.ROWS, "press": press.ROWS}
 ROLES = [(name, role) for name, model in MODELS.items() for role in model.role_names]
-METHODS = ("get", "head", "options", "post")
+METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
 Document = dict[str, Any]
 
 every_role = pytest.mark.parametrize(("name", "role"), ROLES)

@@ -108,6 +108,8 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
         expected |= {path, path + "/{id}", *below}
+    for found, call in view.calls.values():
+        expected.add(f"/{found.path}/{{id}}/{call.segment}" if call.on == "row" else f"/{found.path}/{call.segment}")
     assert set(document_of(name, role)["paths"]) == expected
 
 
@@ -221,7 +223,7 @@ def test_errors_are_problems_and_head_has_no_content() -> None:
             elif path == "/graphql" and method != "options":
                 assert kinds == {"application/graphql-response+json", "application/json"}
             else:
-                assert kinds == {"application/json" if status == "200" else "application/problem+json"}
+                assert kinds == {"application/json" if status in ("200", "201") else "application/problem+json"}
 
 
 def test_the_address_and_the_title_can_be_given() -> None:
