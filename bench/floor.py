@@ -2,7 +2,8 @@
 
 A bare ASGI app on uvicorn: decode the body, look the document up in a dict, run the one ideal statement, send
 its bytes with the headers that the service sends too. No token is checked, no rule is evaluated outside the
-statement, no document is parsed, nothing is limited; the viewer is a constant.
+statement, no document is parsed, nothing is limited; the viewer is a constant. A write makes the id and the
+time here; on SQLite writes share commits (`writer.py`), on PostgreSQL each is a statement that commits itself.
 
     python -m bench.floor --database sqlite:///… --port 8001 --viewer <user id>
 """
@@ -13,6 +14,7 @@ import argparse
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -20,10 +22,12 @@ import apsw
 import asyncpg
 import msgspec
 import uvicorn
+from uuid_utils import uuid7
 
 from bench.cases import DOCUMENTS
 from bench.ideal import FIRST, STATEMENTS, page_of
 from bench.store import Store, connect_postgres, connect_sqlite, store_of_url
+from bench.writer import WRITERS, Writer
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -43,14 +47,32 @@ COMMON: Headers = [
 PROBLEM: Headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
 
 
+class Order(msgspec.Struct, rename="camel"):
+    """The input of an order; a total has two digits behind the point."""
+
+    customer_id: str
+    total: str
+    currency: str
+    note: str
+
+
+class Variables(msgspec.Struct):
+    """The variables of all cases."""
+
+    id: str | None = None
+    after: str | None = None
+    input: Order | None = None
+
+
 class Body(msgspec.Struct):
     """What a GraphQL POST holds."""
 
     query: str
-    variables: dict[str, str | None] = {}
+    variables: Variables
 
 
 decode = msgspec.json.Decoder(Body).decode
+decode_order = msgspec.json.Decoder(Order).decode
 
 
 class Database(Protocol):
@@ -62,22 +84,35 @@ class Database(Protocol):
     async def run(self, name: str, *values: str) -> Any:
         """The value of the one row, its values if it has several, or None where there is no row."""
 
+    async def create(self, name: str, order_id: str, order: Order) -> Any:
+        """Makes an order by the named statement, and gives what it gives."""
+
 
 class Sqlite:
-    """Inline in the event loop, on one connection, by one cursor."""
+    """Reads inline in the event loop, on one connection, by one cursor; writes on a connection of their own."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, writer: str) -> None:
         self.store = store
+        self.writer_name = writer
         self.statements = STATEMENTS["sqlite"]
         self.cursor: apsw.Cursor
+        self.writer: Writer
 
     async def open(self) -> None:
         """Connects."""
         self.cursor = connect_sqlite(self.store).cursor()
+        self.writer = WRITERS[self.writer_name](connect_sqlite(self.store), asyncio.get_running_loop())
 
     async def run(self, name: str, *values: str) -> Any:
         """`.get` drains the statement, so that no read transaction stays open."""
         return self.cursor.execute(self.statements[name], values).get
+
+    async def create(self, name: str, order_id: str, order: Order) -> Any:
+        """A total is stored as an integer, in hundredths."""
+        now = datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+        total = int(order.total.replace(".", "", 1))
+        values = (order_id, now, order.customer_id, total, order.currency, order.note)
+        return await self.writer.run(self.statements[name], values)
 
 
 Prepared = dict[str, "asyncpg.prepared_stmt.PreparedStatement[Any]"]
@@ -98,7 +133,12 @@ class Postgres:
             statements = STATEMENTS["postgres"].items()
             self.free.append({name: await connection.prepare(sql) for name, sql in statements})
 
-    async def run(self, name: str, *values: str) -> Any:
+    async def create(self, name: str, order_id: str, order: Order) -> Any:
+        """Outside a transaction: the statement commits itself."""
+        now = datetime.now(UTC)
+        return await self.run(name, order_id, now, order.customer_id, order.total, order.currency, order.note)
+
+    async def run(self, name: str, *values: object) -> Any:
         """One round trip."""
         prepared = self.free.pop() if self.free else await self._wait()
         try:
@@ -139,10 +179,10 @@ def _etag(body: bytes) -> tuple[bytes, bytes]:
 class Floor:
     """The ASGI app."""
 
-    def __init__(self, store: Store, viewer: str) -> None:
+    def __init__(self, store: Store, viewer: str, writer: str) -> None:
         self.viewer = viewer
         self.first = FIRST[store.kind]
-        self.database: Database = Sqlite(store) if store.kind == "sqlite" else Postgres(store)
+        self.database: Database = Sqlite(store, writer) if store.kind == "sqlite" else Postgres(store)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Chooses by path."""
@@ -155,7 +195,12 @@ class Floor:
         elif path.startswith("/users/"):
             await self._user(path[7:], send)
         elif path == "/orders":
-            await self._orders(scope["query_string"], send)
+            if scope["method"] == "POST":
+                await self._post_order(receive, send)
+            else:
+                await self._orders(scope["query_string"], send)
+        elif path == "/batches":
+            await self._batches(send)
         else:
             await _reply(send, 404, PROBLEM, b"{}")
 
@@ -168,10 +213,23 @@ class Floor:
 
     async def _graphql(self, receive: Receive, send: Send) -> None:
         request = decode(await _body(receive))
-        name = NAMES[request.query]
-        value = request.variables.get("after" if name == "Q3" else "id") or self.first
-        body = await self.database.run(name, value, self.viewer)
+        name, variables = NAMES[request.query], request.variables
+        if variables.input is not None:
+            body = await self.database.create(name, str(uuid7()), variables.input)
+        else:
+            value = (variables.after if name == "Q3" else variables.id) or self.first
+            body = await self.database.run(name, value, self.viewer)
         await _reply(send, 200, COMMON, body or NO_USER)
+
+    async def _post_order(self, receive: Receive, send: Send) -> None:
+        order, order_id = decode_order(await _body(receive)), str(uuid7())
+        body = await self.database.create("W1-rest", order_id, order)
+        await _reply(send, 201, [*COMMON, (b"location", b"/orders/" + order_id.encode())], body)
+
+    async def _batches(self, send: Send) -> None:
+        """How many writes the transactions so far held: size → transactions."""
+        batches = self.database.writer.batches if isinstance(self.database, Sqlite) else {}
+        await _reply(send, 200, COMMON, msgspec.json.encode(batches))
 
     async def _user(self, user_id: str, send: Send) -> None:
         body = await self.database.run("R1", user_id, self.viewer)
@@ -195,8 +253,9 @@ def main() -> None:
     parser.add_argument("--database", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--viewer", required=True)
+    parser.add_argument("--writer", choices=WRITERS, default="threaded", help="on SQLite (default threaded)")
     arguments = parser.parse_args()
-    app = Floor(store_of_url(arguments.database), arguments.viewer)
+    app = Floor(store_of_url(arguments.database), arguments.viewer, arguments.writer)
     uvicorn.run(
         app,
         host="127.0.0.1",

@@ -3,6 +3,8 @@
 All requests are written into a Lua script beforehand, complete; under load wrk only picks one. At the end the
 script prints what happened as JSON, so that nothing has to be read out of prose.
 
+Where a case creates something, the script looks at every answer: it must have the status of the case and an id.
+
 When wrk stops, each connection has a request on its way that the server still works off; it costs CPU, so it
 counts as worked (a slow server would else look slower still), and the next round waits until it is done.
 """
@@ -18,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.cases import Request
+from bench.cases import Case, Request
 from bench.home import DATA
 from bench.servers import BenchError, Server, tree_cpu_seconds
 
@@ -37,13 +39,24 @@ function init(args)
   for i, r in ipairs(raw) do requests[i] = wrk.format(r[1], r[2], nil, r[3]) end
 end
 function request() return requests[math.random(#requests)] end
+wrong = 0
+local threads = {}
+function setup(thread) table.insert(threads, thread) end
 function done(summary, latency, _)
   local e = summary.errors
+  local failed = e.connect + e.read + e.write + e.status + e.timeout
+  for _, thread in ipairs(threads) do failed = failed + thread:get("wrong") end
   print(string.format(
     '%s{"requests":%%d,"seconds":%%f,"bytes":%%d,"failed":%%d,"p50":%%f,"p99":%%f}',
-    summary.requests, summary.duration / 1e6, summary.bytes,
-    e.connect + e.read + e.write + e.status + e.timeout,
+    summary.requests, summary.duration / 1e6, summary.bytes, failed,
     latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+"""
+
+# Only where it is asked for: wrk then hands every answer to Lua, which costs it time.
+LOOK = """\
+function response(status, _, body)
+  if status ~= %d or not body:find('"id":"', 1, true) then wrong = wrong + 1 end
 end
 """
 
@@ -52,6 +65,7 @@ end
 class Sample:
     """One round of load on one server. Times are milliseconds, CPU is microseconds per request."""
 
+    requests: int
     rate: float
     p50: float
     p99: float
@@ -71,13 +85,13 @@ def ensure_wrk() -> None:
         raise BenchError("the bench needs wrk on PATH: install it (Debian: apt-get install wrk) and try again")
 
 
-def write_script(server: Server, case: str, requests: Sequence[Request]) -> Path:
+def write_script(server: Server, case: Case, requests: Sequence[Request]) -> Path:
     """The Lua script of a case, in the words of a server. The requests of a case differ in no header."""
     rows = ",\n".join(_lua_row(request) for request in requests)
     common = server.headers(requests[0]).items()
     headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in common)
-    path = DATA / f"{server.name}-{case}.lua"
-    path.write_text(headers + SCRIPT % (rows, MARK))
+    path = DATA / f"{server.name}-{case.name}.lua"
+    path.write_text(headers + SCRIPT % (rows, MARK) + (LOOK % case.status if case.creates else ""))
     return path
 
 
@@ -104,11 +118,12 @@ def load(server: Server, script: Path, seconds: int, postgres: int | None) -> Sa
     result = _wrk(server, script, seconds)
     settle(server)
     cpu, cpu_postgres = server.cpu_seconds() - before, _cpu(postgres) - before_postgres
-    count = result["requests"]
+    count = int(result["requests"])
     if not count:
         raise BenchError(f"{script.stem}: no answer in {seconds} s; give more --seconds, or fewer --rounds")
     worked = count + CONNECTIONS
     return Sample(
+        requests=count,
         rate=count / result["seconds"],
         p50=result["p50"],
         p99=result["p99"],

@@ -2,8 +2,9 @@
 
 Strawberry and FastAPI over SQLAlchemy 2 (aiosqlite or asyncpg), with data loaders, so there is no N+1: Q2 is
 four statements, Q3 two. What one would do for speed is done: only the wanted columns are selected and no ORM
-objects made, no transaction is opened for a read, parsed and validated documents are cached, connections are
-kept, uvloop and httptools serve. It checks no token; the viewer is a constant, as on the floor.
+objects made for a read, which opens no transaction either, parsed and validated documents are cached,
+connections are kept, uvloop and httptools serve. A write is an ORM object in a session, as one writes it. It
+checks no token; the viewer is a constant, as on the floor.
 
     python -m bench.peer --database sqlite:///… --port 8002 --viewer <user id>
 """
@@ -22,131 +23,24 @@ import msgspec
 import strawberry
 import uvicorn
 from fastapi import FastAPI, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
-from sqlalchemy import (
-    ColumnElement,
-    Dialect,
-    Integer,
-    Row,
-    Select,
-    Text,
-    TypeDecorator,
-    event,
-    func,
-    or_,
-    select,
-)
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Mapped, mapped_column
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+from sqlalchemy.orm import InstrumentedAttribute
 from strawberry.dataloader import DataLoader
 from strawberry.extensions import ParserCache, ValidationCache
 from strawberry.fastapi import BaseContext, GraphQLRouter
 from strawberry.types import Info
+from uuid_utils import uuid7
 
-from bench.store import SQLITE_PRAGMAS, Store, store_of_url
+from bench.peer_tables import CommentRow, OrderRow, PostRow, UserRow, readers, writers
+from bench.store import Store, store_of_url
 
 Statement = Select[*tuple[Any, ...]]
 Found = Row[*tuple[Any, ...]]
-
-# Connections, all held: beyond its size the pool would open and close one for each statement.
-POOL = 8
-
-# --- tables ---------------------------------------------------------------------------------------
-
-Id = Text().with_variant(postgresql.UUID(as_uuid=False), "postgresql")
-
-
-class Moment(TypeDecorator[str]):
-    """RFC 3339 with six digits: SQLite stores it so, PostgreSQL has a timestamp."""
-
-    impl = Text().with_variant(postgresql.TIMESTAMP(timezone=True), "postgresql")
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """What the database gave, as text."""
-        if isinstance(value, datetime):
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return None if value is None else str(value)
-
-
-class Money(TypeDecorator[str]):
-    """A decimal with two digits: SQLite stores a scaled integer."""
-
-    impl = Integer().with_variant(postgresql.NUMERIC(12, 2), "postgresql")
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """What the database gave, as text."""
-        return str(value) if isinstance(value, Decimal) else f"{value // 100}.{value % 100:02}"
-
-
-class Table(DeclarativeBase):
-    """What all tables have."""
-
-    id: Mapped[str] = mapped_column(Id, primary_key=True)
-    version: Mapped[int]
-    created_at: Mapped[str] = mapped_column(Moment)
-    updated_at: Mapped[str] = mapped_column(Moment)
-
-
-class UserRow(Table):
-    """users"""
-
-    __tablename__ = "users"
-    name: Mapped[str]
-    email: Mapped[str]
-
-
-class PostRow(Table):
-    """posts"""
-
-    __tablename__ = "posts"
-    author_id: Mapped[str] = mapped_column(Id)
-    title: Mapped[str]
-    body: Mapped[str]
-    published: Mapped[bool]
-
-
-class CommentRow(Table):
-    """comments"""
-
-    __tablename__ = "comments"
-    post_id: Mapped[str] = mapped_column(Id)
-    author_id: Mapped[str] = mapped_column(Id)
-    body: Mapped[str]
-
-
-class OrderRow(Table):
-    """orders"""
-
-    __tablename__ = "orders"
-    customer_id: Mapped[str] = mapped_column(Id)
-    status: Mapped[str]
-    total: Mapped[str] = mapped_column(Money)
-    currency: Mapped[str]
-    note: Mapped[str | None]
-    internal_note: Mapped[str | None]
-
-
-def engine_of(store: Store) -> AsyncEngine:
-    """Autocommit, because a lone read needs no transaction around it."""
-    if store.kind == "postgres":
-        url = store.url.replace("postgresql://", "postgresql+asyncpg://", 1)
-        settings = {"server_settings": {"jit": "off"}}
-        return create_async_engine(
-            url, isolation_level="AUTOCOMMIT", pool_size=POOL, max_overflow=0, connect_args=settings
-        )
-    url = store.url.replace("sqlite:///", "sqlite+aiosqlite:///", 1)
-    engine = create_async_engine(url, isolation_level="AUTOCOMMIT", pool_size=POOL, max_overflow=0)
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def set_pragmas(connection: Any, _record: object) -> None:
-        for pragma in SQLITE_PRAGMAS:
-            connection.execute(pragma)
-
-    return engine
+Sessions = async_sessionmaker[AsyncSession]
 
 
 def visible(viewer: str) -> ColumnElement[bool]:
@@ -167,9 +61,9 @@ class Children(NamedTuple):
 class Context(BaseContext):
     """What a request holds: its viewer, its database, its loaders."""
 
-    def __init__(self, engine: AsyncEngine, viewer: str) -> None:
+    def __init__(self, engine: AsyncEngine, sessions: Sessions, viewer: str) -> None:
         super().__init__()
-        self.engine, self.viewer = engine, viewer
+        self.engine, self.sessions, self.viewer = engine, sessions, viewer
         self.users = DataLoader(self._users)
         self.posts = DataLoader(self._posts)
         self.comments = DataLoader(self._comments)
@@ -206,6 +100,27 @@ class Context(BaseContext):
         for row in await self.rows(select(inner).where(inner.c.place <= most).order_by(inner.c.id)):
             grouped[getattr(row, parent.key)].append(row)
         return grouped
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+class NoCustomer(Exception):
+    """An order for no one."""
+
+
+async def add_order(sessions: Sessions, customer_id: str, total: Decimal, currency: str, note: str | None) -> OrderRow:
+    """A new order, committed."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    order = OrderRow(id=str(uuid7()), version=1, created_at=now, updated_at=now, status="pending", internal_note=None,
+                     customer_id=customer_id, total=f"{total:.2f}", currency=currency, note=note)  # fmt: skip
+    async with sessions() as session:
+        session.add(order)
+        try:
+            await session.commit()  # which flushes
+        except IntegrityError as error:
+            raise NoCustomer("There is no such customer.") from error
+    return order
 
 
 # --- GraphQL --------------------------------------------------------------------------------------
@@ -260,6 +175,32 @@ class User:
         return await info.context.posts.load(Children(self.id, first))
 
 
+@strawberry.type
+class Order:
+    """An order."""
+
+    id: strawberry.ID
+    status: str
+    total: Decimal
+    currency: str
+    customer_id: strawberry.Private[str]
+
+    @strawberry.field
+    async def customer(self, info: Asked) -> User | None:
+        """Who ordered."""
+        return await info.context.users.load(self.customer_id)
+
+
+@strawberry.input
+class OrderCreate:
+    """What a new order takes."""
+
+    customer_id: strawberry.ID
+    total: Decimal
+    currency: str = "EUR"
+    note: str | None = None
+
+
 def user_of(row: Found, viewer: str) -> User:
     """A user, with its email only for itself."""
     return User(id=row.id, name=row.name, email=row.email if row.id == viewer else None)
@@ -292,6 +233,18 @@ class Root:
         if after is not None:
             statement = statement.where(PostRow.id > after)
         return [post_of(row) for row in await context.rows(statement.order_by(PostRow.id).limit(first))]
+
+
+@strawberry.type(name="Mutation")
+class Changes:
+    """Where a mutation begins."""
+
+    @strawberry.mutation
+    async def create_order(self, info: Asked, input: OrderCreate) -> Order:
+        """A new order."""
+        made = await add_order(info.context.sessions, input.customer_id, input.total, input.currency, input.note)
+        return Order(id=strawberry.ID(made.id), status=made.status, total=Decimal(made.total),
+                     currency=made.currency, customer_id=made.customer_id)  # fmt: skip
 
 
 class Router(GraphQLRouter[Context, None]):
@@ -331,6 +284,32 @@ class OrderOut(Resource):
     currency: str
     note: str | None
     internal_note: str | None
+
+
+class OrderIn(BaseModel):
+    """What a new order takes."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+    customer_id: str
+    total: Annotated[Decimal, Field(ge=0, max_digits=12, decimal_places=2)]
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "EUR"
+    note: Annotated[str | None, Field(max_length=500)] = None
+
+
+class CustomerOut(BaseModel):
+    """Who ordered."""
+
+    name: str
+
+
+class OrderMade(BaseModel):
+    """A new order."""
+
+    id: str
+    status: str
+    total: str
+    currency: str
+    customer: CustomerOut
 
 
 Item = TypeVar("Item")
@@ -382,9 +361,24 @@ async def get_orders(
     return Page[OrderOut](data=orders, page=PageInfo(size=first, next=following, previous=previous))
 
 
+async def post_order(request: Request, response: Response, given: OrderIn) -> OrderMade:
+    """POST /orders; which fields it answers is fixed."""
+    context = context_of(request)
+    try:
+        order = await add_order(context.sessions, given.customer_id, given.total, given.currency, given.note)
+    except NoCustomer as error:
+        raise HTTPException(422, str(error)) from None
+    customer = await context.users.load(order.customer_id)
+    assert customer is not None
+    response.headers["Location"] = f"/orders/{order.id}"
+    return OrderMade(id=order.id, status=order.status, total=order.total, currency=order.currency,
+                     customer=CustomerOut(name=customer.name))  # fmt: skip
+
+
 def context_of(request: Request) -> Context:
     """A new context for a request."""
-    return Context(request.app.state.engine, request.app.state.viewer)
+    state = request.app.state
+    return Context(state.engine, state.sessions, state.viewer)
 
 
 def app_of(store: Store, viewer: str) -> FastAPI:
@@ -394,13 +388,15 @@ def app_of(store: Store, viewer: str) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await app.state.engine.dispose()
+        await app.state.sessions.kw["bind"].dispose()
 
     app = FastAPI(lifespan=lifespan)
-    app.state.engine, app.state.viewer = engine_of(store), viewer
-    schema = strawberry.Schema(Root, extensions=[ParserCache, ValidationCache])
+    app.state.engine, app.state.sessions, app.state.viewer = readers(store), writers(store), viewer
+    schema = strawberry.Schema(Root, Changes, extensions=[ParserCache, ValidationCache])
     app.include_router(Router(schema, context_getter=context_of, graphql_ide=None), prefix="/graphql")
     app.get("/users/{user_id}")(get_user)
     app.get("/orders")(get_orders)
+    app.post("/orders", status_code=201)(post_order)
     return app
 
 

@@ -1,13 +1,15 @@
 """The bench, as one command: the service, the floor and the peer under the same load, in turns.
 
-    python -m bench.run                                   # both stores, all cases, about six minutes
+    python -m bench.run                                   # both stores, all cases, about eight minutes
     python -m bench.run --store sqlite --cases Q1 R1      # a part
+    python -m bench.run --cases W1                        # the writes alone, in both styles
     python -m bench.run --short                           # a quick look, noisy
     python -m bench.run --without service                 # only what stands here
 
 For each store: fill it (once), start every server, **hold their answers against each other**, warm up, then
 load them round by round, each time in another order, so that noise hits all alike. A wrong answer ends the
-bench: the speed of wrong answers is no result. The numbers also go to `bench/.data/last.json`.
+bench: the speed of wrong answers is no result. Cases that write have servers of their own, on a copy of the
+data; what was answered must be there afterwards. The numbers also go to `bench/.data/last.json`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import json
 import platform
 import sys
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from http.client import METHOD_NOT_ALLOWED
 from pathlib import Path
 
-from bench.cases import CASES, Case, Request, draw, probes, request, same
+from bench.cases import CASES, VIEWER, Case, Request, draw, probes, request, same
+from bench.copies import copied, remove_orders
 from bench.data import ensure_data
 from bench.home import DATA, open_store
 from bench.load import CONNECTIONS, Sample, ensure_wrk, load, warm, write_script
@@ -34,6 +38,12 @@ STORES: dict[str, tuple[Kind, ...]] = {
     "sqlite": ("sqlite",),
     "postgres": ("postgres",),
     "both": ("sqlite", "postgres"),
+}
+# A case, or all cases of a name: W1 is W1-graphql and W1-rest.
+CHOICES: dict[str, list[str]] = {
+    choice: [name for name in CASES if choice in (name, name.partition("-")[0])]
+    for name in CASES
+    for choice in (name.partition("-")[0], name)
 }
 CHECKED = 50
 DRAWN = 2_000
@@ -62,14 +72,15 @@ def parse(arguments: list[str] | None = None) -> Plan:
     parser.add_argument("--store", choices=STORES, default="both")
     parser.add_argument("--seconds", type=int, default=10, help="of load for each case and server (default 10)")
     parser.add_argument("--rounds", type=int, default=5, help="into which these are cut (default 5)")
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
+    parser.add_argument("--cases", nargs="+", choices=CHOICES, default=list(CASES), metavar="CASE",
+                        help=f"of {', '.join(CHOICES)} (default all)")  # fmt: skip
     parser.add_argument("--without", nargs="+", choices=NAMES, default=[], metavar="SERVER")
     parser.add_argument("--short", action="store_true", help="three rounds of one second")
     given = parser.parse_args(arguments)
     seconds, rounds = (3, 3) if given.short else (given.seconds, given.rounds)
     return Plan(
         stores=STORES[given.store],
-        cases=[CASES[name] for name in given.cases],
+        cases=[CASES[name] for name in dict.fromkeys(name for choice in given.cases for name in CHOICES[choice])],
         servers=[name for name in NAMES if name not in given.without],
         rounds=rounds,
         round_seconds=max(1, seconds // rounds),
@@ -108,7 +119,7 @@ def verify(servers: list[Server], case: Case) -> None:
     for value in [*probes(case, known), *draw(case, CHECKED, known)]:
         answers = [server.ask(worded(server, case, value)) for server in servers]
         for server, (status, answer) in zip(servers, answers, strict=True):
-            if status != 200 or not same(answers[0][1], answer):
+            if status != case.status or not same(case, answers[0][1], answer):
                 told = f"{case.name}, {value}: {server.name} answered {status}, unlike {servers[0].name}"
                 raise BenchError(f"{told}\n{servers[0].name}: {answers[0][1]!r}\n{server.name}: {answer!r}")
 
@@ -117,30 +128,65 @@ def measure(plan: Plan, store: Store, servers: list[Server], case: Case) -> dict
     """The rounds of a case; the order of the servers turns with each round."""
     drawn = draw(case, DRAWN, known_cursors(servers, case))
     scripts: dict[str, Path] = {
-        server.name: write_script(server, case.name, [worded(server, case, value) for value in drawn])
+        server.name: write_script(server, case, [worded(server, case, value) for value in drawn])
         for server in servers
     }
     samples: dict[str, list[Sample]] = {server.name: [] for server in servers}
     for server in servers:
         warm(server, scripts[server.name], WARM_SECONDS)
+    if case.creates:
+        remove_orders(store)
     for turn in range(plan.rounds):
         shift = turn % len(servers)
         for server in servers[shift:] + servers[:shift]:
             sample = load(server, scripts[server.name], plan.round_seconds, store.pid)
+            if case.creates:
+                hold_against_orders(server, case, sample.requests, remove_orders(store))
             samples[server.name].append(sample)
     return samples
 
 
-def run_store(plan: Plan, store: Store) -> Measured:
-    """All of one store."""
-    ensure_data(store)
+def hold_against_orders(server: Server, case: Case, answered: int, made: int) -> None:
+    """What was answered is there, and no more than what wrk did not wait for."""
+    if not answered <= made <= answered + CONNECTIONS:
+        raise BenchError(f"{case.name}: {server.name} answered {answered} requests and made {made} orders")
+
+
+def able(servers: list[Server], case: Case) -> list[Server]:
+    """The servers that have this case at all."""
+    if not case.creates:
+        return servers
+    return [server for server in servers if server.ask(CASES["W1-rest"].build(VIEWER))[0] != METHOD_NOT_ALLOWED]
+
+
+def run_cases(plan: Plan, store: Store) -> Measured:
+    """All cases of a plan, on servers that are started for them."""
     measured: Measured = {}
     with ExitStack() as stack:
         servers = start_all(plan, store, stack)
         for case in plan.cases:
-            verify(servers, case)
-            say(f"{store.kind}: {case.name}: the answers agree; measuring")
-            measured[case.name] = measure(plan, store, servers, case)
+            here = able(servers, case)
+            for server in servers:
+                if server not in here:
+                    say(f"{store.kind}: {case.name}: left out the {server.name}, which cannot write yet (405)")
+            if here:
+                verify(here, case)
+                say(f"{store.kind}: {case.name}: the answers agree; measuring")
+                measured[case.name] = measure(plan, store, here, case)
+    return measured
+
+
+def run_store(plan: Plan, store: Store) -> Measured:
+    """All of one store: first what reads, then what writes, on a copy."""
+    ensure_data(store)
+    reads = [case for case in plan.cases if not case.creates]
+    writes = [case for case in plan.cases if case.creates]
+    measured: Measured = {}
+    if reads:
+        measured |= run_cases(replace(plan, cases=reads), store)
+    if writes:
+        with copied(store) as copy:
+            measured |= run_cases(replace(plan, cases=writes), copy)
     return measured
 
 

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,9 +69,9 @@ class Server:
             connection.close()
 
 
-def command(name: str, store: Store, port: int) -> list[str]:
+def command(name: str, store: Store, port: int, options: Sequence[str] = ()) -> list[str]:
     """How a server is started."""
-    common = ["--database", store.url, "--port", str(port)]
+    common = ["--database", store.url, "--port", str(port), *options]
     if name == "service":
         return [sys.executable, "-m", "diptych", "serve", *common, "--no-sample", "--workers", "1"]
     return [sys.executable, "-m", f"bench.{name}", *common, "--viewer", VIEWER]
@@ -88,12 +88,12 @@ def service_token(store: Store) -> str:
 
 
 @contextmanager
-def started(name: str, store: Store, token: str) -> Iterator[Server]:
-    """A server from its readiness to its end."""
+def started(name: str, store: Store, token: str, options: Sequence[str] = ()) -> Iterator[Server]:
+    """A server from its readiness to its end; `options` are more of its command line."""
     port = _free_port()
     log = DATA / f"{name}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command(name, store, port), cwd=ROOT, stdout=output, stderr=output)
+        process = subprocess.Popen(command(name, store, port, options), cwd=ROOT, stdout=output, stderr=output)
     try:
         server = Server(name, port, process.pid, token)
         _await_ready(server, process, log)

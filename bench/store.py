@@ -16,7 +16,7 @@ import asyncpg
 
 Kind = Literal["sqlite", "postgres"]
 
-# The same for every SQLite reader of the bench: floor and peer.
+# The same for every SQLite connection of the bench: floor and peer.
 SQLITE_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",

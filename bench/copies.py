@@ -1,0 +1,104 @@
+"""A copy of a store, for the cases that write: the data stays as it is, and every round begins with the same.
+
+    with copied(store) as copy:
+        copy.url           # sqlite:///…/bench_copy.sqlite, or the database bench_copy of the same PostgreSQL
+
+No server may be connected to the store meanwhile: PostgreSQL copies only a database that no one uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from bench.data import create_tables
+from bench.home import DATA
+from bench.rows import ids
+from bench.store import Store, connect_postgres, connect_sqlite
+
+COPY = "bench_copy"
+# Ids are made in the order of time, so what a run made stands behind all of the data.
+DELETE = f"DELETE FROM orders WHERE id > '{ids('orders')[-1]}'"
+BUSY_MS = 10_000
+
+
+@contextmanager
+def copied(store: Store) -> Iterator[Store]:
+    """A copy, which is gone at the end; the product adds what it keeps in a database besides the tables."""
+    copy = _copy_sqlite(store) if store.kind == "sqlite" else asyncio.run(_copy_postgres(store))
+    try:
+        create_tables(copy)
+        yield copy
+    finally:
+        if store.kind == "sqlite":
+            _remove_sqlite(copy)
+        else:
+            asyncio.run(_drop_postgres(store))
+
+
+def remove_orders(store: Store) -> int:
+    """Deletes the orders that were made since, so that the next round finds what this one found; how many."""
+    return _remove_sqlite_orders(store) if store.kind == "sqlite" else asyncio.run(_remove_postgres_orders(store))
+
+
+def _copy_sqlite(store: Store) -> Store:
+    """All of the store in one file, and the copy on disk before anything is measured."""
+    connection = connect_sqlite(store)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    copy = Store("sqlite", f"sqlite:///{DATA / COPY}.sqlite")
+    _remove_sqlite(copy)
+    shutil.copyfile(store.path, copy.path)
+    with open(copy.path, "rb+") as written:
+        os.fsync(written.fileno())
+    return copy
+
+
+def _remove_sqlite(copy: Store) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(copy.path + suffix).unlink(missing_ok=True)
+
+
+async def _copy_postgres(store: Store) -> Store:
+    name = urlsplit(store.url).path.removeprefix("/")
+    connection = await connect_postgres(_database(store, "template1"))
+    await connection.execute(f"DROP DATABASE IF EXISTS {COPY} WITH (FORCE)")
+    await connection.execute(f"CREATE DATABASE {COPY} TEMPLATE {name} STRATEGY file_copy")
+    await connection.execute("CHECKPOINT")
+    await connection.close()
+    return _database(store, COPY)
+
+
+async def _drop_postgres(store: Store) -> None:
+    connection = await connect_postgres(store)
+    await connection.execute(f"DROP DATABASE IF EXISTS {COPY} WITH (FORCE)")
+    await connection.close()
+
+
+def _remove_sqlite_orders(store: Store) -> int:
+    connection = connect_sqlite(store)
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute(DELETE)
+    deleted = connection.changes()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    return deleted
+
+
+async def _remove_postgres_orders(store: Store) -> int:
+    connection = await connect_postgres(store)
+    deleted = int((await connection.execute(DELETE)).removeprefix("DELETE "))
+    await connection.execute("VACUUM orders")
+    await connection.close()
+    return deleted
+
+
+def _database(store: Store, name: str) -> Store:
+    """Another database of the same server."""
+    return replace(store, url=urlunsplit(urlsplit(store.url)._replace(path=f"/{name}")))
