@@ -10,11 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from diptych.cli import main
+from tests.proof import PROOF
 from tests.running import Command, NewDatabase, Postgres
 
 STORES = ("sqlite", "postgres")
+
+
+# What is drawn at random is the same in every run, however slow the machine; a proof (`make prove`) draws anew.
+settings.register_profile("steady", deadline=None, derandomize=PROOF == 1, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
