@@ -46,11 +46,19 @@ def parse_json(text: bytes) -> Any:
         raise too_deep() from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(_reason(error, text)) from None
+    check_keys(text, found, found)
+    return found
+
+
+def check_keys(text: bytes, found: Any, nested: Any) -> None:
+    """Refuse an object in which a key stands twice, and what is nested too deeply in a part of it.
+
+    `found` is what was decoded of the text.
+    """
     colons = text.count(b":")
-    check_nesting(found, text.count(b"[") + colons + 1)  # only with a colon does an object hold another level
+    check_nesting(nested, text.count(b"[") + colons + 1)  # only with a colon does an object hold another level
     if colons != _encode(found).count(b":") or text.find(_HIDDEN) >= 0:
         json.loads(text.decode(), object_pairs_hook=_unique, parse_int=str, parse_float=str)
-    return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> None:

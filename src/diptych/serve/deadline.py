@@ -40,7 +40,7 @@ class Deadlines:
         """The current task serves a request from now on."""
         task = asyncio.current_task()
         assert task is not None
-        if not self._running:
+        if self._timer is None or self._loop is not task.get_loop():
             self._start()
         self._running[task] = self._now
         return task

@@ -82,6 +82,8 @@ class Entry:
     """A document that was seen, with what is known for each shape of its variables."""
 
     document: Document
+    reads: bool
+    """Is it a query, which can be sent in every way?"""
     known: dict[Any, Known] = field(default_factory=dict)
 
 
@@ -147,9 +149,10 @@ class GraphqlEndpoint:
         key = (query, parameters.operationName, caller.signature)
         entry = self._entries.get(key)
         if entry is None:
-            entry = Entry(self._document(parameters, query, request, caller))
+            document = self._document(parameters, query, request, caller)
+            entry = Entry(document, document.operation.operation is OperationType.QUERY)
             self._entries.put(key, entry)
-        else:
+        elif not entry.reads:
             _check_way(entry.document.operation.operation, request, caller)
         shape = entry.document.shape(variables)
         known = entry.known.get(shape)

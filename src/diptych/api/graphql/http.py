@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from graphql import GraphQLError
 
-from diptych.api.json import parse_json, read_json
+from diptych.api.json import check_keys, parse_json
+from diptych.api.limits import too_deep
 from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
 from diptych.api.rest.query import bad, parse_query
 from diptych.errors import Code, Fault, Refusal
@@ -26,7 +27,7 @@ _MALFORMED = (Code.BAD_REQUEST, Code.METHOD_NOT_ALLOWED, Code.UNSUPPORTED_MEDIA_
 """What is no well-formed GraphQL request, or no fault of it: these have their status for everybody."""
 
 
-class Parameters(msgspec.Struct, frozen=True):
+class Parameters(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a GraphQL request says."""
 
     query: str | None = None
@@ -43,15 +44,19 @@ class DocumentRefusal(Refusal):
         self.errors = [{**error.formatted, "extensions": {"code": code.value}} for error in errors]
 
 
+_decode = msgspec.json.Decoder(Parameters).decode
+
+
 def read_body(body: bytes) -> Parameters:
     """The parameters in the body of a POST."""
-    if body.lstrip()[:1] != b"{":
-        raise Refusal(Code.BAD_REQUEST, "The body is not a GraphQL request, which is a JSON object.")
-    found = read_json(body)
     try:
-        return msgspec.convert(found, Parameters)
-    except msgspec.ValidationError as error:
+        found = _decode(body)
+        check_keys(body, found, [found.variables, found.extensions])
+    except RecursionError:
+        raise too_deep() from None
+    except ValueError as error:  # what msgspec raises is one, too
         raise Refusal(Code.BAD_REQUEST, f"The body is not a GraphQL request: {error}.") from None
+    return found
 
 
 def read_query(raw: str) -> Parameters:
