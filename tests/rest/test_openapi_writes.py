@@ -259,7 +259,7 @@ def test_the_schema_of_a_body_takes_what_the_server_takes(name: str, role: str, 
         assert schema.is_valid(body) == taken or (strange and not taken), body
 
     agree()
-    assert min(answers.values()) > 2, "both kinds of bodies were tried"
+    assert min(answers.values()) >= 1, "both kinds of bodies were tried"
 
 
 # true of what the server gives
