@@ -2,7 +2,7 @@
 
 The model has every scalar, bare and nullable; fields and relations that depend on the row; a relation to
 itself; many to many through a link with a rule of its own; integer ids; computed fields. What may be written
-depends on the role, on the row before and after, and on the field; there are fields that one may write and not
+depends on the role, on the row before and after, on other rows, and on the field; there are fields that one may write and not
 read, and the other way round; states with roles; values that must be unique; and every way in which a deletion
 can go on. The data is referentially right and otherwise unkind: nulls, duplicates where sorts need a second key,
 the ends of every range, and texts that upset quoting, matching and sorting.
@@ -25,6 +25,7 @@ from typing import Annotated, Any
 
 from diptych import (
     BigInt,
+    Claims,
     Digits,
     Json,
     MaxLen,
@@ -35,20 +36,25 @@ from diptych import (
     Resource,
     Role,
     States,
+    Tx,
     Unique,
     Viewer,
     WriteBy,
+    action,
     allow,
     computed,
     contains,
     either,
+    every,
     grant,
     inverse,
     is_null,
     may_read,
+    none,
     not_,
     one_of,
     signed_in,
+    some,
     through,
 )
 from diptych.db.store import Store
@@ -91,6 +97,21 @@ class Stage(StrEnum):
     gone = "gone"
 
 
+class Insider(Viewer):
+    """A viewer who knows more than its token says."""
+
+    word: str | None = None
+    moods: tuple[Mood, ...] = ()
+    level: int = 0
+
+    @classmethod
+    def of(cls, claims: Claims) -> Insider:
+        """What a table of users might say: the same of one user at every time."""
+        digit = int((claims.subject or "0")[-1:], 16) if claims.subject else 0
+        moods = tuple(mood for number, mood in enumerate(Mood) if digit >> number & 1)
+        return cls(id=claims.subject, roles=claims.roles, word=TEXTS[digit] if digit % 3 else None, moods=moods, level=digit)
+
+
 class Person(Resource, plural="people"):
     """Someone."""
 
@@ -123,6 +144,15 @@ class Person(Resource, plural="people"):
     @allow("read", field="nick")
     def own_nick(self, viewer: Viewer) -> bool:
         return (self.id == viewer.id) | (self.boss.id == viewer.id)
+
+    @allow("read", field="nick")
+    def nick_of_boss(self, viewer: Viewer) -> bool:
+        return some(self.staff, lambda each: (each.id == viewer.id) | some(each.staff, lambda one: one.id == viewer.id))
+
+    @allow("update", field="name")
+    def name_within_house(self, viewer: Viewer) -> bool:
+        """Comes back to the row itself, where people are the bosses of each other."""
+        return (self.boss.boss.id == viewer.id) & not_(contains(self.boss.boss.name, "z"))
 
     @allow("read", field="rank")
     def rank_of_staff(self, viewer: Viewer) -> bool:
@@ -205,6 +235,10 @@ class Thing(Resource, ids="integer"):
     def shown(self, viewer: Viewer) -> bool:
         return self.flag | (self.owner.id == viewer.id) | (self.id == viewer.id)
 
+    @allow("read")
+    def noted_by(self, viewer: Viewer) -> bool:
+        return some(self.notes, lambda note: note.author.id == viewer.id)
+
     @allow("read", to=keeper)
     def kept(self, viewer: Viewer) -> bool:
         return not_(self.maybe_flag) & not_(contains(self.text, "'"))
@@ -216,6 +250,37 @@ class Thing(Resource, ids="integer"):
     @allow("read", field=("count", "moment", "ratio"))
     def counted(self, viewer: Viewer) -> bool:
         return (self.maybe_count >= 0) | viewer.has(keeper)
+
+    @allow("read", field=("exact", "maybe_day"))
+    def of_mood(self, viewer: Insider) -> bool:
+        return one_of(self.mood, viewer.moods) | (self.maybe_text == viewer.word) | viewer.has(chief)
+
+    @allow("read", field="maybe_ratio")
+    def on_level(self, viewer: Insider) -> bool:
+        calm = every(self.children, lambda child: child.flag)
+        return ((self.maybe_count < viewer.level) & calm) | viewer.has(chief)
+
+    @allow("update", field="big")
+    def childless(self, viewer: Viewer) -> bool:
+        return none(self.children, lambda child: child.parent.big > 0) & (self.owner.id == viewer.id)
+
+    @allow(action="polish")
+    def flagged(self, viewer: Viewer) -> bool:
+        return self.flag & viewer.has(signed_in)
+
+    @allow(action=("polish", "store"), to=keeper)
+    def tagged(self, viewer: Viewer) -> bool:
+        return some(self.tags, lambda tag: not_(tag.hidden)) | (self.owner.id == viewer.id)
+
+    @action
+    async def polish(self, tx: Tx) -> Thing | None:
+        """Whoever may polish it may see it done."""
+        return await tx.get(Thing, self.id)
+
+    @action
+    async def store(self, tx: Tx) -> bool:
+        """Nothing is done, and that is told."""
+        return True
 
     @allow("read", field="parent")
     def related(self, viewer: Viewer) -> bool:
@@ -279,6 +344,10 @@ class Tag(Resource):
     @allow("read")
     def open(self, viewer: Viewer) -> bool:
         return not_(self.hidden)
+
+    @allow("read")
+    def of_own(self, viewer: Viewer) -> bool:
+        return some(self.things, lambda thing: thing.owner.id == viewer.id)
 
 
 class Tagging(Resource):
@@ -354,7 +423,7 @@ class Safe(Resource):
         return self.holder.id == viewer.id
 
 
-model = Model(Person, Thing, Tag, Tagging, Note, Safe)
+model = Model(Person, Thing, Tag, Tagging, Note, Safe, viewer=Insider)
 
 
 TEXTS = (
@@ -428,7 +497,7 @@ class _Maker:
         """A row, or None where a row that it must refer to is not there."""
         row: dict[str, Any] = {}
         for name, field in resource.fields.items():
-            if field.computed is None:
+            if field.stored:
                 row[name] = self._value(resource, field, number)
                 if row[name] is None and not field.nullable:
                     return None
@@ -470,6 +539,6 @@ def _needs(resource: ResourceDef) -> set[str]:
 async def load(store: Store, model: Model, rows: Data) -> None:
     """Fill an empty store."""
     for resource in in_order(model):
-        names = [field.name for field in resource.fields.values() if field.computed is None]
+        names = [field.name for field in resource.fields.values() if field.stored]
         await store.insert(resource, names, [[row[name] for name in names] for row in rows[resource.name]])
 

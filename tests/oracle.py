@@ -52,6 +52,7 @@ from diptych.model.expr import (
     Slice,
     Slot,
     ViewerId,
+    ViewerValue,
 )
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
@@ -180,6 +181,8 @@ class Sight:
             case May(path):
                 target = self._walk(path, row)
                 return target is not None and self.readable(target)
+            case Has(name, where):
+                return any(self.holds(where, other) for other in self._tied(row.resource.relations[name], row))
             case Compare(op, left, right):
                 return compare(op, *self._sides(left, right, row))
         return self.value(expr, row) is True
@@ -200,6 +203,8 @@ class Sight:
                 return value
             case ViewerId():
                 return self.viewer.id
+            case ViewerValue(name):
+                return getattr(self.viewer, name)
             case Choose(when, then, other):
                 return self.value(then if self.holds(when, row) else other, row)
             case Concat(of):
@@ -209,6 +214,17 @@ class Sight:
                 text = self.value(of, row)
                 return text if text is None else text[start : None if length is None else start + length]
         return self.holds(expr, row)
+
+    def _tied(self, relation: RelationDef, row: Row) -> list[Row]:
+        """The rows that a relation leads to, whoever may read them."""
+        there = self.rows[relation.target]
+        if relation.kind == "one":
+            return [other for other in there if other.id == row.data[relation.name + "Id"]]
+        if relation.kind == "many":
+            return [other for other in there if other.data[relation.inverse + "Id"] == row.id]
+        mine, theirs = relation.link_mine + "Id", relation.link_theirs + "Id"
+        tied = {link.data[theirs] for link in self.rows[relation.link] if link.data[mine] == row.id}
+        return [other for other in there if other.id in tied]
 
     def _walk(self, path: Sequence[str], row: Row) -> Row | None:
         """The row at the end of a path of to-one relations."""

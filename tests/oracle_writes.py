@@ -28,7 +28,21 @@ from diptych.ask.nodes import Change, Pick
 from diptych.errors import Code
 from diptych.model.constraints import fault_of
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
-from diptych.model.expr import And, Choose, Compare, Expr, HasRole, IsNull, May, Not, Or, Slot, ViewerId
+from diptych.model.expr import (
+    And,
+    Choose,
+    Compare,
+    Expr,
+    Has,
+    HasRole,
+    IsNull,
+    May,
+    Not,
+    Or,
+    Slot,
+    ViewerId,
+    ViewerValue,
+)
 from diptych.model.model import Model
 from diptych.model.resource import Verb
 from diptych.model.roles import Viewer
@@ -98,6 +112,13 @@ class Forecast:
                 return self.viewer.id is None
             case Compare(_, ViewerId(), _) | Compare(_, _, ViewerId()) if self.viewer.id is None:
                 return False
+            case IsNull(ViewerValue(name)):
+                return getattr(self.viewer, name) is None
+            case Compare(_, _, ViewerValue(name)) | Compare(_, ViewerValue(name), _):
+                return False if getattr(self.viewer, name) in (None, ()) else None
+            case Has(name, where):
+                target = self.model.resources[resource.relations[name].target]
+                return False if self.says(where, target) is False else None
             case Choose(when, then, other):
                 chosen = self.says(when, resource)
                 return None if chosen is None else self.says(then if chosen else other, resource)
@@ -470,13 +491,13 @@ class Deed:
                 if self.resource.fields[name].moves and self.given.get(name) is not None]  # fmt: skip
 
     def _move(self, name: str, row: Row) -> str:
-        """Is the move of a state the viewer's, of others, or none at all?"""
+        """Is the move of a state the viewer's, of others, or none at all? (Of a hidden one that is all that is told.)"""
         old, new = row.data[name], self.given[name]
         moves = [move for move in self.resource.fields[name].moves
                  if (move.source.value, move.target.value) == (old, new)]  # fmt: skip
         if old == new or any(move.to is None or move.to.name in self.viewer.roles for move in moves):
             return "own"
-        return "of others" if moves else "none"
+        return "of others" if moves and self.before.shows(name, row) else "none"
 
     def _check_references(self, row: Row | None) -> None:
         if wrong := self._dangling(row):

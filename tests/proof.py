@@ -51,7 +51,7 @@ class Proof:
         path = self.model.resources[who].path
         roles = [name for name in self.model.roles if name != "signed_in"]
         return {
-            "anonymous": Viewer(),
+            "anonymous": self.model.anonymous,
             "someone": self.model.viewer(frozenset(), ids[0]),
             "integer": self.model.viewer(frozenset(), "1"),
             "service": self.model.viewer(frozenset(roles[-1:])),
@@ -62,10 +62,7 @@ class Proof:
 
     def key_of(self, viewer: Viewer, read: Read, values: Sequence[Any]) -> bytes:
         """The key that signs the cursors of a list."""
-        assert read.page is not None
-        keys = key_scalars(read, self.model.resources[read.resource])
-        paged = Paged(read.page, binding(read), where_slots(read.where), keys)
-        return self.engine.cursor_key(paged, values, viewer)
+        return cursor_key(self.engine, viewer, read, values)
 
     def prove(self, viewer: Viewer, examples: int) -> None:
         """So many random Asks of a viewer are answered as the Oracle does."""
@@ -101,6 +98,13 @@ class Proof:
         view = self.model.view(self.model.signature(viewer))
         ready = self.engine.ready(drawn.reads, drawn.slots, sources, view, Code.BAD_USER_INPUT)
         return await self.engine.answer(ready, inputs, viewer)
+
+
+def cursor_key(engine: Engine, viewer: Viewer, read: Read, values: Sequence[Any]) -> bytes:
+    """The key with which an engine signs the cursors of a list."""
+    assert read.page is not None
+    keys = key_scalars(read, engine.model.resources[read.resource])
+    return engine.cursor_key(Paged(read.page, binding(read), where_slots(read.where), keys), values, viewer)
 
 
 class Reveal:

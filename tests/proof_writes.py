@@ -12,7 +12,7 @@ import asyncio
 import datetime as dt
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,6 +79,15 @@ class Outcome:
     at: int | None = None
 
 
+def untimed(text: str) -> str:
+    """A text with TOUCHED in the place of every time that a database set by its own clock."""
+    return _TIME.sub(lambda found: TOUCHED if _BEGUN <= found[0] <= _now() else found[0], text)
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat() + "~"
+
+
 class Run:
     """A model on one store, whose rows can be set back to what they were."""
 
@@ -89,9 +98,19 @@ class Run:
         self.handler = runner.run(self.app.start())
         self.tables = [resource.table for resource in nasty.in_order(model)]
         self.names = Names()
-        runner.run(load(self.app.store, model, data))
-        runner.run(self._execute("".join(f'CREATE TABLE "first_{each}" AS SELECT * FROM "{each}";' for each in self.tables)))
-        runner.run(self._execute("".join(map(self._far_ids, model.resources.values()))))
+        runner.run(self._execute("".join(
+            f'CREATE TABLE "first_{each}" AS SELECT * FROM "{each}" WHERE false;' for each in self.tables
+        )))  # fmt: skip
+        runner.run(self.refill(data))
+
+    async def refill(self, data: Data) -> None:
+        """Other rows in the place of all that were there."""
+        await self._execute("".join(f'DELETE FROM "{each}"; DELETE FROM "first_{each}";' for each in self.tables))
+        await load(self.app.store, self.model, data)
+        await self._execute("".join(
+            [*(f'INSERT INTO "first_{each}" SELECT * FROM "{each}";' for each in self.tables),
+             *map(self._far_ids, self.model.resources.values())]
+        ))  # fmt: skip
 
     async def _execute(self, script: str) -> None:
         store = self.app.store
@@ -124,7 +143,7 @@ class Run:
             picks = tuple(Field(each.name, each.name) for each in resource.fields.values() if each.stored)
             ask = Read(name, "list", picks, page=Page(Slot(0, SIZE)))
             plan = compile_reads([ask], self.model, self.app.store.dialect)
-            (body,) = await self.app.store.run(plan, plan.parameters([10_000], None, {}))
+            (body,) = await self.app.store.run(plan, plan.parameters([10_000], self.model.anonymous, {}))
             found[name] = {row["id"]: row for row in map(self.incoming, json.loads(body or b"[]"))}
         return found
 
@@ -133,9 +152,7 @@ class Run:
         return mapped(value, self._incoming)
 
     def _incoming(self, text: str) -> str:
-        if _TIME.fullmatch(text) and _BEGUN <= text <= dt.datetime.now(dt.UTC).isoformat() + "~":
-            return TOUCHED
-        return self.names.ours.get(text, text)
+        return untimed(self.names.ours.get(text, text))
 
     # one transaction
 
@@ -172,17 +189,21 @@ class Run:
         assert found == sent.asks, f"another Ask came back:\n{sent.document or sent.url}\n{found}\n{sent.asks}"
 
     async def send(self, sent: Sent, viewer: Viewer) -> Reply:
-        path, _, query = sent.url.partition("?")
-        headers = {name.encode(): value.encode() for name, value in sent.headers.items()}
+        return await self.request(sent.method, sent.url, sent.headers, sent.body, viewer)
+
+    async def request(self, method: str, url: str, given: Mapping[str, str], body: bytes, viewer: Viewer) -> Reply:
+        """Any request of a viewer."""
+        path, _, query = url.partition("?")
+        headers = {name.encode(): value.encode() for name, value in given.items()}
         if viewer.signed_in:
             roles = [name for name in self.model.roles if name in viewer.roles]
             token = self.handler.context.tokens.make(viewer.id, roles, viewer.scopes)
             headers[b"authorization"] = b"Bearer " + token.encode()
 
         async def read(most: int) -> bytes:
-            return sent.body
+            return body
 
-        return await self.handler.handle(Request(sent.method, path, query, headers, read))
+        return await self.handler.handle(Request(method, path, query, headers, read))
 
     def _graphql(self, reply: Reply, sent: Sent) -> Outcome:
         body = json.loads(reply.body)
@@ -278,7 +299,7 @@ def viewers(model: Model, data: Data) -> Sequence[Viewer]:
     ]
     return [
         *often * 3,
-        Viewer(),
+        model.anonymous,
         model.viewer(frozenset(), str(data["Thing"][0]["id"]) if "Thing" in data else "1"),
         model.viewer(everything),
         model.viewer(everything, ids[1], frozenset({"read"})),

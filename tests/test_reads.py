@@ -99,7 +99,7 @@ def test_any_number_of_relations_to_one_can_be_read_at_once() -> None:
     ask = narrow(Read("Post", "list", authors, page=Page(Slot(0, SIZE))), view)
     plan = compile_reads([ask], default, SQLITE)
     with asyncio.Runner() as runner, inside(default, "sqlite:///:memory:", runner) as service:
-        assert list(runner.run(service.app.store.run(plan, plan.parameters([20], None, {})))) == [b"[]"]
+        assert list(runner.run(service.app.store.run(plan, plan.parameters([20], Viewer(), {})))) == [b"[]"]
 
 
 @pytest.mark.parametrize(("selection", "price"), [

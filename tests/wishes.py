@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from diptych.api.graphql.printer import print_mutation
 from diptych.api.rest.printer import print_rest_write
@@ -27,11 +27,10 @@ from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.model.scalars import INT, JSON
 from diptych.model.view import ResourceView
-from tests.asks import ABSENT, ILL_FORMED, Drawer, Numbers, World, beside
+from tests.asks import ABSENT, ILL_FORMED, Dice, Numbers, World, beside
 from tests.oracle import Data, Row, wire
 from tests.oracle_writes import TOUCHED, Wish, forecast_of, writable
 
-T = TypeVar("T")
 Style = Literal["graphql", "rest"]
 STYLES: tuple[Style, ...] = ("graphql", "rest")
 VERBS: tuple[Change, ...] = ("create", "create", "update", "update", "update", "replace", "replace", "delete", "delete")
@@ -52,27 +51,14 @@ class Transaction:
 # drawing
 
 
-class Hand(Drawer):
+class Hand(Dice):
     """Draws what a change answers: fields, rows and lists of rows that both styles can pick."""
 
     def __init__(self, random: Random, world: World) -> None:
-        super().__init__(lambda strategy: None, world)
-        self.random = random
+        super().__init__(random, world)
         self.rest = True
         self.picks_left = 4
         self.terms_left = 3
-
-    def one_of(self, choices: Sequence[T]) -> T:
-        return self.random.choice(choices)
-
-    def chance(self, one_in: int) -> bool:
-        return self.random.randrange(one_in) == 0
-
-    def count(self, most: int) -> int:
-        return self.random.randint(0, most)
-
-    def some(self, choices: Sequence[T]) -> list[T]:
-        return self.random.sample(choices, self.random.randint(1, len(choices)))
 
     def paged(self, each: ResourceView, where: Expr, order: tuple[Order, ...], *, page: bool) -> Page:
         return Page(self.slot(SIZE, self.one_of((1, 2, 5))))

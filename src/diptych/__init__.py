@@ -5,11 +5,12 @@ from __future__ import annotations
 from diptych.errors import Code, Refusal
 from diptych.model.actions import action, query
 from diptych.model.computed import computed
-from diptych.model.helpers import contains, either, given, is_null, may_read, not_, one_of
+from diptych.model.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
 from diptych.model.markers import (
     BigInt,
     Digits,
     Id,
+    Index,
     Json,
     Max,
     MaxLen,
@@ -25,13 +26,13 @@ from diptych.model.markers import (
 )
 from diptych.model.model import Model
 from diptych.model.resource import Resource, allow, auto, grant, inverse, through
-from diptych.model.roles import Role, Viewer, signed_in
+from diptych.model.roles import Claims, Role, Viewer, signed_in
 from diptych.model.tx import Tx
 from diptych.serve.app import Diptych
 
 __all__ = [
-    "BigInt", "Code", "Digits", "Diptych", "Id", "Json", "Max", "MaxLen", "Min", "MinLen", "Model", "Move",
-    "OnDelete", "Pattern", "ReadBy", "Refusal", "Resource", "Role", "States", "Tx", "Unique", "Viewer",
-    "WriteBy", "action", "allow", "auto", "computed", "contains", "either", "given", "grant", "inverse",
-    "is_null", "may_read", "not_", "one_of", "query", "signed_in", "through",
+    "BigInt", "Claims", "Code", "Digits", "Diptych", "Id", "Index", "Json", "Max", "MaxLen", "Min", "MinLen", "Model",
+    "Move", "OnDelete", "Pattern", "ReadBy", "Refusal", "Resource", "Role", "States", "Tx", "Unique", "Viewer",
+    "WriteBy", "action", "allow", "auto", "computed", "contains", "either", "every", "given", "grant", "inverse",
+    "is_null", "may_read", "none", "not_", "one_of", "query", "signed_in", "some", "through",
 ]  # fmt: skip

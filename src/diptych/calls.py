@@ -22,6 +22,7 @@ from diptych.check.values import Binder
 from diptych.compile.fragment import finish as finished
 from diptych.compile.fragment import identifier, sql
 from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.read import compile_reads
 from diptych.db.script import Script, Step
 from diptych.db.store import Session
 from diptych.engine import Prepared
@@ -29,11 +30,11 @@ from diptych.errors import Code, Place, Refusal
 from diptych.finish import finish as finish_answers
 from diptych.model import rows
 from diptych.model.defs import CallDef, ResourceDef
-from diptych.model.expr import Col, Compare, Slot
+from diptych.model.expr import TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.resource import Resource
-from diptych.model.roles import Viewer
+from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import from_json, to_json
-from diptych.model.view import View
+from diptych.model.view import View, not_yours
 from diptych.transact import Deed, Done, Keeping, Transactor, steps
 from diptych.tx import ModelTx
 
@@ -53,6 +54,8 @@ class ReadyCall:
     view: View
     place: Place
     answer: Prepared | None
+    admits: Plan | None
+    """Finds the row if the rules of the action hold on it; None if it has none that depend on the row."""
 
     def arguments(self, values: Sequence[Any]) -> dict[str, Any]:
         """What the function takes, as values of Python."""
@@ -91,7 +94,15 @@ class Calls:
         if read is not None:
             check_shape((read,), self.engine.limits)
             prepared = self.engine.prepare((read,), view, {})
-        return ReadyCall(call, resource, definition, binder, view, wish.place, prepared)
+        admits = self._admits(resource, view.call_rule(resource, definition))
+        return ReadyCall(call, resource, definition, binder, view, wish.place, prepared, admits)
+
+    def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
+        if rule == TRUE:
+            return None
+        where = and_(Compare("eq", Col(("id",)), Slot(0, resource.key)), rule)
+        read = Read(resource.name, "one", (Field("id", "id"),), where)
+        return compile_reads([read], self.engine.model, self.engine.store.dialect)
 
     async def write(
         self, deeds: Sequence[Deed | CallDeed], viewer: Viewer, finish: Callable[[Sequence[Done]], T],
@@ -145,8 +156,16 @@ class Calls:
             target = await tx.get(ready.resource.cls, key) if key is not None else None
             if target is None:
                 raise Refusal(Code.NOT_FOUND, "There is nothing here.")
+            await self._admit(ready, key, viewer, session)
         result = await ready.definition.function(target, tx, **ready.arguments(values))
         return Done(None, await self._answered(ready, values, result, viewer, session))
+
+    async def _admit(self, ready: ReadyCall, key: Any, viewer: Viewer, session: Session) -> None:
+        """Refuse a call on a row on which the rules of the action do not hold."""
+        if ready.admits is not None:
+            step = Step(ready.admits.sql, ready.admits.parameters([key], viewer, {}))
+            if await session.drive(lambda: _one_step(step)) is None:
+                raise not_yours(ready.view)
 
     async def _hold(self, resource: ResourceDef, key: Any, session: Session) -> None:
         """Keep others from changing the row until the end, where there are others."""
@@ -155,7 +174,7 @@ class Calls:
             bind = dialect.value(SlotBind(0, resource.key))
             text, binds = finished(sql(dialect.lock, identifier(resource.table), bind), dialect.placeholder)
             plan = Plan(text, binds, tuple(map(dialect.getter, binds)))
-            await session.drive(lambda: _one_step(Step(plan.sql, plan.parameters([key], None, {}))))
+            await session.drive(lambda: _one_step(Step(plan.sql, plan.parameters([key], NOBODY, {}))))
 
     # what it gives
 
@@ -186,7 +205,7 @@ class Calls:
     async def _read(self, ready: ReadyCall, values: list[Any], viewer: Viewer, session: Session) -> bytes | None:
         assert ready.answer is not None
         plan, keys = ready.answer.plan, self.engine.cursor_keys(ready.answer.pages, ready.binder, values, viewer)
-        step = Step(plan.sql, plan.parameters(values, viewer.id, keys))
+        step = Step(plan.sql, plan.parameters(values, viewer, keys))
         row = await session.drive(lambda: _one_step(step))
         if row is None or ready.answer.finish is None:
             return None if row is None else row[0]

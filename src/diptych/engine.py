@@ -119,7 +119,7 @@ class Engine:
         if ready.price is not None:
             check_price(ready.price(values), self.limits)
         keys = self.cursor_keys(ready.pages, ready.binder, values, viewer)
-        answers = self.store.run(ready.plan, ready.plan.parameters(values, viewer.id, keys))
+        answers = self.store.run(ready.plan, ready.plan.parameters(values, viewer, keys))
         return answers if ready.finish is None else self._finished(ready.finish, answers)
 
     async def _finished(
@@ -142,7 +142,7 @@ class Engine:
         return self._derive(self.secret, paged.binding, bound, viewer)
 
     def _derived(self, secret: bytes, binding: bytes, bound: str, viewer: Viewer) -> bytes:
-        seen = repr((viewer.id, self.model.signature(viewer).stable()))
+        seen = repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known()))
         return derive(secret, binding, bound.encode(), seen.encode())
 
     def cursor_keys(

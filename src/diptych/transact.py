@@ -89,7 +89,7 @@ class Bound:
 
     __slots__ = ("deed", "keys", "values", "viewer")
 
-    def __init__(self, deed: Deed, values: list[Any], keys: Mapping[int, bytes], viewer: str | None) -> None:
+    def __init__(self, deed: Deed, values: list[Any], keys: Mapping[int, bytes], viewer: Viewer) -> None:
         self.deed = deed
         self.values = values
         self.keys = keys
@@ -243,7 +243,7 @@ class Transactor:
                 values = ready.binder(deed.inputs)
                 price += ready.price(values)
                 keys = self.engine.cursor_keys(ready.pages, ready.binder, values, viewer)
-                bound.append(Bound(deed, values, keys, viewer.id))
+                bound.append(Bound(deed, values, keys, viewer))
             except Refusal as refusal:
                 refusals.append(moved(refusal, deed.prefix))
         if refusals:
@@ -297,6 +297,10 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
         raise moved(_refused((yield bound.step(plan.why)), bound), bound.deed.prefix)
     if write.id.scalar.python is int:
         bound.values[write.id.index] = row[0]
+    if plan.after is not None:
+        held = yield bound.step(plan.after)
+        if held is None or not held[0]:
+            raise not_yours(ready.view)
     if plan.answer is None:
         answer = row[1]
     elif write.verb != "delete":
@@ -358,6 +362,8 @@ def _faulty(code: Code, message: str, guards: Sequence[Guard], ready: ReadyWrite
 
 def _state(failed: Guard, state: str | None, ready: ReadyWrite) -> Refusal:
     field = ready.view.model[ready.write.resource].fields[failed.field]
+    if state is None and ready.write.verb != "create":  # the viewer may not see it
+        return _faulty(Code.CONFLICT, "The state cannot move so.", [failed], ready, "the state cannot move so")
     allowed = _allowed(field, state, ready.view)
     begins = f"'{field.name}' is {state} and" if state is not None else f"'{field.name}' of a new row"
     told = f"{begins} can become {' or '.join(allowed)}" if allowed else f"{begins} cannot change"

@@ -88,7 +88,7 @@ class ModelTx(Tx):
         draft.done(Code.BAD_USER_INPUT, "Some values are not valid.")
         values = Binder(draft.slots.slots, draft.slots.sources, self._engine.limits, Code.BAD_USER_INPUT)({})
         plan = self._engine.prepare((read,), self._view, {}).plan
-        step = Step(plan.sql, plan.parameters(values, self._viewer.id, {}))
+        step = Step(plan.sql, plan.parameters(values, self._viewer, {}))
 
         def script() -> Script[bytes | None]:
             row = yield step

@@ -321,6 +321,36 @@ MEMBERS = [
         return self.flag
 """,
     """
+    @allow(action="go")
+    def rule(self, viewer):  #! T.rule: T has no action 'go' | Name an action of this class
+        return self.flag
+""",
+    """
+    @allow("read", action="go")
+    def rule(self, viewer):  #! T.rule: 'go' is called on no row | Write @action(to=…) there
+        return self.flag
+
+    @action
+    @classmethod
+    async def go(cls, tx: Tx) -> None: ...
+""",
+    """
+    @allow(action="go")
+    def rule(self, viewer):  #! T.rule: who may call 'go' is said twice | Say it here: @allow(action="go", to=…)
+        return self.flag
+
+    @action(to=admin)
+    async def go(self, tx: Tx) -> None: ...
+""",
+    """
+    @allow(action="go", field="flag")
+    def rule(self, viewer):  #! T.rule: an action is about the row, not a field | Leave field=… out
+        return self.flag
+
+    @action
+    async def go(self, tx: Tx) -> None: ...
+""",
+    """
     @allow("read", to="admin")
     def rule(self, viewer):  #! T.rule: to='admin' is no Role | Write to=admin
         return self.flag

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from diptych.default import model as DEFAULT
-from diptych.model.expr import FALSE, TRUE, And, Col, Compare, Expr, IsNull, Not, Or, ViewerId
+from diptych.model.expr import FALSE, TRUE, And, Col, Compare, Const, Expr, Has, IsNull, Not, Or, ViewerId
 from diptych.model.model import Model
+from diptych.model.scalars import STRING
 from diptych.model.view import View
-from tests.model.writing import model_of, seen_by
+from tests.model.writing import declare, model_of, seen_by
 
 OWN_POST = Compare("eq", Col(("authorId",)), ViewerId())
 PUBLISHED = Col(("published",))
@@ -52,6 +53,48 @@ def test_a_resource_of_which_a_role_may_never_read_a_row_does_not_exist(role: st
 )  # fmt: skip
 def test_what_is_left_of_a_read_rule(role: str, resource: str, rule: Expr) -> None:
     assert view(role).resources[resource].read == rule
+
+
+MANY = """
+class Club(Resource):
+    open: bool = False
+    members: list[Member] = inverse("club")
+
+    @allow("read")
+    def mine(self, viewer):
+        return some(self.members, lambda each: (each.person == "x") & viewer.has(staff)) | self.open
+
+    @allow("update")
+    def readable(self, viewer):
+        return some(self.members, may_read) & every(self.members, lambda each: viewer.has(staff))
+
+class Member(Resource):
+    club: Club
+    person: str
+    owner: Club | None = None
+
+    @allow("read")
+    def of_club(self, viewer):
+        return may_read(self.club)
+"""
+
+
+def test_a_rule_over_many_rows_is_folded_within() -> None:
+    model = model_of(MANY)
+    staff, other = (seen_by(model, role) for role in ("staff", "signed_in"))
+    person = Compare("eq", Col(("person",)), Const("x", STRING))
+    mine = Or((Has("members", person), Col(("open",))))
+    assert staff.resources["Club"].read == mine
+    assert other.resources["Club"].read == Col(("open",))
+    assert staff.resources["Member"].read == Or((Has("club", Has("members", person)), Col(("club", "open"))))
+    assert staff.resources["Club"].update == Has("members", staff.resources["Member"].read)
+    never = Not(Has("members", TRUE))
+    assert other.resources["Club"].update == And((Has("members", Col(("club", "open"))), never))
+
+
+def test_a_circle_of_read_rules_is_found_through_many_rows() -> None:
+    built = declare(MANY.replace('(each.person == "x") & viewer.has(staff)', "may_read(each)")).built
+    assert "its read rules ask, by may_read(), whether it may be read itself" in str(built)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from diptych.model.expr import Expr
 from tests.model.writing import declare, model_of
 
 MODEL = '''
+import functools
 import math
 import random
 

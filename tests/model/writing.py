@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from diptych import Model, Resource
+from diptych import Model, Resource, Viewer
 from diptych.model.defs import ResourceDef
 from diptych.model.view import View
 
@@ -52,8 +52,9 @@ def _build(module: ModuleType) -> Model | Exception:
     """The model of all resources of the module, in the order of the file, or why there is none."""
     kinds = [value for value in vars(module).values() if isinstance(value, type)]
     classes = [kind for kind in kinds if issubclass(kind, Resource) and kind.__module__ == module.__name__]
+    viewers = [kind for kind in kinds if issubclass(kind, Viewer) and kind is not Viewer]
     try:
-        return Model(*(cls for cls in classes if not cls.__name__.startswith("Mixin")))
+        return Model(*(cls for cls in classes if not cls.__name__.startswith("Mixin")), viewer=[*viewers, Viewer][0])
     except Exception as error:
         return error
 

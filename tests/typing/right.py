@@ -9,6 +9,7 @@ from typing import Annotated, assert_type
 
 from diptych import (
     BigInt,
+    Claims,
     Digits,
     Id,
     Json,
@@ -18,20 +19,25 @@ from diptych import (
     OnDelete,
     Resource,
     States,
+    Tx,
     Viewer,
+    action,
     allow,
     auto,
     computed,
     contains,
     either,
+    every,
     given,
     grant,
     inverse,
     is_null,
     may_read,
+    none,
     not_,
     one_of,
     signed_in,
+    some,
     through,
 )
 from tests.typing.blog import Author, Post, admin, model
@@ -51,6 +57,16 @@ class Tag(Resource):
 class PostTag(Resource, plural="post-tags"):
     tag: Tag
     article: Article
+
+
+class Member(Viewer):
+    tenant: str | None = None
+    teams: tuple[Id, ...] = ()
+
+    @classmethod
+    def of(cls, claims: Claims) -> Member | None:
+        assert_type(claims.subject, str | None)
+        return cls(id=claims.subject, roles=claims.roles | {"x"}, tenant=claims.get("tenant"))
 
 
 class Article(Resource, ids="integer"):
@@ -77,6 +93,16 @@ class Article(Resource, ids="integer"):
     @allow("read", field="price")
     def costly(self, viewer: Viewer) -> bool:
         return (self.price >= Decimal("9.99")) & (self.created_at < datetime(2026, 1, 1, tzinfo=UTC))
+
+    @allow("update", field="title")
+    @allow(action="polish", to=admin)
+    def tagged(self, viewer: Member) -> bool:
+        named = some(self.tags, lambda tag: (tag.name == viewer.tenant) & one_of(tag.id, viewer.teams))
+        return (named & every(self.links, lambda link: some(link.article.tags))) | none(self.links, lambda link: may_read(link.tag))
+
+    @action
+    async def polish(self, tx: Tx) -> Article:
+        return await tx.save(self)
 
     @computed
     def level(self) -> Tier:
@@ -106,4 +132,5 @@ def make() -> None:
 
 
 assert_type(model, Model)
-everything = Model(Author, Post, Article, Tag, PostTag)
+everything = Model(Author, Post, Article, Tag, PostTag, viewer=Member)
+assert_type(Member(tenant="a").tenant, str | None)

@@ -54,3 +54,5 @@ class Changed:
     values: tuple[tuple[str, Expr], ...]
     guards: tuple[Guard, ...]
     answer: Read | None
+    states: tuple[tuple[str, Expr], ...] = ()
+    """The states that are to move, as the viewer sees them."""

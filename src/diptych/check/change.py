@@ -38,6 +38,7 @@ from diptych.model.expr import (
     or_,
 )
 from diptych.model.markers import Move
+from diptych.model.reach import reach
 from diptych.model.scalars import JSON, JsonText, encode_json
 from diptych.model.view import ResourceView, View
 
@@ -65,7 +66,8 @@ class _Change:
         if self.write.pick:
             where = Compare("eq", Col(("id",)), self.write.id)
             answer = narrow(Read(self.write.resource, "one", self.write.pick, where), self.view)
-        return Changed(self.write, tuple(values.items()), tuple(dict.fromkeys(guards)), answer)
+        states = [(each.field, self._seen(each.field)) for each in guards if each.why is Why.STATE]
+        return Changed(self.write, tuple(values.items()), tuple(dict.fromkeys(guards)), answer, tuple(states))
 
     # the row as it becomes
 
@@ -149,9 +151,11 @@ class _Change:
         yield from self._moves_of_others()
 
     def _touched(self, rule: Expr, values: dict[str, Expr]) -> bool:
-        """Can the new values change what the rule says?"""
+        """Can the new values change what the rule says? Always, if it may find this row among others."""
+        if self.write.resource in reach(rule, self.resource.resource, self.view.model):
+            return True
         for part in leaves(rule):
-            name = part.path[0] if isinstance(part, Col) else ""
+            name = part.path[0] if isinstance(part, Col) else part.relation if isinstance(part, Has) else ""
             field = self.fields.get(name)
             computed = field is not None and not field.stored
             if computed or name in values or name + "Id" in values or name in SERVER_FIELDS[1:]:
@@ -191,12 +195,12 @@ class _Change:
             yield Guard(Why.STATE, was=self._own_moves(field, assign.value), field=name)
 
     def _moves_of_others(self) -> Iterator[Guard]:
-        """A state that moves as others may move it, and the viewer not."""
+        """A state that moves as others may move it, and the viewer not. Of one that is hidden it is not told."""
         for name, assign in self.given.items():
             field = self.fields[name]
             if field.moves and assign.value is not None:
                 others = [move for move in field.moves if not self._is_own(move)]
-                theirs = or_(*_moves(others, field, assign.value))
+                theirs = and_(self._shows(name), or_(*_moves(others, field, assign.value)))
                 yield Guard(Why.DENIED, was=or_(self._own_moves(field, assign.value), not_(theirs)))
 
     def _own_moves(self, field: FieldDef, target: Slot) -> Expr:
@@ -221,10 +225,11 @@ class _Change:
 
     def _same(self, assign: Assign) -> Expr:
         """Is the value what the viewer was shown?"""
-        shown = self.resource.fields.get(assign.name)
-        if shown is None:
-            return FALSE
-        return _equals(mask(shown.rule, shown.field.computed or Col((assign.name,))), assign)
+        return FALSE if assign.name not in self.resource.fields else _equals(self._seen(assign.name), assign)
+
+    def _seen(self, name: str) -> Expr:
+        """The value as the viewer sees it."""
+        return mask(self._shows(name), self.fields[name].computed or Col((name,)))
 
 
 def _equals(of: Expr, assign: Assign) -> Expr:

@@ -11,6 +11,7 @@ from typing import Any
 
 from diptych.compile.fragment import Fragment, bind, join, merge, sql
 from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, NowBind, SealBind, SlotBind, Values, ViewerBind
+from diptych.model.roles import Viewer
 from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
 
 _MOST_ARGUMENTS = 100
@@ -84,7 +85,7 @@ class Dialect:
         cast = what.scalar.postgres_param
         if isinstance(what, ConstBind) and cast == "text":
             return sql('({}::text COLLATE "C")', bind(what))
-        if isinstance(what, SlotBind) and what.many:
+        if isinstance(what, SlotBind | ViewerBind) and what.many:
             return sql("{}::" + "::".join(f"{part}[]" for part in cast.split("::")), bind(what))
         return sql("{}::" + cast, bind(what))
 
@@ -116,8 +117,8 @@ class Dialect:
                 return _key(slot, key, self.convert(scalar))
             case ConstBind(value, scalar):
                 return _constant(_converted(value, self.convert(scalar)))
-            case ViewerBind(scalar):
-                return _viewer(scalar)
+            case ViewerBind(scalar, name, many):
+                return self._viewer_value(scalar, name, many) if name else _viewer(scalar)
             case SealBind(page):
                 return _seal(page)
             case NowBind():
@@ -130,6 +131,12 @@ class Dialect:
         if convert is None:
             return lambda values, viewer, keys: values[slot]
         return lambda values, viewer, keys: _converted(values[slot], convert)
+
+    def _viewer_value(self, scalar: Scalar, name: str, many: bool) -> Getter:
+        convert, wrap = self.convert(scalar), self.wrap_list
+        if many:
+            return lambda values, viewer, keys: wrap([_converted(each, convert) for each in viewer.knows(name)])
+        return lambda values, viewer, keys: _converted(viewer.knows(name), convert)
 
 
 def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
@@ -146,17 +153,17 @@ def _constant(value: Any) -> Getter:
 
 def _viewer(scalar: Scalar) -> Getter:
     parse = functools.lru_cache(maxsize=1_000)(INTEGER_ID.parse if scalar is INTEGER_ID else ID.parse)
-    return lambda values, viewer, keys: None if viewer is None else parse(viewer)
+    return lambda values, viewer, keys: None if viewer.id is None else parse(viewer.id)
 
 
 def _seal(page: int) -> Getter:
-    def get(values: Values, viewer: str | None, keys: Mapping[int, bytes]) -> bytes:
+    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> bytes:
         return keys[page]
 
     return get
 
 
-def _now(values: Values, viewer: str | None, keys: Mapping[int, bytes]) -> str:
+def _now(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
     seconds, rest = divmod(time.time_ns(), 1_000_000_000)
     return f"{_second(seconds)}.{rest // 1_000:06}Z"
 

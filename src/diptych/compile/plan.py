@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
 
 
@@ -42,9 +43,11 @@ class ConstBind:
 
 @dataclass(frozen=True, slots=True)
 class ViewerBind:
-    """The viewer's id, as an id of the given type."""
+    """The viewer's id, as an id of the given type; or a value of the viewer that has a name, or many of them."""
 
     scalar: Scalar
+    name: str = ""
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class NowBind:
 
 Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind
 Values = Sequence[Any]
-Getter = Callable[[Values, str | None, Mapping[int, bytes]], Any]
+Getter = Callable[[Values, Viewer, Mapping[int, bytes]], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,5 +79,5 @@ class Plan:
     """How to get each bound value, in the dialect's own form, from the slots' values, the viewer and the keys."""
     columns: int = 1
 
-    def parameters(self, values: Values, viewer_id: str | None, keys: Mapping[int, bytes]) -> list[Any]:
-        return [get(values, viewer_id, keys) for get in self.getters]
+    def parameters(self, values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
+        return [get(values, viewer, keys) for get in self.getters]

@@ -31,6 +31,7 @@ from diptych.model.expr import (
     Slice,
     Slot,
     ViewerId,
+    ViewerValue,
     is_condition,
     rewrite,
 )
@@ -166,6 +167,8 @@ class Expressions:
                 return Fragment("NULL") if value is None else self.dialect.value(ConstBind(value, kind))
             case ViewerId():
                 return self.dialect.value(ViewerBind(scalar or ID))
+            case ViewerValue(name, kind, many):
+                return self.dialect.value(ViewerBind(kind, name, many))
             case Mask(rule, of):
                 return sql("CASE WHEN {} THEN {} END", self.condition(rule, row), self.value(of, row))
             case Choose(when, then, other):
@@ -206,7 +209,7 @@ class Expressions:
         match expr:
             case Col(path):
                 return self.field(path, resource).scalar
-            case Slot(scalar=scalar) | Const(scalar=scalar):
+            case Slot(scalar=scalar) | Const(scalar=scalar) | ViewerValue(scalar=scalar):
                 return scalar
             case Mask(of=of) | Choose(then=of):
                 return self.scalar(of, resource)
@@ -252,7 +255,7 @@ def _first_steps(expr: Expr) -> Iterable[str]:
         case And(of) | Or(of):
             for part in of:
                 yield from _first_steps(part)
-        case Compare(_, Col(path), Slot() | Const() | ViewerId()) | Col(path):
+        case Compare(_, Col(path), Slot() | Const() | ViewerId() | ViewerValue()) | Col(path):
             yield path[0] if len(path) > 1 else ""
         case _:
             yield ""

@@ -26,8 +26,9 @@ from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.where import Row
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
-from diptych.model.expr import FALSE, Col, Expr, Has, Or, rewrite
+from diptych.model.expr import FALSE, TRUE, Col, Expr, Has, Or, and_, rewrite
 from diptych.model.model import Model
+from diptych.model.reach import reach
 from diptych.model.scalars import DATETIME
 
 
@@ -39,9 +40,11 @@ class WritePlan:
     `answer` reads the answer, where `change` does not: before it for a deletion, after it for all else.
     `why` gives a row of booleans, one for each guard, and then the states that could not move; it gives no row if
     there is no such row. `found` gives what `change` gave, once it was done, where that is all that is done.
+    `after` says whether the rules that can come back to the changed row hold now that it is changed.
     """
 
     change: Plan
+    after: Plan | None
     answer: Plan | None
     why: Plan
     guards: tuple[Guard, ...]
@@ -54,6 +57,12 @@ def compile_write(
 ) -> WritePlan:
     """The plans of one Write."""
     return _Writer(changed, model, dialect, sizes).plans()
+
+
+def new_row(changed: Changed, reads: Reads, old: Row | None) -> NewRow:
+    """The row as a Write would make it, for a statement that only looks at it."""
+    writer = _Writer(changed, reads.model, reads.dialect, None)
+    return NewRow(writer.resource, writer._values(reads, old) if changed.write.verb != "delete" else {}, old)
 
 
 class NewRow(Row):
@@ -81,15 +90,25 @@ class _Writer:
         self.dialect = dialect
         self.sizes = sizes
         self.resource = model.resources[self.write.resource]
-        self.states = tuple(each.field for each in changed.guards if each.why is Why.STATE)
+        late = [each for each in changed.guards if self._is_late(each)]
+        self.late = and_(*(each.becomes for each in late))
+        self.guards = tuple(each for each in changed.guards if each not in late)
+        self.states = tuple(name for name, _ in changed.states)
+
+    def _is_late(self, guard: Guard) -> bool:
+        """Can it be tested only after the change? A statement sees no table as it makes it: a rule about the new row
+        that leads back to its own table may find the row there as it was. (Nothing leads to a row that is new.)"""
+        if self.write.verb == "create" or guard.why is not Why.DENIED or guard.was != FALSE:
+            return False
+        return self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
 
     def plans(self) -> WritePlan:
         answer = self._inside()
         apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
         separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
         return WritePlan(
-            self._plan(self._statement(answer)), separate,
-            self._plan(self._why()), self.changed.guards, self.states if self.write.verb != "create" else (),
+            self._plan(self._statement(answer)), self._after(), separate,
+            self._plan(self._why()), self.guards, self.states if self.write.verb != "create" else (),
             self._found() if self._is_whole(separate is not None) else None,
         )  # fmt: skip
 
@@ -160,10 +179,10 @@ class _Writer:
 
     def _needed(self) -> list[Guard]:
         """The guards that the change itself needs: where both `a` and `a or b` must hold, `a` is enough."""
-        parts = [frozenset(self._parts(each)) for each in self.changed.guards]
+        parts = [frozenset(self._parts(each)) for each in self.guards]
         return [
             guard
-            for index, (guard, mine) in enumerate(zip(self.changed.guards, parts, strict=True))
+            for index, (guard, mine) in enumerate(zip(self.guards, parts, strict=True))
             if not any(other < mine or (other == mine and place < index) for place, other in enumerate(parts))
         ]
 
@@ -204,15 +223,23 @@ class _Writer:
             return Fragment("1 = 0")
         return parts[0] if len(parts) == 1 else sql("({})", join(" OR ", parts))
 
+    def _after(self) -> Plan | None:
+        if self.late == TRUE:
+            return None
+        reads = self._reads()
+        row = reads.open(self.resource.name)
+        holds = sql(self.dialect.boolean, reads.condition(self.late, row))
+        return self._plan(sql("SELECT {} FROM {} WHERE {} = {}", holds, reads.source(row), row.id, self._id))
+
     # why it was not made
 
     def _why(self) -> Fragment:
         reads = self._reads()
         old = None if self.write.verb == "create" else reads.open(self.resource.name)
         values = {} if self.write.verb == "delete" else self._values(reads, old)
-        conditions = self._conditions(reads, old, values, self.changed.guards)
+        conditions = self._conditions(reads, old, values, self.guards)
         guards = [sql(self.dialect.boolean, each) for each in conditions]
-        states = [old.column(self.resource.fields[name].column) for name in self.states] if old else []
+        states = [reads.value(seen, old) for _, seen in self.changed.states] if old else []
         picked = join(", ", [*guards, *states]) if guards or states else Fragment("NULL")
         if old is None:
             return sql("SELECT {}", picked)
@@ -230,21 +257,9 @@ class _Writer:
         name = self._table.text if self.write.verb == "create" else self.dialect.changed.format(self._table.text)
         row = Row(self.resource, name)
         text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
-        if self.write.verb != "delete" and (self.resource.name in reads.opened or self._rules_look_back()):
+        if self.write.verb != "delete" and self.resource.name in reads.opened:
             return None
         return text
-
-    def _rules_look_back(self) -> bool:
-        """Do rules about the new row look at its own table? The row itself may be what they find there, as it was:
-        it is not enough that they hold before the change, so that the answer is read by these rules after it."""
-        reads = self._reads()
-        old = reads.open(self.resource.name)
-        new = NewRow(self.resource, {}, old)
-        reads.opened.clear()
-        for each in self.changed.guards:
-            if each.why is Why.DENIED:
-                self._condition(reads, each, None, new)
-        return self.resource.name in reads.opened
 
     def _found(self) -> Plan:
         """What the change gave, once it was made; for a statement whose connection broke before it answered."""

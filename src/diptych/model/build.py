@@ -22,6 +22,7 @@ from diptych.model.calls import Home, read_call
 from diptych.model.computed import Computed
 from diptych.model.declared import Auto, Declared, annotated, evaluate
 from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.expr import ViewerValue
 from diptych.model.fields import TYPES, VALUES, key_scalar, read_computed, read_field, scalar_of
 from diptych.model.lines import Line, Wrong, take_apart
 from diptych.model.members import calls, computed_fields, rules, untyped
@@ -30,10 +31,11 @@ from diptych.model.naming import attribute_fault, camel, class_fault, plural, sn
 from diptych.model.needs import form_fault, one_of_batch
 from diptych.model.relations import link, read_list, read_relation
 from diptych.model.resource import Resource, allowances
-from diptych.model.roles import Role, RoleBook
+from diptych.model.roles import Role, RoleBook, Viewer
 from diptych.model.rules import Tracer
 from diptych.model.scalars import Scalar, enumeration, own_doc
-from diptych.model.source import lines_of
+from diptych.model.source import lines_of, place_of
+from diptych.model.viewers import read_viewer
 
 _ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NO_ENUM_VALUES = ("true", "false", "null")
@@ -44,7 +46,7 @@ _TWICE = "it is a field and a function", "Rename one"
 class Builder:
     """Reads resource classes; `resources` are the definitions, `mistakes` all that is wrong with them."""
 
-    def __init__(self, classes: tuple[type[Resource], ...]) -> None:
+    def __init__(self, classes: tuple[type[Resource], ...], viewer: type[Viewer] = Viewer) -> None:
         self.mistakes: list[Mistake] = []
         self.enums: dict[type[enum.Enum], Scalar] = {}
         self._users: dict[type[enum.Enum], tuple[type, str]] = {}
@@ -57,17 +59,15 @@ class Builder:
             self._name(cls)
         read = {name: self._read(cls) for name, cls in self._classes.items()}
         self._check_names(read)
-        tracer = Tracer(link(read, self._told), self._told)
+        self.viewer_values = self._viewer(viewer)
+        tracer = Tracer(link(read, self._told), self.viewer_values, self._told)
         self.resources = tracer.run()
         self.roles = self._roles([*self._asked, *tracer.asked])
 
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
         """Note a mistake at the line of the member, or of the class."""
         where = f"{cls.__name__}.{member}" if member else cls.__name__
-        own = [base for base in cls.__mro__ if base is not Resource]
-        base = next((base for base in own if member in self._lines_of(base)[1]), cls)
-        file, lines = self._lines_of(base)
-        self.mistakes.append(Mistake(where, cause, fix, file, lines.get(member, lines.get("", 0))))
+        self.mistakes.append(Mistake(where, cause, fix, *place_of(cls, member, self._lines_of)))
 
     def _told(self, found: ResourceDef, member: str, cause: str, fix: str) -> None:
         self.wrong(found.cls, member, cause, fix)
@@ -228,11 +228,11 @@ class Builder:
             found += [call] if call else []
         return found
 
-    def _scalar(self, cls: type[Resource], line: Line, wrong: Wrong, types: str = TYPES) -> Scalar | None:
+    def _scalar(self, cls: type, line: Line, wrong: Wrong, types: str = TYPES) -> Scalar | None:
         self._note_enum(cls, line, wrong)
         return scalar_of(line, self.enums, wrong, types)
 
-    def _note_enum(self, cls: type[Resource], line: Line, wrong: Wrong) -> None:
+    def _note_enum(self, cls: type, line: Line, wrong: Wrong) -> None:
         kind = line.type
         if not line.is_enum or kind in self.enums:
             return
@@ -247,6 +247,21 @@ class Builder:
         self._users[kind] = (cls, line.attr)
 
     # who there is
+
+    def _viewer(self, cls: type[Viewer]) -> dict[str, ViewerValue]:
+        """What the model knows of a viewer besides its id and roles."""
+        if not (isinstance(cls, type) and issubclass(cls, Viewer)):
+            told = f"viewer={cls!r} is no class of viewers"
+            self.mistakes.append(Mistake("Model()", told, "Write class Member(Viewer): …, and viewer=Member"))
+            return {}
+        served = dict(self.enums)
+        try:
+            return read_viewer(cls, partial(self._scalar, cls, types=VALUES), partial(self.wrong, cls))
+        except Exception as error:
+            self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
+            return {}
+        finally:
+            self.enums = served  # what only a viewer has is told to no client
 
     def _roles(self, asked: list[Role]) -> dict[str, Role]:
         """Every role of the model: those that its rules name, and those that stand in its files."""

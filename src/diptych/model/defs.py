@@ -23,13 +23,14 @@ SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleDef:
-    """Verbs allowed where the expression holds, to a role or to anyone; on the row, or on named fields."""
+    """Verbs and actions allowed where the expression holds, to a role or to anyone; on the row, or on named fields."""
 
     name: str
     verbs: tuple[Verb, ...]
     role: str | None
     fields: tuple[str, ...]
     expr: Expr
+    actions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +48,8 @@ class FieldDef:
     default: Any = None
     required: bool = False
     unique: bool = False
+    indexed: bool = False
+    """Are rows found by it through an index? A relation's key always has one."""
     constraints: tuple[object, ...] = ()
     read_roles: tuple[str, ...] | None = None
     write_roles: tuple[str, ...] | None = None

@@ -14,7 +14,7 @@ form, so that equal wishes are equal trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
@@ -54,6 +54,15 @@ class ViewerId:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewerValue:
+    """What the model's own viewer knows besides its id, such as a tenant; many values, where it is a set of them."""
+
+    name: str
+    scalar: Scalar
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class HasRole:
     """Does the viewer have the role? Folded to true or false before anything runs."""
 
@@ -62,7 +71,10 @@ class HasRole:
 
 @dataclass(frozen=True, slots=True)
 class May:
-    """May the viewer read the row that a to-one path leads to? Folded into that resource's rule."""
+    """May the viewer read the row that a to-one path leads to? Folded into that resource's rule.
+
+    The empty path is the row itself: one of many, in the `where` of a Has.
+    """
 
     path: tuple[str, ...]
 
@@ -96,7 +108,10 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Has:
-    """Is there a related row for which `where` holds? `link` narrows the rows of a linking resource."""
+    """Is there a related row for which `where` holds? `link` narrows the rows of a linking resource.
+
+    `where` is about the other row: what walks through a tree stops here, unless it knows the relation.
+    """
 
     relation: str
     where: Expr
@@ -139,6 +154,7 @@ Expr = (
     | Const
     | Slot
     | ViewerId
+    | ViewerValue
     | HasRole
     | May
     | Compare
@@ -217,16 +233,24 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def leaves(expr: Expr) -> list[Expr]:
-    """The parts of a tree that have no parts, from left to right."""
+    """The parts of a tree that have no parts of this row, from left to right."""
     found: list[Expr] = []
 
     def leaf(part: Expr) -> Expr | None:
-        if isinstance(part, Col | Const | Slot | ViewerId | HasRole | May):
+        if isinstance(part, Col | Const | Slot | ViewerId | ViewerValue | HasRole | May | Has):
             found.append(part)
         return None
 
     rewrite(expr, leaf)
     return found
+
+
+def all_leaves(expr: Expr) -> Iterator[Expr]:
+    """The same, with what is asked of related rows."""
+    for part in leaves(expr):
+        yield part
+        if isinstance(part, Has):
+            yield from all_leaves(part.where)
 
 
 def mask(rule: Expr, of: Expr) -> Expr:

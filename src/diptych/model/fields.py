@@ -79,6 +79,8 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
     check_markers(line, wrong)
     check_use(line, _markers_for(scalar), scalar.name, wrong)
     check_bounds(line, wrong)
+    if line.marker(mark.Unique) and line.marker(mark.Index):
+        wrong("a unique value has an index already", "Remove Index()")
     states = line.marker(mark.States)
     if states is not None:
         _check_states(line, wrong)
@@ -88,7 +90,8 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
         hideable=read_by is not None or line.attr in restricted,
         default=None if automatic else default_of(line, scalar, wrong),
         required=not automatic and line.default is MISSING and not line.optional,
-        unique=line.marker(mark.Unique) is not None, constraints=constraints_of(line),
+        unique=line.marker(mark.Unique) is not None, indexed=line.marker(mark.Index) is not None,
+        constraints=constraints_of(line),
         read_roles=read_by, write_roles=line.roles(mark.WriteBy),
         moves=states.moves if states else (), description=line.description,
     )  # fmt: skip
@@ -104,7 +107,7 @@ def _markers_for(scalar: Scalar) -> tuple[type[Any], ...]:
     common = (mark.ReadBy, mark.WriteBy, mark.States)
     if scalar is JSON:
         return (*common, *value_markers(scalar))
-    return (*common, mark.Unique, *value_markers(scalar))
+    return (*common, mark.Unique, mark.Index, *value_markers(scalar))
 
 
 def value_markers(scalar: Scalar) -> tuple[type[Any], ...]:

@@ -7,13 +7,14 @@ stand-ins.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from diptych.model.expr import Choose, Compare, Expr, IsNull, May, or_
 from diptych.model.expr import not_ as complement
 from diptych.model.scalars import BOOLEAN, PLAIN, STRING, Scalar, enumeration
 from diptych.model.scan import Untraceable
-from diptych.model.trace import Row, Traced, condition, path_of, value
+from diptych.model.trace import Row, Traced, Values, condition, has, is_in, path_of, value
 
 T = TypeVar("T")
 
@@ -33,9 +34,11 @@ def not_(of: bool) -> bool:
 
 
 def one_of(of: object, *choices: object) -> bool:
-    """Is the field one of these values?"""
+    """Is the field one of these values? `one_of(self.team.id, viewer.teams)` takes those of a viewer."""
     if not isinstance(of, Traced):
         raise Untraceable("one_of() takes a field first, then the values")
+    if len(choices) == 1 and isinstance(choices[0], Values):
+        return _condition(is_in(of, choices[0]))
     return _condition(or_(*(condition(of == choice) for choice in choices)))
 
 
@@ -77,6 +80,24 @@ def may_read(row: object) -> bool:
     if not isinstance(row, Row) or not path_of(row):
         raise Untraceable("may_read() takes a to-one relation, such as may_read(self.post)")
     return _condition(May(path_of(row)))
+
+
+def some(rows: list[T], where: Callable[[T], bool] | None = None) -> bool:
+    """Is there a related row for which the condition holds? Whether the viewer may read it plays no part.
+
+    `some(self.members, lambda member: member.user.id == viewer.id)`: whoever is one of the members.
+    """
+    return _condition(has(rows, where))
+
+
+def none(rows: list[T], where: Callable[[T], bool] | None = None) -> bool:
+    """Is there no related row for which the condition holds?"""
+    return _condition(complement(has(rows, where)))
+
+
+def every(rows: list[T], where: Callable[[T], bool]) -> bool:
+    """Does the condition hold for every related row? Where there is none, it does."""
+    return _condition(complement(has(rows, where, opposite=True)))
 
 
 def _condition(expr: Expr) -> bool:

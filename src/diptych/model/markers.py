@@ -22,6 +22,11 @@ class Unique:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """Rows are found by this value without looking at all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class MinLen:
     """Text of at least so many characters."""
 
@@ -126,7 +131,7 @@ class States:
 
 
 MARKERS: tuple[type[Any], ...] = (
-    Unique, MinLen, MaxLen, Pattern, Min, Max, Digits, Big, AnyJson, Key, OnDelete, ReadBy, WriteBy, States,
+    Unique, Index, MinLen, MaxLen, Pattern, Min, Max, Digits, Big, AnyJson, Key, OnDelete, ReadBy, WriteBy, States,
 )  # fmt: skip
 """Every marker. All else that stands in `Annotated` belongs to others."""
 

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from diptych.errors import ModelError
 from diptych.model.build import Builder
 from diptych.model.defs import ResourceDef
+from diptych.model.expr import ViewerValue
 from diptych.model.resource import Resource
-from diptych.model.roles import ANONYMOUS, SIGNED_IN, Role, Viewer
+from diptych.model.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import Signature, TrustedView, View, roles_that_matter
+from diptych.model.viewers import settled
+
+_NONE: frozenset[str] = frozenset()
 
 
 class Model:
-    """`Model(Author, Post)`: raises ModelError with every mistake that the classes have."""
+    """`Model(Author, Post)`: raises ModelError with every mistake that the classes have.
 
-    def __init__(self, *classes: type[Resource]) -> None:
-        built = Builder(classes)
+    `Model(…, viewer=Member)` serves viewers of a class of its own.
+    """
+
+    def __init__(self, *classes: type[Resource], viewer: type[Viewer] = Viewer) -> None:
+        built = Builder(classes, viewer)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.resources: Mapping[str, ResourceDef] = built.resources
@@ -32,30 +41,55 @@ class Model:
         self.view = functools.lru_cache(maxsize=64)(self._view)
         self.trusted = functools.lru_cache(maxsize=2)(self._trusted)
         """The view of code that the model trusts, for a viewer with an id or without."""
+        self.viewer_type = viewer
+        self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
+        self.anonymous = self._settled(viewer())
         self._closures = {name: role.closure() for name, role in self.roles.items()}
 
     def signature(self, viewer: Viewer) -> Signature:
         """What of a viewer can change an answer's shape: equal signatures see the same schema and rules."""
         scopes = viewer.scopes
         if scopes is not None:
-            scopes = scopes & self._scopes
-        return _signature(viewer.signed_in, viewer.id is not None, viewer.roles & self._matter, scopes)
+            scopes = scopes & self.scopes
+        knows = _NONE
+        if self.viewer_values:
+            knows = frozenset(name for name, value in viewer.all_known() if value is not None and value != [])
+        return _signature(viewer.signed_in, viewer.id is not None, viewer.roles & self._matter, scopes, knows)
 
     def viewer(
-        self, roles: frozenset[str], id: str | None = None, scopes: frozenset[str] | None = None
-    ) -> Viewer:
-        """A signed-in viewer with these roles and all that they imply."""
-        held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in roles))
-        return Viewer(id, held, scopes, True)
+        self, roles: frozenset[str], id: str | None = None, scopes: frozenset[str] | None = None,
+        claims: Mapping[str, Any] | None = None,
+    ) -> Viewer:  # fmt: skip
+        """A signed-in viewer with these roles and all that they imply: whom a token with all this would mean."""
+        found = self.viewer_of(Claims(id, roles, scopes, 0, claims or {}))
+        if found is None:
+            raise ValueError("the model's own code refuses this viewer")
+        return found
+
+    def viewer_of(self, claims: Claims) -> Viewer | None:
+        """The viewer whom a token means, if any: by the model's own code, within the scopes of the token."""
+        found = self.viewer_type.of(claims)
+        if found is None:
+            return None
+        held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in found.roles))
+        return self._settled(replace(found, roles=held, scopes=claims.scopes, signed_in=True))
+
+    def _settled(self, viewer: Viewer) -> Viewer:
+        return settled(viewer, self.viewer_values) if self.viewer_values else viewer
 
     def viewer_as(self, role: str) -> Viewer:
         """The viewer that `--as ROLE` means: anonymous, signed_in, or a role of the model."""
         if role == ANONYMOUS:
-            return Viewer()
+            return self.anonymous
         return self.viewer(frozenset({role}), id="00000000-0000-7000-8000-000000000000")
 
+    def view_as(self, role: str) -> View:
+        """What a role could ever see and do: whoever has it may have any value that rules ask of a viewer."""
+        signature = self.signature(self.viewer_as(role))
+        return self.view(signature if role == ANONYMOUS else replace(signature, knows=frozenset(self.viewer_values)))
+
     @functools.cached_property
-    def _scopes(self) -> frozenset[str]:
+    def scopes(self) -> frozenset[str]:
         each = (f"{found.path}:{kind}" for found in self.resources.values() for kind in ("read", "write"))
         return frozenset({"read", "write", *each})
 
@@ -77,7 +111,7 @@ def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:
 
 @functools.lru_cache(maxsize=1_000)
 def _signature(
-    signed_in: bool, has_id: bool, roles: frozenset[str], scopes: frozenset[str] | None
+    signed_in: bool, has_id: bool, roles: frozenset[str], scopes: frozenset[str] | None, knows: frozenset[str]
 ) -> Signature:
     """One object for equal signatures, so that they are told apart quickly."""
-    return Signature(signed_in, has_id, roles, scopes)
+    return Signature(signed_in, has_id, roles, scopes, knows)

@@ -20,7 +20,7 @@ from diptych.model.naming import camel
 from diptych.model.resource import Grant, Resource
 from diptych.model.scalars import ID, Scalar
 
-_ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique)
+_ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index)
 
 
 def read_relation(
@@ -34,7 +34,7 @@ def read_relation(
     name = camel(line.attr)
     field = FieldDef(
         name=name + "Id", attr=line.attr + "_id", column=line.attr + "_id", scalar=ID, nullable=line.optional,
-        hideable=hideable, required=not line.optional, unique=line.marker(mark.Unique) is not None,
+        hideable=hideable, required=not line.optional, unique=line.marker(mark.Unique) is not None, indexed=True,
         read_roles=read_by, write_roles=line.roles(mark.WriteBy), relation=name,
         description=f"The id of `{name}`.",
     )  # fmt: skip
@@ -47,6 +47,8 @@ def read_relation(
 def _check_one(line: Line, target: str, wrong: Wrong) -> None:
     check_markers(line, wrong)
     check_use(line, _ON_A_RELATION, "a relation", wrong)
+    if line.marker(mark.Index):
+        wrong("a relation has an index already", "Remove Index()")
     if isinstance(line.default, Inverse | Through):
         wrong("a relation to one cannot be an inverse", f"Write list[{target}], or remove the default")
     elif line.default is not MISSING and not (line.default is None and line.optional):

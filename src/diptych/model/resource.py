@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, datacla
 from diptych.model import rows
 from diptych.model.declared import Auto, Inverse, Through
 from diptych.model.markers import Id
-from diptych.model.roles import Role, Viewer
+from diptych.model.roles import Role
 
 Verb = Literal["read", "create", "update", "delete"]
 VERBS: tuple[Verb, ...] = ("read", "create", "update", "delete")
-Rule = TypeVar("Rule", bound=Callable[[Any, Viewer], bool])
+Rule = TypeVar("Rule", bound=Callable[[Any, Any], bool])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Allowance:
     verbs: tuple[Verb, ...]
     to: Role | None
     fields: tuple[str, ...]
+    actions: tuple[str, ...] = ()
 
 
 def auto(*, init: Literal[False] = False) -> Any:
@@ -58,16 +59,19 @@ def grant(*verbs: Verb, to: Role | None = None) -> Grant:
     return Grant(verbs, to)
 
 
-def allow(*verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = ()) -> Callable[[Rule], Rule]:
-    """Allow verbs on the rows for which the rule below holds; with `field`, reading or writing that field.
+def allow(
+    *verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = (), action: str | tuple[str, ...] = ()
+) -> Callable[[Rule], Rule]:
+    """Allow verbs on the rows for which the rule below holds; with `field`, reading or writing that field; with
+    `action`, calling that action of the class.
 
     The rule is traced once into an expression that runs inside the database. Rules of one verb are joined by
     or; a rule may carry several `@allow`.
     """
-    fields = (field,) if isinstance(field, str) else tuple(field)
+    fields, actions = ((each,) if isinstance(each, str) else tuple(each) for each in (field, action))
 
     def note(rule: Rule) -> Rule:
-        rule.__dict__["__allow__"] = (*allowances(rule), Allowance(verbs, to, fields))
+        rule.__dict__["__allow__"] = (*allowances(rule), Allowance(verbs, to, fields, actions))
         return rule
 
     bare: Any = verbs[0] if verbs else None

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
-from diptych.model.expr import TRUE, Choose, Col, Concat, Const, Expr, May, Slice, leaves
+from diptych.model.expr import TRUE, Choose, Col, Concat, Const, Expr, Has, May, Slice, ViewerValue, leaves
 from diptych.model.members import computed_fields, rules
 from diptych.model.needs import needed
 from diptych.model.resource import VERBS, Allowance, Grant
@@ -30,9 +30,12 @@ Place = tuple[str, str]
 class Tracer:
     """Traces all rules and computed fields of a model whose fields and relations are known."""
 
-    def __init__(self, resources: Mapping[str, ResourceDef], wrong: Told) -> None:
+    def __init__(
+        self, resources: Mapping[str, ResourceDef], viewer: Mapping[str, ViewerValue], wrong: Told
+    ) -> None:
         self.resources = dict(resources)
         self.asked: list[Role] = []
+        self._viewer = viewer
         self._wrong = wrong
 
     def run(self) -> dict[str, ResourceDef]:
@@ -56,11 +59,13 @@ class Tracer:
             if field.attr == attribute:
                 return Step(field.name, field.scalar)
         for relation in found.relations.values():
-            if relation.attr == attribute and relation.kind == "one":
-                return Step(relation.name, resource=relation.target)
             if relation.attr == attribute:
-                raise Untraceable(f"'{attribute}' leads to many rows; only to-one relations can be followed")
+                return Step(relation.name, resource=relation.target, many=relation.kind != "one")
         raise Untraceable(f"{resource} has no field '{attribute}'")
+
+    def viewer_value(self, name: str) -> ViewerValue | None:
+        """What a viewer of this model knows by this name."""
+        return self._viewer.get(name)
 
     def note(self, role: object) -> None:
         """Remember a role that the model asks about."""
@@ -176,7 +181,7 @@ class Tracer:
                 traced[attr] = self._traced(found, attr, _RULES, trace)
             expr = traced[attr]
             if expr is not None:
-                yield RuleDef(attr, note.verbs, _role_name(note.to), fields, expr)
+                yield RuleDef(attr, note.verbs, _role_name(note.to), fields, expr, note.actions)
 
     def _about(self, found: ResourceDef, rule: str, note: Allowance, attr: str) -> list[str]:
         """The names on the wire of the field that a rule is about: both names of a to-one relation."""
@@ -195,12 +200,28 @@ class Tracer:
     def _check_verbs(self, found: ResourceDef, member: str, note: Grant | Allowance) -> None:
         self.note(note.to)
         shown = ", ".join(map(repr, note.verbs))
-        if not note.verbs or any(verb not in VERBS for verb in note.verbs):
+        actions = note.actions if isinstance(note, Allowance) else ()
+        if (not note.verbs and not actions) or any(verb not in VERBS for verb in note.verbs):
             self._wrong(found, member, f"({shown}) are no verbs", f"Use {', '.join(VERBS)}")
+        for name in actions:
+            self._check_action(found, member, name)
+        if isinstance(note, Allowance) and note.fields and note.actions:
+            self._wrong(found, member, "an action is about the row, not a field", "Leave field=… out")
         if isinstance(note, Allowance) and note.fields and "delete" in note.verbs:
             self._wrong(found, member, "a field cannot be deleted", "Use read, create, update with field=…")
         if not isinstance(note.to, Role | None):
             self._wrong(found, member, f"to={note.to!r} is no Role", "Write to=admin, with admin = Role(…)")
+
+    def _check_action(self, found: ResourceDef, member: str, name: str) -> None:
+        """Who may call an action is said in one place: where it is offered, or by rules."""
+        action = next((each for each in found.actions.values() if each.attr == name), None)
+        if action is None:
+            self._wrong(found, member, f"{found.name} has no action '{name}'", "Name an action of this class")
+        elif action.on == "class":
+            self._wrong(found, member, f"'{name}' is called on no row", "Write @action(to=…) there")
+        elif action.role is not None:
+            told = f"who may call '{name}' is said twice, here and by @action(to=…)"
+            self._wrong(found, member, told, f'Say it here: @allow(action="{name}", to=…)')
 
     def _check_asking(self) -> None:
         """A read rule that asks whether another row may be read must not come back to itself."""
@@ -219,10 +240,20 @@ class Tracer:
     def _asked_by(self, found: ResourceDef) -> Iterator[str]:
         for rule in found.rules:
             if "read" in rule.verbs and not rule.fields:
-                for part in leaves(rule.expr):
-                    if isinstance(part, May):
-                        *_, (resource, name) = self._places(found.name, Col(part.path))
-                        yield self.resources[resource].relations[name].target
+                yield from self._asked_in(found.name, rule.expr)
+
+    def _asked_in(self, resource: str, expr: Expr) -> Iterator[str]:
+        """The resources of the rows of which an expression asks whether they may be read."""
+        for part in leaves(expr):
+            if isinstance(part, May):
+                yield self._target(resource, part.path)
+            elif isinstance(part, Has):
+                yield from self._asked_in(self._target(resource, (part.relation,)), part.where)
+
+    def _target(self, resource: str, path: tuple[str, ...]) -> str:
+        for name in path:
+            resource = self.resources[resource].relations[name].target
+        return resource
 
 
 def _role_name(role: object) -> str | None:

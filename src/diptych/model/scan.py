@@ -1,7 +1,7 @@
 """The net by source: refuse the words of Python that decide before SQL sees the row.
 
 Python cannot overload `and or not in is`, so a rule that uses them would be decided once, at the start, for
-every row. `scan` reads the source of a rule, and of every plain function that it calls, and refuses them.
+every row. `scan` reads the source of a rule, and of every plain function that it names, and refuses them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS: dict[type[ast.AST], str] = {
     ast.Or: "or", ast.IfExp: "if", ast.If: "if", ast.While: "while", ast.For: "for", ast.AsyncFor: "for",
     ast.comprehension: "for", ast.JoinedStr: "an f-string", ast.Try: "try", ast.TryStar: "try",
     ast.NamedExpr: ":=", ast.Match: "match", ast.Assert: "assert", ast.With: "with", ast.AsyncWith: "with",
-    ast.Await: "await", ast.Lambda: "lambda", ast.Yield: "yield", ast.YieldFrom: "yield",
+    ast.Await: "await", ast.Yield: "yield", ast.YieldFrom: "yield",
     ast.AsyncFunctionDef: "async",
 }  # fmt: skip
 _INSTEAD = {
@@ -37,7 +37,8 @@ def scan(function: Callable[..., Any]) -> None:
     """Refuse a function, or one that it calls, that Python would decide."""
     if not isinstance(function, FunctionType):
         raise Untraceable("it is no plain function, so it cannot be checked")
-    _scan(function, set())
+    if not function.__module__.startswith(_OWN):
+        _scan(function, set())
 
 
 def _scan(function: FunctionType, seen: set[CodeType]) -> None:
@@ -45,12 +46,12 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> None:
     body = _body(function.__code__)
     for node in body:
         _refuse(node)
-    for called in _called(function, body):
-        if called.__code__ not in seen and not called.__module__.startswith(_OWN):
+    for named in _named(function, body):
+        if named.__code__ not in seen and not named.__module__.startswith(_OWN):
             try:
-                _scan(called, seen)
+                _scan(named, seen)
             except Untraceable as error:
-                raise Untraceable(f"it calls {called.__name__}(), where {error}") from None
+                raise Untraceable(f"it calls {named.__name__}(), where {error}") from None
 
 
 def _body(code: CodeType) -> list[ast.AST]:
@@ -77,18 +78,18 @@ def _refuse(node: ast.AST) -> None:
         raise Untraceable(f"'{node.func.attr}()' would be the moment of the start for every request to come")
 
 
-def _called(function: FunctionType, body: list[ast.AST]) -> Iterator[FunctionType]:
-    """The plain functions that are called by a name which can be looked up."""
+def _named(function: FunctionType, body: list[ast.AST]) -> Iterator[FunctionType]:
+    """The plain functions whose names can be looked up: what is named here may be called, here or by another."""
     inside = inspect.getclosurevars(function).nonlocals
     hidden = function.__code__.co_varnames
     names = {name: value for name, value in {**function.__globals__, **inside}.items() if name not in hidden}
     for node in body:
-        callee = _look_up(node.func, names) if isinstance(node, ast.Call) else None
-        if isinstance(callee, FunctionType):
-            yield callee
+        found = _look_up(node, names)
+        if isinstance(found, FunctionType):
+            yield found
 
 
-def _look_up(node: ast.expr, names: Mapping[str, object]) -> object:
+def _look_up(node: ast.AST, names: Mapping[str, object]) -> object:
     match node:
         case ast.Name(name):
             return names.get(name)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from diptych.model.resource import Resource
 
 
 def lines_of(cls: type) -> tuple[str, Mapping[str, int]]:
@@ -22,6 +24,15 @@ def lines_of(cls: type) -> tuple[str, Mapping[str, int]]:
         for name in _names(node):
             found.setdefault(name, first + node.lineno - 1)
     return file, found
+
+
+def place_of(
+    cls: type, member: str, lines_of: Callable[[type], tuple[str, Mapping[str, int]]] = lines_of
+) -> tuple[str, int]:
+    """The file and line of a member of a class, also of one that it inherits; of the class, if there is no such."""
+    base = next((base for base in cls.__mro__ if base is not Resource and member in lines_of(base)[1]), cls)
+    file, lines = lines_of(base)
+    return file, lines.get(member, lines.get("", 0))
 
 
 def _names(node: ast.stmt) -> list[str]:

@@ -3,7 +3,8 @@
     def own(self, viewer: Viewer) -> bool:
         return self.author.id == viewer.id          →  Compare("eq", Col(("authorId",)), ViewerId())
 
-`self` is a Row: a field of it is a Traced value, a to-one relation another Row. Python cannot overload
+`self` is a Row: a field of it is a Traced value, a to-one relation another Row, a to-many relation Many, of which
+`some(self.members, lambda member: …)` asks. Python cannot overload
 `and or not in is`, and a rule that Python decides before SQL sees it opens a door. So there are two nets: a
 Traced value has no truth, and raw booleans are refused as operands and results; and `model/scan.py` reads the
 source of the function and refuses the words that cannot be traced.
@@ -13,20 +14,25 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from itertools import count
+from types import FunctionType
+from typing import Any, NoReturn, Protocol
 
 from diptych.model.expr import (
+    TRUE,
     Col,
     Compare,
     Concat,
     Const,
     Expr,
+    Has,
     HasRole,
     May,
     Op,
     Slice,
     ViewerId,
+    ViewerValue,
     and_,
     is_condition,
     leaves,
@@ -150,6 +156,8 @@ def value(of: object, scalar: Scalar) -> Traced:
         return of
     if isinstance(of, Row):
         raise Untraceable("a row cannot be compared; compare its id: self.author.id == viewer.id")
+    if isinstance(of, Many | Values):
+        of.refuse()
     if of is None:
         raise Untraceable("a comparison with None is never true; write is_null(x)")
     if isinstance(of, bool):
@@ -165,10 +173,20 @@ def value(of: object, scalar: Scalar) -> Traced:
     return Traced(Const(parsed, scalar), scalar)
 
 
+def is_in(of: Traced, values: Values) -> Expr:
+    """Is the value one of those of the viewer?"""
+    one = Traced(values.expr, values.expr.scalar)
+    if "in" not in of.scalar.ops or not _comparable(of, one) or is_condition(of.expr):
+        raise Untraceable(f"{of.scalar.name} and {one.scalar.name} cannot be compared")
+    return Compare("in", of.expr, values.expr)
+
+
 def condition(of: object) -> Expr:
     """Something that is true or false of the row."""
     if of is None:
         raise Untraceable("it gives nothing; write return before the condition")
+    if isinstance(of, Many | Values):
+        of.refuse()
     if not isinstance(of, Traced):
         raise Untraceable(_DECIDED.format(of))
     if of.scalar is not BOOLEAN:
@@ -183,14 +201,23 @@ class Known(Protocol):
 
     def note(self, role: object) -> None: ...
 
+    def viewer_value(self, name: str) -> ViewerValue | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where an attribute of a row leads: to a value of a type, or to a row of another resource."""
+    """Where an attribute of a row leads: to a value of a type, or to a row of another resource, or to many."""
 
     name: str
     scalar: Scalar | None = None
     resource: str = ""
+    many: bool = False
+
+
+class Scope(str):
+    """Begins the paths of one of many rows while its condition is traced, so that no other row is taken for it."""
+
+    __slots__ = ()
 
 
 class Row:
@@ -204,18 +231,104 @@ class Row:
         self._resource = resource
         self._path = path
 
-    def __getattr__(self, name: str) -> Traced | Row:
+    def __getattr__(self, name: str) -> Traced | Row | Many:
         step = self._known.step(self._resource, name)
         path = (*self._path, step.name)
         if step.scalar is not None:
             return Traced(Col(_shorten(path)), step.scalar)
-        return Row(self._known, step.resource, path)
+        return (Many if step.many else Row)(self._known, step.resource, path)
 
     def __bool__(self) -> bool:
         raise Untraceable("a row has no truth in Python; write is_null(self.author.id)")
 
     def __eq__(self, other: object) -> bool:
         raise Untraceable("a row cannot be compared; compare its id: self.author.id == viewer.id")
+
+
+class _Refused:
+    """Something of which nothing can be asked by itself."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    told = ""
+
+    def refuse(self, *_: object) -> NoReturn:
+        raise Untraceable(self.told)
+
+    __bool__ = __eq__ = __ne__ = __iter__ = __len__ = __contains__ = __getitem__ = __and__ = __or__ = refuse
+    __rand__ = __ror__ = __lt__ = __le__ = __gt__ = __ge__ = __invert__ = __add__ = __radd__ = __str__ = refuse
+
+
+class Many(_Refused):
+    """Stands in for the rows of a to-many relation."""
+
+    __slots__ = ("_known", "_path", "_resource")
+    told = "it leads to many rows; write some(self.members, lambda member: …), every(…) or none(…)"
+
+    def __init__(self, known: Known, resource: str, path: tuple[str, ...]) -> None:
+        self._known = known
+        self._resource = resource
+        self._path = path
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
+
+
+class Values(_Refused):
+    """Stands in for many values of a viewer."""
+
+    __slots__ = ("expr",)
+    told = "a viewer has many of these; write one_of(self.team.id, viewer.teams)"
+
+    def __init__(self, expr: ViewerValue) -> None:
+        self.expr = expr
+
+
+_scopes = count()
+
+
+def has(rows: object, where: Callable[[Any], Any] | None, *, opposite: bool = False) -> Expr:
+    """Is there one of the rows for which the condition holds, or its opposite?"""
+    if not isinstance(rows, Many):
+        raise Untraceable("some(), every() and none() take a to-many relation first, such as self.members")
+    inner: Expr = TRUE
+    if where is not None:
+        if not isinstance(where, FunctionType):
+            raise Untraceable("the condition is no plain function, so it cannot be checked; write a lambda")
+        if where.__name__ != "<lambda>":  # a lambda stands in a function that is scanned
+            scan(where)
+        scope = Scope(f"\0{next(_scopes)}")
+        inner = _leave(scope, condition(where(Row(rows._known, rows._resource, (scope,)))))
+        inner = complement(inner) if opposite else inner
+    return _through(rows._path, inner)
+
+
+def _through(path: tuple[str, ...], inner: Expr) -> Expr:
+    """Is there a row at the end of the path for which the condition holds?"""
+    for step in reversed(path):
+        inner = Has(step, inner)
+    return inner
+
+
+def _leave(scope: Scope, expr: Expr) -> Expr:
+    """A condition on one of many rows, as that row alone sees it."""
+
+    def leaf(part: Expr) -> Expr | None:
+        match part:
+            case Col(path) | May(path):
+                if path[0] is not scope:
+                    raise Untraceable(_OTHER)
+                return replace(part, path=path[1:])
+            case Has(relation, where):
+                if relation is not scope:
+                    raise Untraceable(_OTHER)
+                return where
+        return None
+
+    return rewrite(expr, leaf)
+
+
+_OTHER = "the condition on one of many rows asks about another row; it can ask about the row that it is given"
 
 
 def path_of(row: Row) -> tuple[str, ...]:
@@ -232,6 +345,8 @@ def rebase(expr: Expr, path: tuple[str, ...]) -> Expr:
                 return Col(_shorten((*path, *steps)))
             case May(steps):
                 return May((*path, *steps))
+            case Has():
+                return _through(path, part)
         return None
 
     return rewrite(expr, leaf) if path else expr
@@ -239,7 +354,8 @@ def rebase(expr: Expr, path: tuple[str, ...]) -> Expr:
 
 def _shorten(path: tuple[str, ...]) -> tuple[str, ...]:
     """The id of a related row stands in this row: author.id is authorId."""
-    return (*path[:-2], path[-2] + "Id") if len(path) > 1 and path[-1] == "id" else path
+    related = len(path) > 1 and path[-1] == "id" and not isinstance(path[-2], Scope)
+    return (*path[:-2], path[-2] + "Id") if related else path
 
 
 class Asker:
@@ -257,25 +373,36 @@ class Asker:
         self._known.note(role)
         return Traced(HasRole(role.name), BOOLEAN)
 
-    def __getattr__(self, name: str) -> Any:
-        raise Untraceable(f"a viewer has `id` and `has(role)`, and no '{name}'")
+    def __getattr__(self, name: str) -> Traced | Values:
+        found = self._known.viewer_value(name)
+        if found is None:
+            own = f"declare it: class Member(Viewer): {name}: …, and Model(…, viewer=Member)"
+            raise Untraceable(f"a viewer has `id` and `has(role)`, and no '{name}'; {own}")
+        return Values(found) if found.many else Traced(found, found.scalar)
 
 
 def trace_rule(known: Known, resource: str, function: Callable[..., Any]) -> Expr:
     """Run a rule once on stand-ins; what comes back is the condition under which it allows."""
     scan(function)
-    return condition(function(Row(known, resource), Asker(known)))
+    expr = condition(function(Row(known, resource), Asker(known)))
+    starts = (part.path[:1] if isinstance(part, Col | May) else (part.relation,) for part in leaves(expr)
+              if isinstance(part, Col | May | Has))  # fmt: skip
+    if any(isinstance(name, Scope) for start in starts for name in start):
+        raise Untraceable("one of many rows is asked about outside of its some(), every() or none()")
+    return expr
 
 
 def trace_value(known: Known, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
     """Run a computed field once on a stand-in; what comes back is its value as an expression."""
     scan(function)
     given = function(Row(known, resource))
-    if given is None or isinstance(given, Row):
+    if given is None or isinstance(given, Row | Many):
         raise Untraceable("it gives no value; write return before a field, or a value made of fields")
     result = value(given, scalar)
     if result.scalar is not scalar:
         raise Untraceable(f"it gives {result.scalar.name} and is declared as {scalar.name}")
     if any(isinstance(part, May) for part in leaves(result.expr)):
         raise Untraceable("may_read() belongs in a rule, and a computed field is the same for everyone")
+    if any(isinstance(part, Has) for part in leaves(result.expr)):
+        raise Untraceable("some(), every() and none() belong in a rule")
     return result.expr

@@ -20,10 +20,13 @@ from diptych.model.expr import (
     Compare,
     Const,
     Expr,
+    Has,
     HasRole,
     IsNull,
     May,
     ViewerId,
+    ViewerValue,
+    all_leaves,
     and_,
     leaves,
     not_,
@@ -46,10 +49,12 @@ class Signature:
     has_id: bool = False
     roles: frozenset[str] = frozenset()
     scopes: frozenset[str] | None = None
+    knows: frozenset[str] = frozenset()
+    """The names of the viewer's own fields that have a value."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.signed_in, self.has_id, self.roles, self.scopes)))
+        object.__setattr__(self, "_hash", hash((self.signed_in, self.has_id, self.roles, self.scopes, self.knows)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -61,7 +66,8 @@ class Signature:
     def stable(self) -> tuple[object, ...]:
         """The same in every process: a set has an order of its own in each."""
         scopes = None if self.scopes is None else sorted(self.scopes)
-        return (self.signed_in, self.has_id, sorted(self.roles), scopes)
+        knows = (sorted(self.knows),) if self.knows else ()
+        return (self.signed_in, self.has_id, sorted(self.roles), scopes, *knows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +191,17 @@ class View:
         """May the role call it, on a row that it may see, with an answer that it may see?"""
         seen = [call.result.resource] if call.result.resource else []
         seen += [found.name] if call.on == "row" else []
+        return self.call_rule(found, call) != FALSE and all(name in self.resources for name in seen)
+
+    def call_rule(self, found: ResourceDef, call: CallDef) -> Expr:
+        """On which rows the role may call it; TRUE if on all, or on the class."""
         kind = "read" if isinstance(call, QueryDef) else "write"
-        mine = call.role is None or call.role in self.signature.roles
-        return mine and self.signature.allows(found.path, kind) and all(name in self.resources for name in seen)
+        if not self.signature.allows(found.path, kind):
+            return FALSE
+        rules = [rule for rule in found.rules if call.on == "row" and call.attr in rule.actions]
+        if rules:
+            return or_(*(self._folded(rule.role, rule.expr, found.name) for rule in rules))
+        return TRUE if call.role is None or call.role in self.signature.roles else FALSE
 
     def fold(self, expr: Expr, resource: str) -> Expr:
         """Decide all that depends on the role alone."""
@@ -198,15 +212,27 @@ class View:
                     return TRUE if role in self.signature.roles else FALSE
                 case May(path):
                     return self._may(resource, path)
-                case Compare(_, ViewerId(), _) | Compare(_, _, ViewerId()) if not self.signature.has_id:
+                case Has(relation, where, link):
+                    inner = self.fold(where, self.model[resource].relations[relation].target)
+                    return FALSE if inner == FALSE else Has(relation, inner, link)
+                case Compare(_, left, right) if self._is_unknown(left) or self._is_unknown(right):
                     return FALSE
-                case IsNull(ViewerId()):
-                    return FALSE if self.signature.has_id else TRUE
+                case IsNull(ViewerId() | ViewerValue() as of):
+                    return TRUE if self._is_unknown(of) else FALSE
                 case Compare(_, Const(value=left), Const(value=right)) if left is None or right is None:
                     return FALSE
             return None
 
         return rewrite(expr, leaf)
+
+    def _is_unknown(self, part: Expr) -> bool:
+        """Is it something of the viewer that has no value?"""
+        match part:
+            case ViewerId():
+                return not self.signature.has_id
+            case ViewerValue(name):
+                return name not in self.signature.knows
+        return False
 
     def _may(self, resource: str, path: tuple[str, ...]) -> Expr:
         """The read rule of the row at the end of the path, seen from this row; no row is not readable."""
@@ -315,6 +341,9 @@ class TrustedView(View):
     def rule(self, found: ResourceDef, verb: Verb, field: str = "") -> Expr:
         return FALSE if field else TRUE
 
+    def call_rule(self, found: ResourceDef, call: CallDef) -> Expr:
+        return TRUE
+
     def _own_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
         return TRUE
 
@@ -329,7 +358,7 @@ def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
     for found in resources:
         for rule in found.rules:
             names.update({rule.role} if rule.role else ())
-            names.update(part.role for part in leaves(rule.expr) if isinstance(part, HasRole))
+            names.update(part.role for part in all_leaves(rule.expr) if isinstance(part, HasRole))
         for each in found.fields.values():
             names.update(each.read_roles or (), each.write_roles or ())
             names.update(move.to.name for move in each.moves if move.to)

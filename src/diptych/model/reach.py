@@ -1,0 +1,43 @@
+"""Which other rows an expression looks at. A rule that can come back to the table of its own row sees a change of
+that row only once it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from diptych.model.defs import ResourceDef
+from diptych.model.expr import Col, Expr, Has, May, leaves
+
+
+def reach(expr: Expr, resource: ResourceDef, model: Mapping[str, ResourceDef]) -> Iterator[str]:
+    """The resources whose rows an expression looks at, besides the row that it is about."""
+    for part in leaves(expr):
+        if isinstance(part, Col):
+            yield from _along(part.path, resource, model)
+        elif isinstance(part, Has):
+            relation = resource.relations[part.relation]
+            yield relation.target
+            if relation.link:
+                yield relation.link
+            yield from reach(part.where, model[relation.target], model)
+
+
+def read_first(expr: Expr, resource: ResourceDef, model: Mapping[str, ResourceDef]) -> Iterator[str]:
+    """The resources of which an expression asks whether the viewer may read a row."""
+    for part in leaves(expr):
+        if isinstance(part, May):
+            target = resource
+            for step in part.path:
+                target = model[target.relations[step].target]
+            yield target.name
+        elif isinstance(part, Has):
+            yield from read_first(part.where, model[resource.relations[part.relation].target], model)
+
+
+def _along(path: tuple[str, ...], resource: ResourceDef, model: Mapping[str, ResourceDef]) -> Iterator[str]:
+    for step in path[:-1]:
+        resource = model[resource.relations[step].target]
+        yield resource.name
+    computed = resource.fields[path[-1]].computed
+    if computed is not None:
+        yield from reach(computed, resource, model)
