@@ -50,12 +50,9 @@ class Opened:
         self.runner.run(self.app.store.insert(found, list(values[0]), lists))
 
     async def ask(self, target: str) -> tuple[int, Any]:
-        async def no_body(most: int) -> bytes:
-            return b""
-
         path, _, query = target.partition("?")
         handler = await self.app.start()
-        reply = await handler.handle(Request("GET", path, query, {}, no_body))
+        reply = await handler.handle(Request("GET", path, query, {}, _no_body))
         return reply.status, json.loads(reply.body)
 
     def get(self, target: str) -> tuple[int, Any]:
@@ -409,3 +406,22 @@ def test_data_of_every_type_goes_in_and_comes_out(runner: asyncio.Runner, databa
         runner.run(load(opened.app.store, nasty, rows(nasty, 1)))
         for resource in nasty.resources.values():
             assert opened.get(f"/{resource.path}?first=100")[0] in (200, 401)
+
+
+def test_a_read_in_memory_waits_for_code_that_changes_it_and_the_loop_does_not(runner: asyncio.Runner) -> None:
+    async def read_while_code_runs(app: Diptych) -> int:
+        handler = await app.start()
+        session = await app.store.session()
+        async with asyncio.TaskGroup() as group:
+            read = group.create_task(handler.handle(Request("GET", "/users", "", {}, _no_body)))
+            await asyncio.sleep(0)
+            await session.rows("SELECT 1", ())
+            await session.commit()
+        return read.result().status
+
+    with Opened(runner, default, "sqlite:///:memory:") as opened:
+        assert runner.run(read_while_code_runs(opened.app)) == 200
+
+
+async def _no_body(most: int) -> bytes:
+    return b""

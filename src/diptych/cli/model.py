@@ -1,4 +1,4 @@
-"""Finding the model that a command is about, and `diptych check`."""
+"""Finding the model that a command is about."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,22 @@ def load_model(name: str | None) -> Model:
     return found
 
 
+def check_roles(model: Model, roles: Iterable[str]) -> None:
+    """Refuse roles that the model does not have."""
+    unknown = [role for role in roles if role not in model.roles]
+    if unknown:
+        known = ", ".join(model.roles) or "none"
+        raise StartError(f"The model has no role named {', '.join(unknown)}; its roles are {known}.")
+
+
+def check_scopes(model: Model, scopes: Iterable[str]) -> None:
+    """Refuse scopes that mean nothing for the model."""
+    unknown = [scope for scope in scopes if scope not in model.scopes]
+    if unknown:
+        known = ", ".join(sorted(model.scopes))
+        raise StartError(f"The model has no scope named {', '.join(unknown)}; there are {known}.")
+
+
 def _import(name: str) -> Any:
     try:
         return importlib.import_module(name)
@@ -55,12 +72,3 @@ def _import(name: str) -> Any:
         last = traceback.extract_tb(error.__traceback__)[-1]
         spot = f" ({Path(last.filename).name}:{last.lineno})"
         raise StartError(f"The module {name!r} cannot be imported: {type(error).__name__}: {error}{spot}.") from None
-
-
-@click.command()
-@MODEL
-def check(model: str | None) -> None:
-    """Check a model: list everything that would fail at start."""
-    found = load_model(model)
-    names = ", ".join(found.resources)
-    click.echo(f"The model works: {len(found.resources)} resources ({names}), roles {', '.join(found.role_names)}.")

@@ -1,9 +1,8 @@
 """Model → tables: the DDL that makes them, and what differs in a database that has others.
 
-Every resource is a table, every field a column, every to-one relation a foreign key with an index on
-(key, id), so that the rows of a relation stand in the order of their ids. The database itself fills `version`,
-`created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. What a database needs
-besides is in `parts.py`.
+Every resource is a table, every field a column, every to-one relation a foreign key. The database itself fills
+`version`, `created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. What a database
+needs besides is in `indexes.py` and `parts.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.compile.fragment import identifier
+from diptych.compile.indexes import wanted_indexes
 from diptych.compile.parts import NOW, DialectName, parts
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
@@ -54,8 +54,7 @@ def column_type(scalar: Scalar, dialect: DialectName) -> str:
 def create(model: Model, dialect: DialectName) -> list[str]:
     """The statements that create all tables of a model, in an order in which references hold."""
     tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
-    indexes = [statement for resource in model.resources.values() for field in resource.fields.values()
-               for statement in _index(resource, field)]  # fmt: skip
+    indexes = [index.create for index in wanted_indexes(model)]
     references = [
         statement for resource in model.resources.values() for statement in _references(model, resource)
     ]
@@ -100,12 +99,12 @@ def catch_up(resource: ResourceDef) -> str:
     )
 
 
-def add_column(model: Model, table: str, column: str, dialect: DialectName) -> list[str]:
-    """The statements that add one column to a table that is there."""
+def add_column(model: Model, table: str, column: str, dialect: DialectName) -> str:
+    """The statement that adds one column to a table that is there."""
     resource = next(found for found in model.resources.values() if found.table == table)
     field = next(found for found in resource.fields.values() if found.column == column)
     reference = _inline_reference(model, resource, field)
-    return [f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}", *_index(resource, field)]
+    return f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}"
 
 
 def can_be_added(model: Model, table: str, column: str) -> bool:
@@ -231,9 +230,3 @@ def _references(model: Model, resource: ResourceDef) -> Iterable[str]:
                 f"ALTER TABLE {_name(resource.table)} ADD FOREIGN KEY ({_name(field.column)})"
                 + _inline_reference(model, resource, field)
             )
-
-
-def _index(resource: ResourceDef, field: FieldDef) -> Iterable[str]:
-    if field.relation:
-        name = _name(f"{resource.table}_{field.column}"[:63])
-        yield f"CREATE INDEX {name} ON {_name(resource.table)} ({_name(field.column)}, id)"

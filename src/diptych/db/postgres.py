@@ -10,11 +10,12 @@ import asyncpg
 from diptych.compile.dialect import POSTGRES
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
-from diptych.compile.tables import Column, add_column, catch_up, complete, create, fill
+from diptych.compile.tables import catch_up, complete, fill
+from diptych.db.catalogue import Catalogue, postgres_catalogue
 from diptych.db.pool import Pool
 from diptych.db.postgres_writer import BROKEN, ForeignSession, change, open_session, write
 from diptych.db.script import Row, Script, Step
-from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
+from diptych.db.store import KeyRow, fit, insert_statement, insert_values
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -23,14 +24,6 @@ from diptych.model.scalars import INTEGER_ID
 T = TypeVar("T")
 _LOCK = 7_361_220_471
 """The advisory lock under which one of several nodes makes the tables."""
-_COLUMNS = """
-    SELECT c.relname, a.attname,
-      format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull,
-      a.atthasdef OR a.attidentity <> ''
-    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-    WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
-      AND a.attnum > 0 AND NOT a.attisdropped
-"""
 _PARTS = """
     SELECT relname::text, NULL FROM pg_class
     WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname ~ '^diptych_'
@@ -62,9 +55,8 @@ class PostgresStore:
             except BaseException:
                 await connection.close()
                 raise
-        except (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError) as error:
-            cause = str(error).rstrip(".") or type(error).__name__
-            raise StartError(f"The PostgreSQL database cannot be opened: {cause}.") from None
+        except _UNOPENED as error:
+            raise _unopened(error) from None
         self._pool = Pool(self._connect, self._size, self._wait)
         self._pool.add(connection)
 
@@ -79,23 +71,26 @@ class PostgresStore:
             await self._fit(connection, model, add_columns)
 
     async def _fit(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
-        have: dict[str, dict[str, Column]] = {}
-        for table, column, *told in await connection.fetch(_COLUMNS):
-            if not is_own(table):
-                have.setdefault(table, {})[column] = Column(*told)
-        if not any(resource.table in have for resource in model.resources.values()):
-            statements = create(model, "postgres")
-        else:
-            missing = compare(model, have, self, add_columns=add_columns)
-            statements = [each for pair in missing for each in add_column(model, *pair, "postgres")]
+        have = await postgres_catalogue(connection)
+        statements = fit(model, have, "postgres", add_columns=add_columns)
         parts = {name: text for name, text in await connection.fetch(_PARTS)}
-        for statement in (*statements, *fill(model, have), *complete(model, "postgres", parts)):
+        for statement in (*statements, *fill(model, have.tables), *complete(model, "postgres", parts)):
             await connection.execute(statement)
 
     async def close(self) -> None:
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
+
+    async def catalogue(self) -> Catalogue:
+        try:
+            connection = await self._connect()
+            try:
+                return await postgres_catalogue(connection)
+            finally:
+                await connection.close()
+        except _UNOPENED as error:
+            raise _unopened(error) from None
 
     @property
     def pool(self) -> Pool:
@@ -193,3 +188,11 @@ class PostgresStore:
                     await connection.execute(catch_up(resource))
         finally:
             self.pool.give(link)
+
+
+_UNOPENED = (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError)
+
+
+def _unopened(error: BaseException) -> StartError:
+    cause = str(error).rstrip(".") or type(error).__name__
+    return StartError(f"The PostgreSQL database cannot be opened: {cause}.")

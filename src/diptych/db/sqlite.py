@@ -24,14 +24,15 @@ from diptych.ask.cursor import seal
 from diptych.compile.dialect import SQLITE
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
-from diptych.compile.tables import Column, add_column, complete, create
+from diptych.compile.tables import complete
+from diptych.db.catalogue import Catalogue, sqlite_catalogue
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite_connection import Connection as Writing
 from diptych.db.sqlite_connection import told
 from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
-from diptych.db.store import KeyRow, compare, insert_statement, insert_values, is_own
+from diptych.db.store import KeyRow, fit, insert_statement, insert_values
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -117,17 +118,16 @@ class SqliteStore:
                 raise
             self._writer.db.execute("COMMIT")
             self._inline = Connection(self.path)
+            self._inline.db.set_busy_timeout(0)  # in the loop nothing waits, least of all for what needs the loop
             self._changes = Writer(self._connect, self.timeout, self.timeout)
         except apsw.Error as error:
-            raise StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.") from None
+            raise self._unopened(error) from None
+
+    def _unopened(self, error: apsw.Error) -> StartError:
+        return StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.")
 
     def _fit(self, db: apsw.Connection, model: Model, add_columns: bool) -> None:
-        have = _tables(db)
-        if not any(resource.table in have for resource in model.resources.values()):
-            statements = create(model, "sqlite")
-        else:
-            missing = compare(model, have, self, add_columns=add_columns)
-            statements = [each for pair in missing for each in add_column(model, *pair, "sqlite")]
+        statements = fit(model, sqlite_catalogue(db), "sqlite", add_columns=add_columns)
         parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
         for statement in (*statements, *complete(model, "sqlite", parts)):
             db.execute(statement).fetchall()
@@ -144,6 +144,16 @@ class SqliteStore:
         self._inline = self._writer = None
         self._workers.clear()
 
+    async def catalogue(self) -> Catalogue:
+        try:
+            db = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+            try:
+                return sqlite_catalogue(db)
+            finally:
+                db.close()
+        except apsw.Error as error:
+            raise self._unopened(error) from None
+
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         inline = self._inline
         if inline is None:
@@ -154,6 +164,8 @@ class SqliteStore:
                 return inline.run(plan, parameters, steps=self.budget)
             except apsw.InterruptError:
                 self._remember(plan)
+            except apsw.BusyError:
+                pass  # a database in memory is being changed: a worker waits for that
             except _PASSING as error:
                 raise _refusal(error) from error
         elif left > 1:
@@ -268,19 +280,6 @@ def _canonical(text: str) -> str:
 def _number(text: str) -> float | int:
     found = float(text)
     return int(found) if found.is_integer() else found
-
-
-def _tables(db: apsw.Connection) -> dict[str, dict[str, Column]]:
-    names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'") if not is_own(name)]
-    return {
-        name: {
-            column: Column(kind, not required and not key)
-            for column, kind, required, key in db.execute(
-                'SELECT name, type, "notnull", pk FROM pragma_table_info(?1)', (name,)
-            )
-        }
-        for name in names
-    }
 
 
 def _sentence(error: Exception) -> str:

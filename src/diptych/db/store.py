@@ -8,8 +8,11 @@ from typing import Any, Protocol, TypeVar
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import finish, identifier, join, sql
+from diptych.compile.indexes import missing_indexes
+from diptych.compile.parts import DialectName
 from diptych.compile.plan import Plan, SlotBind
-from diptych.compile.tables import RESERVED_PREFIX, Schema, can_be_added, differences, missing_columns, wanted
+from diptych.compile.tables import add_column, can_be_added, create, differences, missing_columns, wanted
+from diptych.db.catalogue import Catalogue
 from diptych.db.script import Row, Script, Step
 from diptych.errors import StartError
 from diptych.model.defs import ResourceDef
@@ -49,6 +52,10 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
+    async def catalogue(self) -> Catalogue:
+        """What the database tells of itself. It need not be open, and is not changed."""
+        ...
+
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         """The columns of the one row that a plan gives."""
         ...
@@ -85,20 +92,22 @@ class Store(Protocol):
         ...
 
 
-def compare(model: Model, have: Schema, store: Store, *, add_columns: bool) -> list[tuple[str, str]]:
-    """Hold the tables that are there against the model. Gives the columns to add, or refuses."""
-    want = wanted(model, "sqlite" if store.dialect.name == "sqlite" else "postgres")
-    addable = [pair for pair in missing_columns(want, have) if add_columns and can_be_added(model, *pair)]
+def fit(model: Model, have: Catalogue, dialect: DialectName, *, add_columns: bool = False) -> list[str]:
+    """The statements after which the tables fit the model; refused, if nothing can be done about what differs.
+
+    `add_columns` adds indexes too: to make one of a large table is for its owner to decide.
+    """
+    if not have.has_any_of(model):
+        return create(model, dialect)
+    want = wanted(model, dialect)
+    addable = [pair for pair in missing_columns(want, have.tables) if add_columns and can_be_added(model, *pair)]
     ignored = {f"{table}.{column} " for table, column in addable}
-    found = [each for each in differences(want, have) if not any(name in each for name in ignored)]
+    found = [each for each in differences(want, have.tables) if not any(name in each for name in ignored)]
     if found:
         raise StartError("The database does not fit the model: " + "; ".join(found) + ".")
-    return addable
-
-
-def is_own(table: str) -> bool:
-    """Is it a table of Diptych's own?"""
-    return table.startswith(RESERVED_PREFIX)
+    columns = [add_column(model, table, column, dialect) for table, column in addable]
+    lacking = missing_indexes(model, have.indexes) if add_columns else []
+    return columns + [index.create for index in lacking if not index.unique]
 
 
 def insert_statement(resource: ResourceDef, names: Sequence[str], dialect: Dialect) -> str:

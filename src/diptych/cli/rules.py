@@ -1,0 +1,27 @@
+"""`diptych rules`: who may do what, as tables to read or as a page to keep."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from diptych.cli.documents import role_of
+from diptych.cli.model import DEFAULT, MODEL, load_model
+from diptych.cli.rules_page import page
+from diptych.cli.rules_text import text
+from diptych.model.matrix import matrix
+
+
+@click.command()
+@MODEL
+@click.option("--as", "role", metavar="ROLE", default=None, help="Only this role: anonymous, signed_in, …")
+@click.option("--html", is_flag=True, help="Print a page for a browser: diptych rules --html > rules.html")
+def rules(model: str | None, role: str | None, html: bool) -> None:
+    """Show who may do what: every role, every resource, every field with rules of its own."""
+    found = load_model(model)
+    matrices = matrix(found, [role_of(found, role)] if role is not None else found.role_names)
+    if html:
+        click.echo(page(model or DEFAULT, matrices).encode())
+    else:
+        click.echo(text(matrices), color=False if os.environ.get("NO_COLOR") else None)

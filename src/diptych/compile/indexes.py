@@ -1,0 +1,86 @@
+"""Model → indexes: those that it wants, and which of them a database lacks.
+
+Every key of a relation and every field with `Index()` has an index on (column, id): the rows of one value stand in
+the order of their ids. Whether a database has one is told by its columns and not by its name, so that an index that
+its owner made is as good as ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from diptych.compile.fragment import identifier
+from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.model import Model
+
+_LONGEST = 63
+"""Bytes of the longest name that PostgreSQL keeps whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFound:
+    """An index as a database has it."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    """None, if it is about some rows only; one that is no plain column is ""."""
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexWanted:
+    """An index that the model wants on a column, and the statement that makes it."""
+
+    resource: ResourceDef
+    field: FieldDef
+    unique: bool
+    create: str
+
+
+def wanted_indexes(model: Model) -> list[IndexWanted]:
+    """The indexes of a new database. (Those of ids and unique values come with the tables.)"""
+    return [each for each in _wanted(model, set()) if not each.unique]
+
+
+def missing_indexes(model: Model, have: Collection[IndexFound]) -> list[IndexWanted]:
+    """The indexes that a database lacks, those of unique values included."""
+    return [each for each in _wanted(model, {found.name for found in have}) if not _is_there(each, have)]
+
+
+def _is_there(wanted: IndexWanted, have: Collection[IndexFound]) -> bool:
+    """One that begins with the column finds rows by it; to keep values unique it must have no other."""
+    column = wanted.field.column
+    return any(
+        found.table == wanted.resource.table
+        and (found.unique and found.columns == (column,) if wanted.unique else found.columns[:1] == (column,))
+        for found in have
+    )
+
+
+def _wanted(model: Model, taken: set[str]) -> Iterator[IndexWanted]:
+    names = {*taken, *(resource.table for resource in model.resources.values())}
+    for resource in model.resources.values():
+        for field in resource.fields.values():
+            for unique in (True, False):
+                if field.unique if unique else field.indexed:
+                    name = _name(resource.table, field.column + "_key" * unique, names)
+                    names.add(name)
+                    yield IndexWanted(resource, field, unique, _create(name, resource, field, unique))
+
+
+def _create(name: str, resource: ResourceDef, field: FieldDef, unique: bool) -> str:
+    index, columns = ("UNIQUE INDEX", "") if unique else ("INDEX", ", id")
+    table, column = identifier(resource.table).text, identifier(field.column).text
+    return f"CREATE {index} {identifier(name).text} ON {table} ({column}{columns})"
+
+
+def _name(table: str, column: str, taken: Collection[str]) -> str:
+    """The name of an index: one that is too long, or that another has, ends in a mark of its own."""
+    name = f"{table}_{column}"
+    if len(name) <= _LONGEST and name not in taken:
+        return name
+    mark = hashlib.sha256(f"{table}.{column}".encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST - 9]}_{mark}"
