@@ -1,0 +1,142 @@
+"""What rules say of rows → SQL, to explain them: conditions as booleans, and the values that they look at.
+
+    is Post 0190… published or the viewer's own?
+
+    SELECT ((t0."published" OR t0."author_id" = ?2) IS TRUE), json(t0."published"), json(t0."author_id")
+      FROM "posts" t0 WHERE t0."id" = ?1
+
+The text of a condition is the same that guards a statement of the service, so what is told here is what holds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from diptych.ask.change import Changed
+from diptych.compile.dialect import Dialect
+from diptych.compile.fragment import Fragment, finish, join, sql
+from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.read import Reads
+from diptych.compile.where import Row
+from diptych.compile.write import new_row
+from diptych.model.expr import TRUE, Expr, Has, Slot
+from diptych.model.model import Model
+
+SHOWN = 3
+"""How many rows of a list are told of that its viewer does not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An expression, over the row as it is, or over the row as it would become."""
+
+    expr: Expr
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows of a list: those that anyone could ask for, and those that the viewer sees of them.
+
+    Of a list below a row, `relation` leads there: `mine` then holds of the row itself, and `link` of what ties them.
+    """
+
+    resource: str
+    everyone: Expr
+    seen: Expr
+    parent: str = ""
+    relation: str = ""
+    id: Slot | None = None
+    mine: Expr = TRUE
+    link: Expr = TRUE
+
+
+def compile_verdict(
+    conditions: Sequence[Asking], values: Sequence[Asking], resource: str, id: Slot | None, model: Model,
+    dialect: Dialect, changed: Changed | None = None,
+) -> Plan:  # fmt: skip
+    """A row of a boolean for each condition, then the JSON of each value: of the row with this id, if it is there.
+
+    `changed` makes it the row that it would become; without an id, that is all there is.
+    """
+    reads = _Verdicts(model, dialect)
+    old = reads.open(resource) if id is not None else None
+    new = new_row(changed, reads, old) if changed is not None else None
+    rows: Mapping[bool, Row | None] = {False: old, True: new}
+    columns: list[Fragment] = []
+    for each in conditions:
+        columns.append(sql(dialect.boolean, reads.condition(each.expr, _there(rows[each.new]))))
+    columns += [reads.told(each.expr, _there(rows[each.new])) for each in values]
+    picked = join(", ", columns) if columns else Fragment("NULL")
+    if old is None or id is None:
+        return _plan(sql("SELECT {}", picked), dialect)
+    own = sql("{} = {}", old.id, dialect.value(SlotBind(id.index, id.scalar)))
+    return _plan(sql("SELECT {} FROM {} WHERE {}", picked, reads.source(old), own), dialect)
+
+
+def compile_counts(listing: Listing, model: Model, dialect: Dialect) -> Plan:
+    """One row of two numbers: how many rows there are, and how many the viewer sees."""
+    reads = _Verdicts(model, dialect)
+    both = [reads.listed(listing, "count(*)", seen=each) for each in (False, True)]
+    return _plan(sql("SELECT ({}), ({})", *both), dialect)
+
+
+def compile_hidden(listing: Listing, model: Model, dialect: Dialect) -> Plan:
+    """The ids, as JSON, of the first rows that are there and that the viewer does not see."""
+    return _plan(_Verdicts(model, dialect).hidden(listing), dialect)
+
+
+class _Verdicts(Reads):
+    def told(self, expr: Expr, row: Row) -> Fragment:
+        """A value as JSON text; of related rows, how many there are for which the condition holds, and how many."""
+        if isinstance(expr, Has):
+            return self._counted(expr, row)
+        scalar = self.scalar(expr, row.resource)
+        assert scalar is not None
+        return sql("CAST({} AS TEXT)", self.dialect.concat(self.json(self.value(expr, row), scalar, nullable=True)))
+
+    def _counted(self, has: Has, row: Row) -> Fragment:
+        relation = row.resource.relations[has.relation]
+        target = self.open(relation.target)
+        tied = self.tie(row, relation, target, has.link or TRUE)
+        if relation.kind == "one" and isinstance(has.where, Has):
+            inner = self._counted(has.where, target)
+            return sql("coalesce((SELECT {} FROM {}{}), '[0,0]')", inner, self.source(target), self.all(target, tied))
+        count = "CAST((SELECT count(*) FROM {}{}) AS TEXT)"
+        matching = sql(count, self.source(target), self.all(target, tied, has.where))
+        return self.dialect.concat(["[", matching, ",", sql(count, self.source(target), self.all(target, tied)), "]"])
+
+    def listed(self, listing: Listing, what: str, *, seen: bool) -> Fragment:
+        row, source, tied, seeing = self._rows_of_listing(listing)
+        where = self.all(row, *seeing, listing.seen) if seen else self.all(row, *tied, listing.everyone)
+        return sql("SELECT " + what + " FROM {}{}", source, where)
+
+    def hidden(self, listing: Listing) -> Fragment:
+        row, source, tied, seeing = self._rows_of_listing(listing)
+        sees = join(" AND ", [*seeing, self.condition(listing.seen, row)])
+        key = self.dialect.concat(self.json(row.id, row.resource.key, nullable=True))
+        where = self.all(row, *tied, listing.everyone, sql("({}) IS NOT TRUE", sees))
+        return sql("SELECT {} FROM {}{} ORDER BY {} LIMIT " + str(SHOWN), key, source, where, row.id)
+
+    def _rows_of_listing(self, listing: Listing) -> tuple[Row, Fragment, list[Fragment], list[Fragment]]:
+        """A row of the list, where it comes from, and what ties it there: for everyone, and for the viewer."""
+        if listing.id is None:
+            row = self.open(listing.resource)
+            return row, self.source(row), [], []
+        parent, row = self.open(listing.parent), self.open(listing.resource)
+        relation = parent.resource.relations[listing.relation]
+        own = sql("{} = {}", parent.id, self.dialect.value(SlotBind(listing.id.index, listing.id.scalar)))
+        tied = [own, self.tie(parent, relation, row, TRUE)]
+        seeing = [own, self.tie(parent, relation, row, listing.link), self.condition(listing.mine, parent)]
+        return row, sql("{}, {}", self.source(parent), self.source(row)), tied, seeing
+
+
+def _there(row: Row | None) -> Row:
+    assert row is not None
+    return row
+
+
+def _plan(statement: Fragment, dialect: Dialect) -> Plan:
+    text, binds = finish(statement, dialect.placeholder)
+    return Plan(text, binds, tuple(dialect.getter(each) for each in binds))

@@ -1,0 +1,100 @@
+"""The handler of `diptych dev`: it tells an admin why a request was refused. `serve` does not have it.
+
+It adds lines to the replies of the plain handler, once they are errors, and for nobody but an admin; whatever goes
+wrong meanwhile, the plain reply is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from diptych.api.graphql.http import read_body
+from diptych.api.graphql.http import read_query as read_graphql_query
+from diptych.api.json import read_json
+from diptych.api.reply import Reply
+from diptych.errors import Code
+from diptych.explain.wanted import Rest, Sent
+from diptych.explain.why import why
+from diptych.identity.viewer import InvalidToken
+from diptych.model.model import Model
+from diptych.model.roles import Viewer
+from diptych.serve.handler import Handler, log
+from diptych.serve.http import Body, Request
+
+_ERRORS = (b'{"errors":', b'{"data":null,"errors":')
+"""How the body of an error begins in the query style, where the status may be 200."""
+_EXPLAINED = frozenset({
+    Code.FORBIDDEN, Code.NOT_FOUND, Code.CONFLICT, Code.BAD_REQUEST, Code.BAD_USER_INPUT,
+    Code.GRAPHQL_VALIDATION_FAILED,
+})  # fmt: skip
+"""What a rule can be the cause of: also that a name does not exist."""
+_SECONDS = 2.0
+
+
+def admin_roles(model: Model) -> list[str]:
+    """The roles of whoever may know everything: admin, or all of them if there is no such role."""
+    return [name for name in model.roles if name == "admin"] or list(model.roles)
+
+
+class ExplainingHandler(Handler):
+    """Answers as the plain handler does, and tells an admin why not."""
+
+    async def handle(self, request: Request) -> Reply:
+        sent = _Remembered(request.body)
+        request.body = sent.read
+        reply = await super().handle(request)
+        if reply.status < 400 and not reply.body.startswith(_ERRORS):
+            return reply
+        try:
+            return await self._explained(request, sent.body, reply)
+        except InvalidToken:
+            return reply
+        except Exception:
+            log.exception("it could not be explained why %s %s was refused", request.method, request.path)
+            return reply
+
+    async def _explained(self, request: Request, body: bytes, reply: Reply) -> Reply:
+        caller = self.context.caller(request.headers.get(b"authorization"))
+        assert caller is not None, "it was found when the request came"
+        viewer = caller.viewer
+        if not _is_admin(viewer, self.engine.model):
+            return reply
+        told = msgspec.json.decode(reply.body)
+        error = told["errors"][0]["extensions"] if request.path == "/graphql" else told
+        if error["code"] not in _EXPLAINED:
+            return reply
+        async with asyncio.timeout(_SECONDS):
+            lines = await why(_sent(request, body), self.engine.model, viewer, self.engine.store)
+        if not lines:
+            return reply
+        error["why"] = lines
+        return Reply(reply.status, reply.headers, msgspec.json.encode(told))
+
+
+def _is_admin(viewer: Viewer, model: Model) -> bool:
+    return viewer.signed_in and viewer.roles.issuperset(admin_roles(model))
+
+
+def _sent(request: Request, body: bytes) -> Sent:
+    if request.path == "/graphql":
+        return read_body(body) if request.method == "POST" else read_graphql_query(request.query)
+    method = "GET" if request.method == "HEAD" else request.method
+    value: Any = read_json(body) if body else None
+    return Rest(method, request.path, request.query, value)
+
+
+class _Remembered:
+    """The body of a request, which can be read only once."""
+
+    __slots__ = ("_read", "body")
+
+    def __init__(self, read: Body) -> None:
+        self._read = read
+        self.body = b""
+
+    async def read(self, most: int) -> bytes:
+        self.body = await self._read(most)
+        return self.body
