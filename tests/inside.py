@@ -77,6 +77,7 @@ class Service:
         self.app = app
         self.runner = runner
         self.handler: Handler = runner.run(app.start())
+        runner.run(self.handler.context.revoked.stop())  # so that nothing runs but what a test asks for
         self.runs = 0
         self._count_runs(app.store)
 

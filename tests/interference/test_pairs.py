@@ -1,0 +1,69 @@
+"""What a viewer may not see alters nothing that the viewer gets.
+
+Two databases differ only in what a viewer may not see: in hidden rows, in hidden fields and relations of visible
+rows, and in hidden rows that only one of them has. Random requests that reach for just that get equal answers, in
+both styles, from both stores: status, headers and bytes. A pair is one such request, or one such transaction, sent
+to both. `test_planted_leaks` shows that each channel is watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from diptych.default import model as default
+from diptych.model.model import Model
+from tests import nasty
+from tests.conftest import STORES
+from tests.interference import desk
+from tests.interference.databases import Pairs, opened
+from tests.interference.desk import Coding
+from tests.interference.reading import Reading
+from tests.interference.writing import Writing
+from tests.proof import PROOF
+from tests.running import NewDatabase
+
+
+class Plan(NamedTuple):
+    """What is tried on each store: so many pairs, of which these shares must be of a kind."""
+
+    kind: Callable[..., Pairs]
+    model: Model
+    pairs: int
+    at_least: dict[str, float]
+
+
+PLANS = {
+    "reads, default": Plan(Reading, default, 80, {"touching": 0.4}),
+    "reads, nasty": Plan(Reading, nasty.model, 80, {"touching": 0.4}),
+    "changes, default": Plan(Writing, default, 100, {"touching": 0.2, "done": 0.15}),
+    "changes, nasty": Plan(Writing, nasty.model, 60, {"touching": 0.35, "done": 0.1}),
+    "code": Plan(Coding, desk.model, 60, {"200": 0.5, "404": 0.05}),
+}
+"""`touching` pairs would have different answers, or name something hidden, if there were no rules."""
+MOST_EXCEPTIONS = 0.1
+"""The share of transactions that may be left out, for one of the reasons of `writing`."""
+
+
+def test_five_hundred_pairs_are_tried_at_least() -> None:
+    assert len(STORES) * sum(plan.pairs for plan in PLANS.values()) >= 500
+
+
+@pytest.mark.timeout(120 * PROOF)
+@pytest.mark.parametrize("name", PLANS)
+def test_what_a_viewer_may_not_see_alters_no_answer(name: str, new_database: NewDatabase) -> None:
+    plan, urls = PLANS[name], [new_database(), new_database()]
+    with opened(plan.kind, plan.model, urls) as found:
+        found.prove(plan.pairs * PROOF, seed=urls[0].split(":")[0])
+    print(f"{name}: {_told(found)}")
+    assert found.pairs == plan.pairs * PROOF
+    for kind, share in plan.at_least.items():
+        assert found.seen[kind] >= share * found.pairs, f"too few are {kind} to prove anything: {_told(found)}"
+    left_out = sum(found.seen[why] for why in ("conflicts", "reveals"))
+    assert left_out <= MOST_EXCEPTIONS * found.pairs, f"too many are left out: {_told(found)}"
+
+
+def _told(found: Pairs) -> dict[str, Any]:
+    return {"deals": found.deals, "altered in each": found.altered // found.deals, **found.seen}

@@ -1,0 +1,95 @@
+"""The matrix is not blind: a service that leaks in one place fails in the channel of that place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from diptych.api.draft import Draft
+from diptych.ask.change import Guard, Why
+from diptych.ask.nodes import Field
+from diptych.check import access, change
+from diptych.model.expr import TRUE, Col, Expr
+from diptych.model.view import View
+from diptych.serve import rest
+from tests.matrix.matrix import ACTION, CHANNELS, MODELS, cells
+from tests.matrix.stage import Stage
+from tests.running import NewDatabase
+
+Leak = tuple[object, str, Any]
+"""What is replaced, and what stands in its place."""
+
+
+def _unmasked_pick(pick: Any, resource: Any, view: Any) -> Any:
+    return pick if isinstance(pick, Field) else _PICK(pick, resource, view)
+
+
+_PICK = access._pick
+_GUARDS = change._Change._guards
+_FAULT = Draft.fault
+
+
+def _guards_but(*whys: Why) -> Callable[[Any, dict[str, Expr]], Iterator[Guard]]:
+    return lambda self, values: (each for each in _GUARDS(self, values) if each.why not in whys)
+
+
+def _telling_fault(self: Draft, place: Any, message: str) -> None:
+    _FAULT(self, place, f"{message}; there are label, open and wiring")
+
+
+LEAKS: dict[str, tuple[Leak, tuple[str, ...]]] = {
+    "filters see what is hidden": (
+        (access, "mask", lambda rule, of: of), ("filter", "filter through a relation", "sort", "cursor", "count")),
+    "answers show what is hidden": (
+        (access, "_pick", _unmasked_pick), ("select", "alias", "nested path", "ETag", "JSON Patch test")),
+    "rows of others are listed": (
+        (access, "assume", lambda rule, known: TRUE), ("select", "filter", "sort", "cursor", "count")),
+    "every field exists for every role": (
+        (View, "_own_rule", lambda self, found, name, roles: TRUE),
+        ("select", "alias", "filter", "error text", "introspection", "SDL", "OpenAPI")),
+    "an error tells the names that there are": ((Draft, "fault", _telling_fault), ("error text", "filter", "sort")),
+    "a tag is always the same": ((rest, "tag_of_one", lambda body, versioned: b'"same"'), ("ETag",)),
+    "hidden rows are changed": ((change._Change, "_guards", _guards_but(Why.HIDDEN)), ("patch", "PUT")),
+    "rules of rows do not hold for changes": ((change._Change, "_guards", _guards_but(Why.DENIED)), ("create",)),
+    "references lead to hidden rows": ((change._Change, "_guards", _guards_but(Why.DANGLING)), ("reference",)),
+    "a refusal tells a hidden state": ((change._Change, "_seen", lambda self, name: Col((name,))), ("patch",)),
+    "a replacement takes what is hidden for empty": ((change._Change, "_shows", lambda self, name: TRUE), ("PUT",)),
+    "an action has no rules": ((View, "call_rule", lambda self, found, call: TRUE), (ACTION,)),
+}  # fmt: skip
+ROLE = "signed_in"
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_leak_is_seen_in_its_channels(
+    leak: str, new_sqlite: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced, channels = LEAKS[leak]
+    monkeypatch.setattr(*replaced)
+    with asyncio.Runner() as runner:
+        stage = Stage(MODELS["house"], new_sqlite(), runner)
+        stage.model.view.cache_clear()
+        try:
+            blind = [channel for channel in channels if not fails(stage, channel)]
+        finally:
+            stage.model.view.cache_clear()
+            stage.close()
+    assert not blind, f"{leak}, and it is not seen by {blind}"
+
+
+def fails(stage: Stage, channel: str) -> bool:
+    """Does a cell of the channel fail?"""
+    for cell in cells(stage, ROLE, channel):
+        try:
+            cell.check()
+        except AssertionError:
+            stage.reset()
+            return True
+    return False
+
+
+def test_every_channel_is_seen_to_fail() -> None:
+    seen = {channel for _, channels in LEAKS.values() for channel in channels}
+    assert seen == {*CHANNELS, ACTION}
