@@ -5,25 +5,42 @@ The order is flag, environment (`DIPTYCH_PORT`), file (`port = 8000`), default.
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from diptych.errors import StartError
 
+_SHOWN = 80
+"""How much of a setting that is wrong is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: how its text is read, and what it means."""
+    """One setting: how its text is read, and what it means. What is no single value has no flag."""
 
     name: str
     read: Callable[[str], Any]
     help: str
     default: Any
+    has_flag: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Another issuer, whose tokens hold here too: which are meant for us, and what they say of their holder."""
+
+    issuer: str
+    audience: str
+    roles_claim: str | None = None
+    role_map: Mapping[str, str] | None = None
+    subject_claim: str = "sub"
 
 
 def _boolean(text: str) -> bool:
@@ -77,6 +94,58 @@ def _port(text: str) -> int:
     return number
 
 
+def is_protected(address: str) -> bool:
+    """Does nobody on the way see or change what comes from an address: by TLS, or since it is on this machine?"""
+    try:
+        found = urlsplit(address)
+        sound = address.isascii() and address.isprintable() and " " not in address and "@" not in found.netloc
+        if not sound or not found.hostname or found.port == 0:
+            return False
+        return found.scheme == "https" or (found.scheme == "http" and is_loopback(found.hostname))
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Is it an address that only this machine reaches?"""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _issuers(text: str) -> tuple[Issuer, ...]:
+    try:
+        tables = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("expected a JSON list of issuers") from None
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ValueError("expected a list of issuers")
+    found = tuple(_issuer(table, f"issuer {number}") for number, table in enumerate(tables, 1))
+    if len({each.issuer for each in found}) < len(found):
+        raise ValueError("an issuer stands there twice")
+    return found
+
+
+def _issuer(table: Mapping[str, Any], which: str) -> Issuer:
+    given = {name: value for name, value in table.items() if value is not None}
+    known = [field.name for field in fields(Issuer)]
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise ValueError(f"{which} has no {unknown[0]}; there are {', '.join(known)}")
+    roles = given.get("role_map", {})
+    if not isinstance(roles, dict) or not all(isinstance(role, str) for role in roles.values()):
+        raise ValueError(f"the role_map of {which} must give a role to each of their names")
+    for name in ("issuer", "audience", *(name for name in given if name != "role_map")):
+        if not isinstance(given.get(name), str) or not given[name]:
+            raise ValueError(f"{which} needs a text as its {name}")
+    if not is_protected(given["issuer"]) or "?" in given["issuer"] or "#" in given["issuer"]:
+        raise ValueError(f"{which} must be an https address, or an http address of this machine")
+    if "role_map" in given and "roles_claim" not in given:
+        raise ValueError(f"{which} has a role_map, but no roles_claim that it could map")
+    return Issuer(**given)
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("database", str, "sqlite:///PATH or postgresql://… (a unix socket as ?host=/dir)", "sqlite:///diptych.db"),
     Setting("host", str, "The address to listen on", "127.0.0.1"),
@@ -94,6 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
     Setting("request_timeout", _seconds, "Seconds that one request may take", 10.0),
     Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
+    Setting("issuers", _issuers, "Other issuers, whose tokens hold here too", (), has_flag=False),
 )
 
 
@@ -117,6 +187,7 @@ class Config:
     statement_timeout: float = 5.0
     request_timeout: float = 10.0
     pool_size: int = 10
+    issuers: tuple[Issuer, ...] = ()
 
 
 def load(
@@ -139,17 +210,32 @@ def load(
         elif variable in env:
             chosen[setting.name] = _read(setting, env[variable], f"The environment variable {variable}")
         elif setting.name in written:
-            raw = written[setting.name]
-            text = str(raw).lower() if isinstance(raw, bool) else str(raw)
+            text = _text(written[setting.name])
             chosen[setting.name] = _read(setting, text, f"The setting {setting.name} in {file}")
-    return Config(**chosen)
+    found = Config(**chosen)
+    if any(each.issuer == found.base_url for each in found.issuers):
+        raise StartError(f"The issuer {found.base_url} is this service itself: its base_url is no other issuer.")
+    return found
+
+
+def as_environment(config: Config) -> dict[str, str]:
+    """All settings as environment variables, for a process that reads them again."""
+    return {f"DIPTYCH_{name.upper()}": _text(value) for name, value in asdict(config).items()}
+
+
+def _text(value: Any) -> str:
+    """A value in the form in which a setting is read."""
+    if isinstance(value, bool | list | tuple | dict):
+        return json.dumps(value, default=str)
+    return str(value)
 
 
 def _read(setting: Setting, text: str, where: str) -> Any:
     try:
         return setting.read(text)
     except ValueError as error:
-        raise StartError(f"{where} cannot be {text!r}: {error}.") from None
+        shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+        raise StartError(f"{where} cannot be {shown}: {error}.") from None
 
 
 def _read_file(file: Path) -> dict[str, Any]:

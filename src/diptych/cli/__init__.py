@@ -1,4 +1,5 @@
-"""The command line: `diptych dev | serve | schema | openapi | explain | check | token`.
+"""The command line: `diptych dev | serve | schema | openapi | explain | rules | check | token`, and the groups
+`diptych account | client | key | api-key`.
 
 A command that fails says why in one sentence and exits with status 2; it never shows a traceback.
 """
@@ -9,8 +10,15 @@ import sys
 
 import click
 
-from diptych.cli.documents import explain, openapi, schema
-from diptych.cli.model import check, told
+from diptych.cli.account import account
+from diptych.cli.api_key import api_key
+from diptych.cli.check import check
+from diptych.cli.client import client
+from diptych.cli.documents import openapi, schema
+from diptych.cli.explain import explain
+from diptych.cli.key import key
+from diptych.cli.model import told
+from diptych.cli.rules import rules
 from diptych.cli.run import dev, serve
 from diptych.cli.token import token
 from diptych.errors import DiptychError
@@ -22,7 +30,7 @@ def commands() -> None:
     """Declare a model once, in typed Python, and serve it as GraphQL and as REST."""
 
 
-for command in (dev, serve, schema, openapi, explain, check, token):
+for command in (dev, serve, schema, openapi, explain, rules, check, token, account, client, key, api_key):
     commands.add_command(command)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
+import secrets
 import sys
 from dataclasses import replace
 from typing import Any
@@ -14,15 +14,20 @@ import click
 from diptych.cli.model import MODEL, load_model
 from diptych.cli.server import listen, run
 from diptych.cli.settings import check_lasting, config_of, options
-from diptych.config import SETTINGS, Config
+from diptych.config import SETTINGS, Config, is_loopback
+from diptych.db.store import Store
 from diptych.default import model as default_model
 from diptych.errors import StartError
-from diptych.identity.tokens import load_tokens
+from diptych.identity.accounts import Accounts
+from diptych.identity.clients import Clients
+from diptych.identity.revoked import Revoked
 from diptych.model.model import Model
 from diptych.sample import FIRST_USER_ID, fill
 from diptych.serve.app import Diptych
+from diptych.serve.explaining import admin_roles
 
 _SERVING = tuple(setting.name for setting in SETTINGS)
+SAMPLE_LOGIN, SAMPLE_CLIENT, SAMPLE_REDIRECT = "admin@example.com", "sample", "http://127.0.0.1/callback"
 _DEV = {"sample": True}
 """The settings whose default is another one while developing."""
 
@@ -33,7 +38,7 @@ _DEV = {"sample": True}
 def serve(model: str | None, **given: Any) -> None:
     """Serve a model, with production defaults."""
     config = config_of(given)
-    asyncio.run(_prepare(load_model(model), config, add_columns=False))
+    asyncio.run(_prepare(load_model(model), config, dev=False))
     listener = listen(config)
     _announce(config, listener.getsockname()[1])
     run(model, config, listener, dev=False)
@@ -46,36 +51,44 @@ def serve(model: str | None, **given: Any) -> None:
 def dev(model: str | None, allow_remote: bool, **given: Any) -> None:
     """Serve a model for development: sample data, an admin token, reload when the model changes."""
     config = config_of(given, **_DEV)
-    if not allow_remote and not _is_loopback(config.host):
+    if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")
     config = replace(config, workers=1)
-    token = asyncio.run(_prepare(load_model(model), config, add_columns=True))
+    token, password = asyncio.run(_prepare(load_model(model), config, dev=True))
     listener = listen(config)
     address = _announce(config, listener.getsockname()[1])
-    _show_requests(address, token, default=load_model(model) is default_model)
+    _show_requests(address, token, password, default=load_model(model) is default_model)
     run(model, config, listener, dev=True)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-async def _prepare(model: Model, config: Config, *, add_columns: bool) -> str:
-    """Open the database once, so that tables, keys and sample data are there; gives an admin token."""
+async def _prepare(model: Model, config: Config, *, dev: bool) -> tuple[str, str]:
+    """Open the database once, so that tables, keys and sample data are there; gives an admin token, and for `dev` the
+    password of the sample login, if there is one."""
     check_lasting(config)
-    app = Diptych(model, config=config, add_columns=add_columns)
+    app = Diptych(model, config=config, add_columns=dev)
     try:
-        await app.start()
+        handler = await app.start()
+        user = FIRST_USER_ID if model is default_model else None
         if config.sample and model is default_model:
             await fill(app.store, model)
-        tokens = await load_tokens(app.store, config.base_url)
-        roles = [name for name in model.roles if name == "admin"] or list(model.roles)
-        return tokens.make(FIRST_USER_ID if model is default_model else None, roles, None, ttl=86_400)
+        password = await _sample_login(app.store, handler.context.revoked) if dev and config.sample and user else ""
+        token = handler.context.tokens.make(user, admin_roles(model), None, ttl=86_400)
+        return token, password
     finally:
         await app.stop()
+
+
+async def _sample_login(store: Store, revoked: Revoked) -> str:
+    """An account to try the login with. Its password is another one at every start: what is known once opens nothing
+    for long, should the database be served one day."""
+    accounts, clients, password = Accounts(store, revoked), Clients(store, revoked), secrets.token_urlsafe(9)
+    if await accounts.find(SAMPLE_LOGIN) is None:
+        await accounts.add(SAMPLE_LOGIN, password, ["admin"], FIRST_USER_ID)
+    else:
+        await accounts.set_password(SAMPLE_LOGIN, password)
+    if all(client.name != SAMPLE_CLIENT for client in await clients.all()):
+        await clients.add(SAMPLE_CLIENT, [SAMPLE_REDIRECT], confidential=False, roles=[], scopes=[])
+    return password
 
 
 def _announce(config: Config, port: int) -> str:
@@ -89,8 +102,10 @@ def _announce(config: Config, port: int) -> str:
     return address
 
 
-def _show_requests(address: str, token: str, *, default: bool) -> None:
+def _show_requests(address: str, token: str, password: str, *, default: bool) -> None:
     click.echo(f"\nAn admin token, for a day:\n{token}")
+    if password:
+        click.echo(f"\nA login, until the next start:\n{SAMPLE_LOGIN}  {password}")
     if default:
         query = json.dumps({"query": "{ users(first: 2) { name posts(first: 2) { title } } }"})
         click.echo(f"\ncurl -g '{address}/users?first=2&fields=name,posts[first=2](title)'")

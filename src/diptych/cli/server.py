@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,13 +24,12 @@ from uvicorn.supervisors.statreload import StatReload
 
 from diptych.cli.model import DEFAULT, load_model, told
 from diptych.cli.settings import config_of
-from diptych.config import Config
+from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
 from diptych.serve.app import Diptych
 from diptych.serve.protocol import Protocol
 
 _MODEL_VARIABLE = "DIPTYCH_MODEL"
-_ADD_VARIABLE = "DIPTYCH_ADD_COLUMNS"
 _BACKLOG = 2048
 
 
@@ -50,11 +49,11 @@ def listen(config: Config) -> socket.socket:
 
 def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool) -> None:
     """Serve until a signal ends it."""
-    os.environ.update({f"DIPTYCH_{name.upper()}": str(value) for name, value in asdict(config).items()})
+    os.environ.update(as_environment(config))
     os.environ[_MODEL_VARIABLE] = model or DEFAULT
-    os.environ[_ADD_VARIABLE] = "1" if dev else ""
+    made = dev_application if dev else application
     settings = uvicorn.Config(
-        "diptych.cli.server:application", factory=True, workers=config.workers, reload=dev, loop="uvloop",
+        f"{__name__}:{made.__name__}", factory=True, workers=config.workers, reload=dev, loop="uvloop",
         http=Protocol, ws="none", lifespan="on", log_level="info" if dev else "warning", access_log=dev,
         server_header=False, proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=config.trusted_proxies or None,
@@ -71,10 +70,19 @@ def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool
 
 def application() -> Diptych:
     """The application of a server process."""
+    return _application(dev=False)
+
+
+def dev_application() -> Diptych:
+    """The same for development; a function of its own, so that no setting can make it that of a service."""
+    return _application(dev=True)
+
+
+def _application(*, dev: bool) -> Diptych:
     try:
         config = config_of({})
         model = load_model(os.environ.get(_MODEL_VARIABLE))
-        app = Diptych(model, config=replace(config, sample=False), add_columns=bool(os.environ.get(_ADD_VARIABLE)))
+        app = Diptych(model, config=replace(config, sample=False), add_columns=dev, explain=dev)
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         return app

@@ -18,7 +18,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         for setting in reversed(SETTINGS):
-            if setting.name in names:
+            if setting.name in names and setting.has_flag:
                 command = _option(setting, defaults.get(setting.name, setting.default))(command)
         return command
 

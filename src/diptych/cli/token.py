@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from diptych.cli.model import MODEL, load_model
+from diptych.cli.model import MODEL, check_roles, load_model
 from diptych.cli.settings import check_lasting, config_of, options
+from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.errors import StartError
-from diptych.identity.tokens import LIFETIME, load_tokens
+from diptych.identity.tokens import LIFETIME, Tokens, load_tokens
+from diptych.model.model import Model
 
 
 @click.command()
@@ -20,28 +24,37 @@ from diptych.identity.tokens import LIFETIME, load_tokens
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the model; may be repeated.")
 @click.option("--user", metavar="ID", help="The id of the user whom the token is for.")
 @click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Narrow it, as in users:read.")
+@click.option("--claim", "claims", multiple=True, metavar="NAME=VALUE", 
+              help="Another claim; its value may be JSON.")  # fmt: skip
 @click.option("--ttl", type=click.IntRange(min=1), default=LIFETIME, show_default=True, help="Seconds until its end.")
 def token(
-    model: str | None, roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], ttl: int, **given: Any
-) -> None:
+    model: str | None, roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], claims: tuple[str, ...],
+    ttl: int, **given: Any,
+) -> None:  # fmt: skip
     """Print an access token for a database."""
     found = load_model(model)
-    unknown = [role for role in roles if role not in found.roles]
-    if unknown:
-        known = ", ".join(found.roles) or "none"
-        raise StartError(f"The model has no role named {', '.join(unknown)}; its roles are {known}.")
-    click.echo(asyncio.run(_make(found, given, roles, user, scopes, ttl)))
-
-
-async def _make(
-    model: Any, given: dict[str, Any], roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], ttl: int
-) -> str:
+    check_roles(found, roles)
+    more = dict(map(_claim, claims))
     config = config_of(given)
+    click.echo(asyncio.run(_make(found, config, lambda tokens: tokens.make(user, roles, scopes or None, ttl, more))))
+
+
+def _claim(text: str) -> tuple[str, Any]:
+    """A claim from the command line: `tenant=acme`, `teams=["a", "b"]`."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise StartError(f"--claim {text!r} is not of the form NAME=VALUE.")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
+
+
+async def _make(model: Model, config: Config, make: Callable[[Tokens], str]) -> str:
     check_lasting(config)
     store = connect(config)
     await store.open(model)
     try:
-        tokens = await load_tokens(store, config.base_url)
-        return tokens.make(user, roles, scopes or None, ttl)
+        return make(await load_tokens(store, config.base_url))
     finally:
         await store.close()

@@ -53,6 +53,7 @@ def parts(tables: Iterable[str], dialect: DialectName) -> list[Part]:
 
 def _system_tables(dialect: DialectName) -> Iterable[Part]:
     text, code, data = ("TEXT", "TEXT", "BLOB") if dialect == "sqlite" else ("text", 'text COLLATE "C"', "bytea")
+    number = "INTEGER" if dialect == "sqlite" else "bigint"
     yield Part("diptych_keys", (
         f"CREATE TABLE diptych_keys (kid {text} PRIMARY KEY, kind {text} NOT NULL, secret {text} NOT NULL, "
         f"created_at {text} NOT NULL)",
@@ -63,6 +64,56 @@ def _system_tables(dialect: DialectName) -> Iterable[Part]:
         f"status integer, head {text}, body {data}, at {code} NOT NULL, PRIMARY KEY (caller, key))",
     ))  # fmt: skip
     yield Part("diptych_replays_at", ("CREATE INDEX diptych_replays_at ON diptych_replays (at)",))
+    for name, columns in _RECORDS.items():
+        yield Part(name, (f"CREATE TABLE {name} ({columns.format(text=code, number=number)})",))
+    for name, on in _RECORD_INDEXES.items():
+        yield Part(name, (f"CREATE INDEX {name} ON {on}",))
+
+
+# who may sign in, and what was given to them; moments are seconds
+_RECORDS = {
+    "diptych_accounts": (
+        "id {text} PRIMARY KEY, email {text} NOT NULL UNIQUE, password {text}, user_id {text}, roles {text} NOT NULL, "
+        "disabled_at {number}, created_at {number} NOT NULL"
+    ),
+    "diptych_clients": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, secret {text}, redirects {text} NOT NULL, "
+        "roles {text} NOT NULL, scopes {text} NOT NULL, created_at {number} NOT NULL"
+    ),
+    "diptych_grants": (
+        "id {text} PRIMARY KEY, account_id {text}, client_id {text} NOT NULL, scope {text} NOT NULL, "
+        "created_at {number} NOT NULL, expires_at {number} NOT NULL, revoked_at {number}"
+    ),
+    "diptych_codes": (
+        "hash {text} PRIMARY KEY, client_id {text} NOT NULL, account_id {text} NOT NULL, redirect {text} NOT NULL, "
+        "scope {text} NOT NULL, challenge {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}, "
+        "grant_id {text}"
+    ),
+    "diptych_refreshes": (
+        "hash {text} PRIMARY KEY, grant_id {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}"
+    ),
+    "diptych_browsers": (
+        "hash {text} PRIMARY KEY, account_id {text} NOT NULL, created_at {number} NOT NULL, "
+        "expires_at {number} NOT NULL"
+    ),
+    "diptych_attempts": (
+        "who {text} PRIMARY KEY, failures {number} NOT NULL, until_at {number} NOT NULL"
+    ),
+    "diptych_revocations": (
+        "id {text} PRIMARY KEY, kind {text} NOT NULL, what {text} NOT NULL, at {number} NOT NULL, "
+        "expires_at {number} NOT NULL"
+    ),
+    "diptych_api_keys": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, hash {text} NOT NULL, user_id {text}, "
+        "roles {text} NOT NULL, scopes {text}, created_at {number} NOT NULL, expires_at {number}, used_at {number}"
+    ),
+}  # fmt: skip
+_RECORD_INDEXES = {
+    "diptych_accounts_user": "diptych_accounts (user_id)",
+    "diptych_grants_account": "diptych_grants (account_id)",
+    "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
+    "diptych_revocations_at": "diptych_revocations (at)",
+}
 
 
 # triggers

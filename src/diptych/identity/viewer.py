@@ -1,22 +1,33 @@
 """The context step: who asks? It runs on every request, before the body is read.
 
-A token is verified once and kept until it expires; a request without one is anonymous. What is kept is a
-Caller: the viewer with the signature by which plans and schemas are found.
+A token is verified once and kept until it expires or is revoked; a request without one is anonymous. What is kept is
+a Caller: the viewer with the signature by which plans and schemas are found. Where a model has viewers of its own,
+its code is asked on every request, so that what it learns of a viewer meanwhile holds at once.
+
+`caller` answers at once for all that needs no look elsewhere; `find` looks: for an API key in the store, for a key of
+our own that is new, and for the keys of another issuer.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
-from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
+from diptych.db.store import Store
 from diptych.errors import Code, Refusal
-from diptych.identity.tokens import Tokens
+from diptych.identity.api_keys import is_api_key, look_up
+from diptych.identity.issuers.trusted import Issuers
+from diptych.identity.keys import key_rows
+from diptych.identity.revoked import Name, Revoked, keys_of
+from diptych.identity.tokens import Tokens, issuer_of, kid_of
 from diptych.model.model import Model
-from diptych.model.roles import NOBODY, Viewer
+from diptych.model.roles import Claims, Viewer
 from diptych.model.view import Signature
 
+log = logging.getLogger("diptych")
 _KEPT = 10_000
 
 
@@ -29,6 +40,7 @@ class Caller:
     expires: float = float("inf")
     name: str = ""
     """Who it is, for what is kept under a caller's name: the user, or else the token. Nobody has none."""
+    claims: Claims | None = None
 
 
 class InvalidToken(Refusal):
@@ -38,39 +50,110 @@ class InvalidToken(Refusal):
         super().__init__(Code.UNAUTHENTICATED, "The token is not valid or has expired.")
 
 
+def _bearer(authorization: bytes) -> str:
+    scheme, _, token = authorization.partition(b" ")
+    if scheme.lower() != b"bearer" or not token.isascii():
+        raise InvalidToken
+    return token.strip().decode("ascii")
+
+
 class Context:
     """Tells who asks from the Authorization header."""
 
-    def __init__(self, model: Model, tokens: Tokens) -> None:
+    def __init__(self, model: Model, tokens: Tokens, store: Store, issuers: Issuers | None = None) -> None:
         self.model = model
         self.tokens = tokens
-        self.anonymous = Caller(NOBODY, model.signature(NOBODY))
-        self._known: OrderedDict[bytes, Caller] = OrderedDict()
+        self.store = store
+        self.issuers = issuers or Issuers(())
+        self.revoked = Revoked(store, self._end, self._look_for_keys)
+        self.anonymous = Caller(model.anonymous, model.signature(model.anonymous))
+        self._known: dict[bytes, Caller] = {}
+        self._looked = 0.0
+        self._asks_model = model.viewer_type is not Viewer
 
-    def caller(self, authorization: bytes | None) -> Caller:
-        """The caller of a request; InvalidToken if there is a token and it does not hold."""
+    def caller(self, authorization: bytes | None) -> Caller | None:
+        """The caller of a request; InvalidToken if there is a token and it does not hold; None if `find` must tell."""
         if authorization is None:
             return self.anonymous
         found = self._known.get(authorization)
-        if found is None:
-            return self._verify(authorization)
-        if found.expires <= time.time():
+        if found is not None and found.expires <= time.time():
             del self._known[authorization]
-            raise InvalidToken
-        return found
+            found = None
+        if found is None:
+            token = _bearer(authorization)
+            return None if self._is_elsewhere(token) else self._welcome(authorization, self._verified(token))
+        return self._asked_again(found) if self._asks_model else found
 
-    def _verify(self, authorization: bytes) -> Caller:
-        scheme, _, token = authorization.partition(b" ")
-        if scheme.lower() != b"bearer":
+    async def find(self, authorization: bytes) -> Caller:
+        """The caller whom only a look elsewhere can tell."""
+        token = _bearer(authorization)
+        if is_api_key(token):
+            found = await look_up(self.store, token)
+        elif self.issuers.knows(issuer_of(token)):
+            found = await self.issuers.verify(token)
+        else:
+            self._looked = time.monotonic()
+            await self._look_for_keys()
+            found = self._verified(token)
+        if found is None:
             raise InvalidToken
+        return self._welcome(authorization, found)
+
+    def _is_elsewhere(self, token: str) -> bool:
+        return is_api_key(token) or self.issuers.knows(issuer_of(token)) or self._may_be_new(token)
+
+    def _may_be_new(self, token: str) -> bool:
+        """May a key of our own have signed it that this process has not seen yet?"""
         try:
-            claims = self.tokens.verify(token.strip().decode("ascii"))
-        except (Refusal, UnicodeDecodeError):
+            return not self.tokens.has(kid_of(token)) and time.monotonic() > self._looked + 1
+        except ValueError:
+            return False
+
+    async def _look_for_keys(self) -> None:
+        """Take the keys of the store. Where they are others than before, every token is verified anew."""
+        if self.tokens.replace(await key_rows(self.store)):
+            self._known.clear()
+
+    def _verified(self, token: str) -> Claims:
+        try:
+            return self.tokens.verify(token)
+        except Refusal:
             raise InvalidToken from None
-        viewer = self.model.viewer(claims.roles, claims.subject, claims.scopes)
-        name = claims.subject or "token:" + hashlib.sha256(token).hexdigest()
-        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name)
+
+    def _end(self, names: Collection[Name]) -> None:
+        """Forget callers whose token was revoked."""
+        known = self._known.items()
+        ended = [sent for sent, each in known if each.claims and any(name in names for name in keys_of(each.claims))]
+        for sent in ended:
+            del self._known[sent]
+
+    def _welcome(self, authorization: bytes, claims: Claims) -> Caller:
+        """The caller of a token that is proven, unless it was revoked."""
+        if self.revoked.ends(claims):
+            raise InvalidToken
+        viewer = self._viewer(claims)
+        name = viewer.id or "token:" + hashlib.sha256(authorization).hexdigest()
+        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name, claims)
         self._known[authorization] = caller
         if len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+            del self._known[next(iter(self._known))]
         return caller
+
+    def _viewer(self, claims: Claims) -> Viewer:
+        try:
+            viewer = self.model.viewer_of(claims)
+        except ValueError as error:
+            log.warning("the viewer of a token has a value that its class does not take: %s", error)
+            raise InvalidToken from None
+        if viewer is None:
+            raise InvalidToken
+        return viewer
+
+    def _asked_again(self, found: Caller) -> Caller:
+        """The same caller, as the model's own code sees it now."""
+        assert found.claims is not None
+        viewer = self._viewer(found.claims)
+        if viewer == found.viewer:
+            return found
+        name = viewer.id or found.name
+        return replace(found, viewer=viewer, signature=self.model.signature(viewer), name=name)

@@ -1,0 +1,124 @@
+"""`diptych account`: who can sign in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from diptych.cli.model import check_roles, load_model
+from diptych.cli.records import ROLES, USER, in_database, listed, moment, run, show
+from diptych.errors import StartError
+from diptych.identity.accounts import Accounts
+from diptych.identity.checks import checked_email, checked_user
+from diptych.identity.passwords import checked_password
+from diptych.identity.records import Account
+
+_LONGEST_LINE = 10_000
+_EMAIL = click.argument("email", metavar="EMAIL")
+_STDIN = click.option("--password-stdin", is_flag=True, help="Read the password from the first line of standard input.")
+
+
+@click.group()
+def account() -> None:
+    """Accounts: who can sign in, as which user, with which roles.
+
+    A change of the roles or the password, disabling and removal end the account's tokens at once.
+    """
+
+
+@account.command()
+@_EMAIL
+@ROLES
+@USER
+@_STDIN
+@in_database
+def add(email: str, roles: tuple[str, ...], user: str | None, password_stdin: bool, **given: Any) -> None:
+    """Add an account; asks for its password."""
+    check_roles(load_model(given["model"]), roles)
+    email, user = checked_email(email), checked_user(user)
+    password = _password(password_stdin)
+    run(given, lambda store, revoked: Accounts(store, revoked).add(email, password, roles, user))
+    click.echo(f"{email} can sign in.")
+
+
+@account.command("list")
+@in_database
+def list_(**given: Any) -> None:
+    """List all accounts."""
+    found = run(given, lambda store, revoked: Accounts(store, revoked).all())
+    rows = [
+        (each.email, each.user_id or "-", listed(each.roles), _state(each), moment(each.created_at)) for each in found
+    ]
+    show(("EMAIL", "USER", "ROLES", "STATE", "CREATED"), rows)
+
+
+@account.command()
+@_EMAIL
+@ROLES
+@in_database
+def roles(email: str, roles: tuple[str, ...], **given: Any) -> None:
+    """Set the roles of an account: those that are named, and no other."""
+    check_roles(load_model(given["model"]), roles)
+    found = run(given, lambda store, revoked: Accounts(store, revoked).set_roles(email, roles))
+    click.echo(f"{found.email} has the roles {', '.join(found.roles)}." if roles else f"{found.email} has no roles.")
+
+
+@account.command()
+@_EMAIL
+@_STDIN
+@in_database
+def password(email: str, password_stdin: bool, **given: Any) -> None:
+    """Set the password of an account; asks for it."""
+    email = checked_email(email)
+    new = _password(password_stdin)
+    run(given, lambda store, revoked: Accounts(store, revoked).set_password(email, new))
+    click.echo(f"{email} has a new password.")
+
+
+@account.command()
+@_EMAIL
+@in_database
+def disable(email: str, **given: Any) -> None:
+    """Let an account not sign in any more, and keep it."""
+    found = run(given, lambda store, revoked: Accounts(store, revoked).disable(email))
+    click.echo(f"{found.email} is disabled.")
+
+
+@account.command()
+@_EMAIL
+@in_database
+def enable(email: str, **given: Any) -> None:
+    """Let a disabled account sign in again."""
+    found = run(given, lambda store, revoked: Accounts(store, revoked).enable(email))
+    click.echo(f"{found.email} is enabled.")
+
+
+@account.command()
+@_EMAIL
+@in_database
+def remove(email: str, **given: Any) -> None:
+    """Remove an account. Its user in the model stays."""
+    found = run(given, lambda store, revoked: Accounts(store, revoked).remove(email))
+    click.echo(f"{found.email} is removed.")
+
+
+def _state(account: Account) -> str:
+    if account.disabled_at is not None:
+        return "disabled"
+    return "enabled" if account.password else "no password"
+
+
+def _password(from_stdin: bool) -> str:
+    """A new password: asked for twice, hidden, or a line that a program gives. It is never an argument, which others
+    could see in the list of processes."""
+    if from_stdin:
+        line = sys.stdin.buffer.readline(_LONGEST_LINE)
+        try:
+            return checked_password(line.decode().rstrip("\r\n"))
+        except UnicodeDecodeError:
+            raise StartError("The password on standard input is not UTF-8.") from None
+    if not sys.stdin.isatty():
+        raise StartError("There is no terminal to ask for the password; give it with --password-stdin.")
+    return checked_password(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

@@ -1,0 +1,55 @@
+"""`diptych key`: the keys that sign access tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from diptych.cli.records import in_database, moment, run, show
+from diptych.identity.keys import SigningKey, remove_key, rotate, signing_keys
+
+
+@click.group()
+def key() -> None:
+    """Keys that sign access tokens. The newest signs; older ones verify what they signed."""
+
+
+@key.command("list")
+@in_database
+def list_(**given: Any) -> None:
+    """List all keys, the one that signs first."""
+    found = run(given, lambda store, revoked: signing_keys(store))
+    show(("KID", "CREATED", "STATE"), [(each.kid, _moment(each.created_at), _state(each)) for each in found])
+
+
+@key.command("rotate")
+@in_database
+def rotate_(**given: Any) -> None:
+    """Sign with a new key; running services take it within a second, and tokens of the old one go on holding."""
+    kid = run(given, lambda store, revoked: rotate(store))
+    click.echo(f"The key {kid} signs from now on.")
+
+
+@key.command()
+@click.argument("kid", metavar="KID")
+@click.option("--at-once", is_flag=True, help="Also while tokens that it signed may hold: they end with it.")
+@in_database
+def remove(kid: str, at_once: bool, **given: Any) -> None:
+    """Remove a key that signs no longer, when the tokens that it signed have expired.
+
+    Tokens of `diptych token --ttl` can be meant to live longer; they end with their key.
+    """
+    run(given, lambda store, revoked: remove_key(store, kid, at_once=at_once))
+    click.echo(f"The key {kid} is removed.")
+
+
+def _state(key: SigningKey) -> str:
+    if key.needed_until is None:
+        return "signs"
+    return f"needed until {_moment(key.needed_until)}" if key.is_needed else "can be removed"
+
+
+def _moment(at: datetime) -> str:
+    return moment(int(at.timestamp()))
