@@ -32,6 +32,8 @@ test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the client
 prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/test_agreement_writes.py $(ARGS)
+	@PROOF=10 $(BIN)/python -m pytest -q -s --timeout 3600 tests/interference/test_pairs.py $(ARGS)
+	@PROOF=10 $(BIN)/python -m pytest -q --timeout 3600 tests/oauth/test_mutated_tokens.py tests/oauth/test_forms.py $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/ruff check .
@@ -43,7 +45,7 @@ bench: .venv/bench.stamp ## measure the service, the floor and the peers side by
 	@$(BIN)/python -m bench.run $(ARGS)
 
 docs: .venv/dev.stamp .venv/js.stamp ## hold README and docs against the code
-	@$(BIN)/python -m pytest -q tests/test_docs.py $(ARGS)
+	@$(BIN)/python -m pytest -q tests/test_docs.py tests/oauth/test_docs_flows.py $(ARGS)
 
 # In this order, each held to the ones before it: all of them are installed into one .venv.
 lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and tests/js/package.json

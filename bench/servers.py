@@ -46,11 +46,13 @@ class Server:
     port: int
     pid: int
     token: str
+    header: str = "Authorization"
     cursors: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def headers(self, request: Request) -> dict[str, str]:
         """The headers of a request, the same for all servers."""
-        common = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        common = {self.header: f"Bearer {self.token}"} if self.token else {}
+        common["Accept"] = "application/json"
         return common if request.body is None else {**common, "Content-Type": "application/json"}
 
     def cpu_seconds(self) -> float:

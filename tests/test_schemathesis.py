@@ -5,7 +5,8 @@ goes along the links, so that what was created is read, changed, deleted, and th
 A list takes some sixty parameters, and not all of them go together: `first` excludes `last`, a cursor is bound
 to its sort and filter, and a filter may have fifty terms. OpenAPI cannot say so, and a tool that sends them all
 at once learns nothing. So documents are narrowed before they are tried: a Narrowed document has fewer optional
-parameters, and ids and cursors that are there. A Changing document has bodies whose references lead somewhere, and that
+parameters, and ids and cursors that are there. It has nothing below `/oauth`: forms and codes there belong to a browser or
+a client, and are used once; tests/rest/test_openapi_oauth.py holds them against the document. A Changing document has bodies whose references lead somewhere, and that
 give back no read-only values. Whoever keeps to these keeps to the whole document, too.
 """
 
@@ -90,6 +91,8 @@ class Narrowed:
         whole: Document = caller.get("/openapi.json").json()
         self.parts = whole["components"]
         self.document = copy.deepcopy(whole)
+        for path in [path for path in whole["paths"] if path.startswith("/oauth/")]:
+            del self.document["paths"][path]
         self.lists: list[str] = []
         for path, item in self.document["paths"].items():
             self.lists += [path] if len(item["get"].get("parameters", ())) > 10 else []

@@ -36,7 +36,7 @@ def changes(role: str) -> set[tuple[str, str]]:
     return {
         (path, method)
         for path, method, _ in operations(document)
-        if method in ("post", "put", "patch", "delete") and path != "/graphql"
+        if method in ("post", "put", "patch", "delete") and path != "/graphql" and not path.startswith("/oauth/")
     }
 
 

@@ -15,6 +15,13 @@ INPUTS: Mapping[Taking, tuple[str, str]] = {
 """What the type of the values is called, after the resource, and what it means."""
 
 
+def told_scope(scope: str) -> str:
+    """What whoever has a scope may do: `see posts`, `change everything that you may change`."""
+    what, _, kind = scope.rpartition(":")
+    verb = {"read": "see", "write": "change"}.get(kind, kind)
+    return f"{verb} {what or f'everything that you may {verb}'}"
+
+
 def describe(field: FieldDef) -> str:
     """The description of a field, with the transitions of a state."""
     moves = ", ".join(

@@ -19,10 +19,12 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal, StartError
+from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.serve.deadline import Deadlines
+from diptych.serve.explaining import ExplainingHandler
 from diptych.serve.handler import Handler, log, refused
 from diptych.serve.http import Request
 from diptych.serve.protocol import has_gone, reply_at_once
@@ -33,15 +35,19 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Diptych:
-    """A model as an ASGI application. It opens its store at the lifespan's start, or at the first request."""
+    """A model as an ASGI application. It opens its store at the lifespan's start, or at the first request.
+
+    For development: `add_columns` adds columns that a table lacks, `explain` tells admins why they are refused.
+    """
 
     def __init__(self, model: Model, *, database: str | None = None, config: Config | None = None,
-                 add_columns: bool = False) -> None:  # fmt: skip
+                 add_columns: bool = False, explain: bool = False) -> None:  # fmt: skip
         config = config or Config()
         self.model = model
         self.config = replace(config, database=database) if database else config
         self.store = connect(self.config)
         self._add_columns = add_columns
+        self._handles = ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
         self._deadlines = Deadlines(self.config.request_timeout)
         self._starting = asyncio.Lock()
@@ -61,6 +67,8 @@ class Diptych:
         """Close the store."""
         self._deadlines.stop()
         if self._handler is not None:
+            await self._handler.context.revoked.stop()
+            self._handler.oauth.oauth.stop()
             await self.store.close()
             self._handler = None
 
@@ -69,9 +77,11 @@ class Diptych:
         await self.store.open(self.model, add_columns=self._add_columns)
         limits = Limits(depth=config.max_depth, complexity=config.max_complexity, page=config.max_page)
         engine = Engine(self.model, self.store, limits, await load_secret(self.store), config.plan_cache)
-        context = Context(self.model, await load_tokens(self.store, config.base_url))
-        return Handler(engine, context, max_body=config.max_body, introspection=config.introspection,
-                       base_url=config.base_url)  # fmt: skip
+        issuers = Issuers(config.issuers, self.model.roles)
+        context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
+        await context.revoked.start()
+        return self._handles(engine, context, max_body=config.max_body, introspection=config.introspection,
+                             base_url=config.base_url)  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -142,14 +152,16 @@ def _request(scope: Scope, receive: Receive) -> Request:
     headers = dict(scope["headers"])
     if len(headers) != len(scope["headers"]):
         headers = _joined(scope["headers"])
-    return Request(scope["method"], path, query, headers, functools.partial(_read_body, receive, headers), root)
+    body = functools.partial(_read_body, receive, headers)
+    return Request(scope["method"], path, query, headers, body, root, scope.get("client"))
 
 
 def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name; one that stands in several lines is a list (RFC 9110, §5.3)."""
+    """Headers by name; one that stands in several lines is a list (RFC 9110, §5.3; RFC 9113, §8.2.3)."""
     found: dict[bytes, bytes] = {}
     for name, value in pairs:
-        found[name] = found[name] + b", " + value if name in found else value
+        between = b"; " if name == b"cookie" else b", "
+        found[name] = found[name] + between + value if name in found else value
     return found
 
 

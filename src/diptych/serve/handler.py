@@ -17,10 +17,15 @@ from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, t
 from diptych.api.rest.openapi import openapi
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal
+from diptych.identity.accounts import Accounts
+from diptych.identity.oauth.ledger import Ledger
+from diptych.identity.oauth.server import OAuth
 from diptych.identity.viewer import Caller, Context, InvalidToken
 from diptych.model.view import Signature
 from diptych.serve.graphql import GraphqlEndpoint
 from diptych.serve.http import Request, not_modified
+from diptych.serve.oauth import PATHS as OAUTH_PATHS
+from diptych.serve.oauth import OauthEndpoint
 from diptych.serve.rest import RestEndpoint, not_found
 from diptych.transact import Transactor
 
@@ -40,12 +45,18 @@ class Handler:
         transactor = Transactor(engine)
         self.graphql = GraphqlEndpoint(engine, transactor, max_body=max_body, introspection=introspection)
         self.rest = RestEndpoint(engine, transactor, max_body=max_body)
-        self._documents: dict[tuple[Signature, str], bytes] = {}
+        ledger = Ledger(engine.store, context.revoked)
+        oauth = OAuth(ledger, context.tokens, engine.model)
+        self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), base_url, engine.secret)
+        self._documents: dict[tuple[Signature, str, str], bytes] = {}
 
     async def handle(self, request: Request) -> Reply:
         """The answer to a request; never an exception."""
         try:
-            caller = self.context.caller(request.headers.get(b"authorization"))
+            if request.path in OAUTH_PATHS:  # where Authorization is the client's, and no bearer token
+                return await self.oauth.handle(request)
+            sent = request.headers.get(b"authorization")
+            caller = self.context.caller(sent) or await self.context.find(sent or b"")
             if request.path == "/graphql":
                 return await self.graphql.handle(request, caller)
             target = self.rest.target(request.path)
@@ -80,18 +91,24 @@ class Handler:
     def _openapi(self, request: Request, caller: Caller) -> Reply:
         if not self.introspection:
             raise not_found()
-        key = (caller.signature, self.base_url or request.root)
+        key = (caller.signature, self.base_url or request.root, self._issuer(request))
         body = self._documents.get(key)
         if body is None:
             if len(self._documents) >= 64:
                 del self._documents[next(iter(self._documents))]
             view = self.engine.model.view(caller.signature)
-            document = openapi(view, server=key[1], max_page=self.engine.limits.page)
+            document = openapi(view, server=key[1], issuer=key[2], max_page=self.engine.limits.page)
             body = self._documents[key] = msgspec.json.encode(document)
         mark = tag(body)
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, (*PRIVATE, (b"etag", mark)))
         return Reply(200, ((b"content-type", JSON), *PRIVATE, (b"etag", mark)), body)
+
+    def _issuer(self, request: Request) -> str:
+        try:
+            return self.oauth.issuer(request)
+        except Refusal:
+            return ""
 
 
 def refused(request: Request, refusal: Refusal) -> Reply:

@@ -10,20 +10,24 @@ Body = Callable[[int], Awaitable[bytes]]
 class Request:
     """Method, path (as it was sent, not decoded), query, headers by lower-case name, and how to read the body.
 
+    `peer` is the address of whoever sent it, where there is one.
+
     `body(most)` gives the whole body, or a Refusal as soon as it has more than `most` bytes.
     """
 
-    __slots__ = ("body", "headers", "method", "path", "query", "root")
+    __slots__ = ("body", "headers", "method", "path", "peer", "query", "root")
 
     def __init__(
-        self, method: str, path: str, query: str, headers: Mapping[bytes, bytes], body: Body, root: str = ""
-    ) -> None:
+        self, method: str, path: str, query: str, headers: Mapping[bytes, bytes], body: Body, root: str = "",
+        peer: tuple[str, int] | None = None,
+    ) -> None:  # fmt: skip
         self.method = method
         self.path = path
         self.query = query
         self.headers = headers
         self.body = body
         self.root = root
+        self.peer = peer
 
 
 def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:

@@ -33,7 +33,7 @@ def keeping(request: Request, caller: Caller, body: bytes) -> Keeping[Reply] | N
     if key is None:
         return None
     url = f"{request.path}?{request.query}" if request.query else request.path
-    sight = repr(caller.signature.stable())
+    sight = repr((caller.signature.stable(), *caller.viewer.all_known()))
     print_ = hashlib.sha256(b"\0".join((request.method.encode(), url.encode(), sight.encode(), body))).hexdigest()
     return Keeping(Claim(caller.name, key, print_), _pack, _unpack)
 

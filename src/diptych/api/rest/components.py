@@ -22,6 +22,8 @@ from diptych.model.view import ResourceView, View
 
 Part = dict[str, Any]
 
+SERVICE = "service"
+"""The tag of what is there whatever the model is; no resource begins with a small letter."""
 MAX_OFFSET = 10_000
 MAX_SORT = 5
 ERRORS = {

@@ -8,9 +8,10 @@ do. A path item is drawn whole, one function for each kind of path:
     /users/{id}/orders        _relation        the same list, of one user
     /posts/{id}/publish       _call            code of the model's own
     /graphql, /health/live    _service         what is there whatever the model is
+    /oauth/token              authorizing      the authorization server
 
 `schemas` and `inputs` say what values look like, `writing` draws what changes something, `calling` what calls the
-model's own code; `components` holds the parts that operations share.
+model's own code; `components` holds the parts that operations share, `security` tells what they need of a token.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from diptych.api.rest.authorizing import authorization_paths
 from diptych.api.rest.calling import action_operation, call_path, query_operation
 from diptych.api.rest.components import (
     CACHED,
     ERRORS,
+    SERVICE,
     Part,
     answer,
     build_headers,
@@ -39,26 +42,20 @@ from diptych.api.rest.components import (
 )
 from diptych.api.rest.inputs import build_inputs, json_patch
 from diptych.api.rest.schemas import Schema, build_schemas
+from diptych.api.rest.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.rest.writing import collection_changes, member_changes
 from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
 _READ_ERRORS = (400, 401, 403, 406, 431, 503, 504)
-_SERVICE = "service"
-"""The tag of what is there whatever the model is; no resource begins with a small letter."""
-_BEARER = {
-    "type": "http",
-    "scheme": "bearer",
-    "bearerFormat": "JWT",
-    "description": "An access token. Without one, the caller is anonymous.",
-}
 
 
 def openapi(
-    view: View, *, title: str = "Diptych", version: str = "1", server: str = "", max_page: int = 100
+    view: View, *, title: str = "Diptych", version: str = "1", server: str = "", issuer: str = "", max_page: int = 100
 ) -> dict[str, Any]:
-    """The document of one view. `server` is the public address; `max_page` the largest page."""
+    """The document of one view. `server` is the public address, or the path of the service where that is not known;
+    `issuer` is the address of the authorization server; `max_page` the largest page."""
     schemas = {**build_schemas(view), **build_inputs(view)}
     problem = "Problem" if "Problem" not in schemas else "ProblemDetails"
     patch = "JsonPatch" if "JsonPatch" not in schemas else "JsonPatchOperations"
@@ -68,15 +65,15 @@ def openapi(
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
         "servers": [{"url": server or "/"}],
-        "security": [{}, {"bearer": []}],
+        "security": ANYONE,
         "tags": _tags(view),
-        "paths": {**_resource_paths(view, patch), **_service(view)},
+        "paths": {**_resource_paths(view, patch), **_service(view), **authorization_paths()},
         "components": {
             "schemas": {**schemas, "PageInfo": page_info(max_page), problem: problem_schema()},
             "parameters": build_parameters(view, max_page),
             "headers": build_headers(),
             "responses": build_responses(view, problem),
-            "securitySchemes": {"bearer": _BEARER},
+            "securitySchemes": security_schemes(view, issuer),
         },
     }
 
@@ -85,7 +82,7 @@ def _tags(view: View) -> list[Part]:
     called = {found.name: found for found, _ in view.calls.values()}
     resources = {**{name: each.resource for name, each in view.resources.items()}, **called}.values()
     found = [{"name": resource.name, "description": resource.description} for resource in resources]
-    return [*found, {"name": _SERVICE, "description": "What is there whatever the model is."}]
+    return [*found, {"name": SERVICE, "description": "What is there whatever the model is."}]
 
 
 # resources
@@ -94,15 +91,19 @@ def _tags(view: View) -> list[Part]:
 def _resource_paths(view: View, patch: str) -> dict[str, Part]:
     paths: dict[str, Part] = {}
     for each in view.resources.values():
-        path = f"/{each.resource.path}"
-        paths[path] = {**_collection(each), **collection_changes(each, view)}
-        paths[path + "/{id}"] = {**_member(each), **member_changes(each, view, patch)}
-        for segment, name in each.resource.collections.items():
+        found, path = each.resource, f"/{each.resource.path}"
+        collection = {**_collection(each), **collection_changes(each, view)}
+        member = {**_member(each), **member_changes(each, view, patch)}
+        paths[path] = secured(collection, view, [found], [found])
+        paths[path + "/{id}"] = secured(member, view, [found], [found])
+        for segment, name in found.collections.items():
             if name in each.relations:
                 relation = each.relations[name].relation
-                paths[f"{path}/{{id}}/{segment}"] = _relation(each, relation, view.resources[relation.target])
+                seen = [found, *(view.model[other] for other in (relation.target, relation.link) if other)]
+                item = _relation(each, relation, view.resources[relation.target])
+                paths[f"{path}/{{id}}/{segment}"] = secured(item, view, seen)
     for found, call in view.calls.values():
-        paths[call_path(found, call)] = _call(found, call, view)
+        paths[call_path(found, call)] = secured_call(_call(found, call, view), view, found, call)
     return paths
 
 
@@ -189,14 +190,14 @@ def _service(view: View) -> dict[str, Part]:
 
 
 def _document() -> Part:
-    get = operation("This document, as the caller's role sees it.", _SERVICE, [_IF_NONE_MATCH])
+    get = operation("This document, as the caller's role sees it.", SERVICE, [_IF_NONE_MATCH])
     ok = answer("An OpenAPI 3.1 document.", {"type": "object"}, *CACHED)
     get["responses"] = _responses(ok, (400, 401, 406))
     return _readable("get", "Openapi", get, CACHED)
 
 
 def _health(name: str, summary: str, statuses: Iterable[int]) -> Part:
-    get = operation(summary, _SERVICE)
+    get = operation(summary, SERVICE)
     ok = answer("Yes.", closed({"status": {"type": "string", "enum": ["ok"]}}), *_UNTAGGED)
     get["responses"] = {"200": ok, **errors(statuses)}
     return _readable("get", f"Health{name}", get, _UNTAGGED)
@@ -204,9 +205,9 @@ def _health(name: str, summary: str, statuses: Iterable[int]) -> Part:
 
 def _graphql(keys: Iterable[Part]) -> Part:
     """The query style: one path, whose own schema tells the rest."""
-    get = operation("A GraphQL query, by GET.", _SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
+    get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
     get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 405, 406, 422, 503, 504)}
-    post = operation("A GraphQL request.", _SERVICE, keys)
+    post = operation("A GraphQL request.", SERVICE, keys)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
     post["responses"] = _graphql_responses(400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 503, 504)

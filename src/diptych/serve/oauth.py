@@ -1,0 +1,237 @@
+"""The endpoints of the authorization server: tokens for clients, pages for people.
+
+People are signed in by a cookie that no other path gets, and that opens nothing but these pages. Every form carries a
+token that belongs to the cookie, so that no other site can send it; signing in changes the cookie, so that nobody can
+have set it before. Nothing leads back to a client before the client and the address are proven.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from diptych.api.reply import JSON, NO_STORE, Header, Reply, problem
+from diptych.errors import Code, Refusal
+from diptych.identity.accounts import Accounts, Throttled
+from diptych.identity.browsers import SIGNED_IN, Browsers
+from diptych.identity.oauth.server import Asked, OAuth, malformed, metadata
+from diptych.identity.oauth.wire import Answered, Malformed, read_form
+from diptych.serve.http import Request
+from diptych.serve.pages import consent, failure, page_reply, sign_in
+
+_MOST = 65_536
+_FORM = "application/x-www-form-urlencoded"
+_PUBLIC: tuple[Header, ...] = ((b"content-type", JSON), (b"cache-control", b"public, max-age=300"))
+_LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+Pairs = Sequence[tuple[str, str]]
+
+PATHS = {
+    "/.well-known/oauth-authorization-server": ("GET", "HEAD"),
+    "/.well-known/jwks.json": ("GET", "HEAD"),
+    "/oauth/authorize": ("GET", "HEAD", "POST"),
+    "/oauth/login": ("POST",),
+    "/oauth/logout": ("POST",),
+    "/oauth/token": ("POST",),
+    "/oauth/revoke": ("POST",),
+    "/oauth/introspect": ("POST",),
+}
+"""Every path, and the methods that it takes."""
+
+
+class OauthEndpoint:
+    """Answers what stands below /oauth and /.well-known."""
+
+    def __init__(self, oauth: OAuth, accounts: Accounts, base_url: str, secret: bytes) -> None:
+        self.oauth = oauth
+        self.accounts = accounts
+        self.base_url = base_url
+        self._browsers = Browsers(oauth.ledger.store)
+        self._secret = hmac.digest(secret, b"forms", "sha256")
+
+    async def handle(self, request: Request) -> Reply:
+        """The answer to a request; a Refusal only for what is no matter of OAuth."""
+        methods = PATHS[request.path]
+        if request.method == "OPTIONS":
+            return Reply(204, ((b"allow", _allow(methods)), *NO_STORE))
+        if request.method not in methods:
+            told = f"Use {', '.join(methods)}."
+            return problem(Refusal(Code.METHOD_NOT_ALLOWED, told), ((b"allow", _allow(methods)),))
+        issuer = self.issuer(request)
+        match request.path:
+            case "/.well-known/oauth-authorization-server":
+                return _document(metadata(issuer, sorted(self.oauth.model.scopes)))
+            case "/.well-known/jwks.json":
+                return _document(self.oauth.tokens.public())
+            case "/oauth/authorize" if request.method != "POST":
+                return await self._authorize(request, issuer)
+            case "/oauth/authorize" | "/oauth/login" | "/oauth/logout":
+                return await self._sent_form(request, issuer)
+        return await self._for_client(request)
+
+    def issuer(self, request: Request) -> str:
+        """Who we are. Without a setting, a name is believed only if it means this machine."""
+        if self.base_url:
+            return self.base_url
+        host = request.headers.get(b"host", b"").decode("latin-1")
+        if not _LOCAL.fullmatch(host):
+            raise Refusal(Code.UNAVAILABLE, "The service does not know its public address: set base_url.")
+        return f"http://{host}{request.root}"
+
+    # clients
+
+    async def _for_client(self, request: Request) -> Reply:
+        serve = {"/oauth/token": self.oauth.token, "/oauth/revoke": self.oauth.revoke,
+                 "/oauth/introspect": self.oauth.introspect}[request.path]  # fmt: skip
+        try:
+            answer = await serve(_headers(request), await _form(request))
+        except Malformed as error:
+            answer = malformed(str(error))
+        challenge: tuple[Header, ...] = ()
+        if answer.status == 401:
+            challenge = ((b"www-authenticate", b'Basic realm="oauth"'),)
+        head = ((b"content-type", JSON), (b"cache-control", b"no-store"), (b"pragma", b"no-cache"), *challenge)
+        return Reply(answer.status, head, answer.encoded())
+
+    # people
+
+    async def _authorize(self, request: Request, issuer: str) -> Reply:
+        """What a client asks for, shown to whoever is to decide."""
+        try:
+            query = read_form(request.query)
+        except Malformed as error:
+            return page_reply(400, failure(str(error)))
+        asked = await self.oauth.asked(query, issuer)
+        if isinstance(asked, Answered):
+            return _led_back(asked)
+        cookie = _cookie(request, self._name)
+        account = await self._browsers.account(cookie)
+        if account is None:
+            return self._sign_in(asked, request.query, "", "", 200, cookie)
+        hidden = {"request": request.query, "token": self._token(cookie)}
+        page = consent(asked.client.name, asked.redirect, asked.scope, account.email, hidden)
+        return page_reply(200, page, asked.redirect)
+
+    async def _sent_form(self, request: Request, issuer: str) -> Reply:
+        try:
+            form = dict(await _form(request))
+            query = read_form(form.get("request", ""))
+        except Malformed as error:
+            return page_reply(400, failure(str(error)))
+        cookie = _cookie(request, self._name)
+        if not self._is_ours(request, form, cookie, issuer):
+            return page_reply(403, failure("This form has expired. Go back to where you came from and try again."))
+        asked = await self.oauth.asked(query, issuer)
+        if isinstance(asked, Answered):
+            return _led_back(asked)
+        if request.path == "/oauth/login":
+            return await self._log_in(request, form, asked, cookie)
+        if request.path == "/oauth/logout":
+            await self._browsers.sign_out(cookie)
+            return _see_other(f"authorize?{urlencode(query)}", self._set_cookie("", 0))
+        account = await self._browsers.account(cookie)
+        if account is None:
+            return self._sign_in(asked, form["request"], "", "You were signed out. Sign in again.", 200, cookie)
+        allowed = form.get("decision") == "allow"
+        return _led_back(await self.oauth.decide(query, account if allowed else None, issuer))
+
+    async def _log_in(self, request: Request, form: dict[str, str], asked: Asked, cookie: str) -> Reply:
+        email = form.get("email", "")[:254]
+        address = request.peer[0] if request.peer else ""
+        found = await self.accounts.authenticate(email, form.get("password", ""), address)
+        if isinstance(found, Throttled):
+            told = "Too many attempts. Wait a little before you try again."
+            wait = (b"retry-after", str(found.seconds).encode())
+            return self._sign_in(asked, form["request"], email, told, 429, cookie, (wait,))
+        if found is None:
+            told = "The e-mail or the password is not right."
+            return self._sign_in(asked, form["request"], email, told, 400, cookie)
+        await self._browsers.sign_out(cookie)
+        fresh = await self._browsers.sign_in(found) or ""
+        return _see_other(f"authorize?{urlencode(read_form(form['request']))}", self._set_cookie(fresh, SIGNED_IN))
+
+    def _sign_in(
+        self, asked: Asked, query: str, email: str, wrong: str, status: int, cookie: str, more: Sequence[Header] = ()
+    ) -> Reply:
+        fresh = () if cookie else (self._set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
+        hidden = {"request": query, "token": self._token(cookie)}
+        page = sign_in(asked.client.name, email, hidden, wrong)
+        return page_reply(status, page, asked.redirect, (*fresh, *more))
+
+    # cookies and forms
+
+    @property
+    def _name(self) -> str:
+        return "__Secure-diptych" if self.base_url.startswith("https:") else "diptych"
+
+    def _set_cookie(self, value: str, seconds: int) -> Header:
+        secure = "; Secure" if self._name.startswith("__Secure-") else ""
+        path = f"; Path={urlsplit(self.base_url).path}/oauth" if self.base_url else ""  # else, where the page is
+        told = f"{self._name}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+        return (b"set-cookie", told.encode())
+
+    def _token(self, cookie: str) -> str:
+        return hmac.new(self._secret, cookie.encode(), hashlib.sha256).hexdigest()
+
+    def _is_ours(self, request: Request, form: dict[str, str], cookie: str, issuer: str) -> bool:
+        """Was the form sent by a page that we gave to this browser?"""
+        origin = request.headers.get(b"origin")
+        site = request.headers.get(b"sec-fetch-site", b"same-origin")
+        foreign = (origin is not None and origin != _origin_of(issuer)) or site != b"same-origin"
+        token = form.get("token", "")
+        return bool(cookie) and not foreign and token.isascii() and hmac.compare_digest(token, self._token(cookie))
+
+
+def _led_back(answer: Answered) -> Reply:
+    """An answer of the core for a browser: to the client, or, where that is not proven, to the person."""
+    if answer.location is not None:
+        return _see_other(answer.location)
+    body = answer.body if isinstance(answer.body, dict) else {}
+    return page_reply(400, failure(body.get("error_description") or "The request of the client is not valid."))
+
+
+def _see_other(location: str, *more: Header) -> Reply:
+    head: tuple[Header, ...] = ((b"location", location.encode()), (b"cache-control", b"no-store"))
+    return Reply(303, (*head, (b"referrer-policy", b"no-referrer"), *more))
+
+
+def _document(body: object) -> Reply:
+    return Reply(200, _PUBLIC, msgspec.json.encode(body))
+
+
+def _allow(methods: Sequence[str]) -> bytes:
+    return ", ".join((*methods, "OPTIONS")).encode()
+
+
+def _headers(request: Request) -> dict[str, str]:
+    sent = request.headers.get(b"authorization")
+    return {} if sent is None else {"Authorization": sent.decode("latin-1")}
+
+
+async def _form(request: Request) -> Pairs:
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != _FORM.encode():
+        raise Malformed(f"Send a form: {_FORM}.")
+    try:
+        return read_form((await request.body(_MOST)).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Malformed("The form is not UTF-8.") from None
+    except Refusal as refusal:
+        raise Malformed(refusal.message) from None
+
+
+def _cookie(request: Request, name: str) -> str:
+    """The value of a cookie; none, if it is there twice."""
+    pairs = (each.strip().partition("=") for each in request.headers.get(b"cookie", b"").decode("latin-1").split(";"))
+    found = [value for key, _, value in pairs if key == name]
+    return found[0] if len(found) == 1 and len(found[0]) < 200 else ""
+
+
+def _origin_of(uri: str) -> bytes:
+    found = urlsplit(uri)
+    return f"{found.scheme}://{found.netloc}".encode()
