@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Code", "DiptychError", "Fault", "Mistake", "ModelError", "Place", "Refusal", "StartError"]
+__all__ = ["MAX_FAULTS", "Code", "DiptychError", "Fault", "Mistake", "ModelError", "Place", "Refusal", "StartError"]
 
 Place = tuple[str | int, ...]
+MAX_FAULTS = 20
+"""How many faults of one request are told."""
 
 
 class Code(StrEnum):

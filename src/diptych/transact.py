@@ -29,7 +29,7 @@ from diptych.db.replays import Claim, Kept
 from diptych.db.script import Again, Row, Script, Step, Violation
 from diptych.db.store import Session
 from diptych.engine import Engine, Paged
-from diptych.errors import Code, Fault, Place, Refusal
+from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.finish import finish as finish_answers
 from diptych.model.defs import FieldDef
 from diptych.model.expr import FALSE
@@ -38,8 +38,6 @@ from diptych.model.view import View, not_yours
 from diptych.recall import Hashed, Recall
 
 T = TypeVar("T")
-_MOST_FAULTS = 20
-"""Faults that are told of several changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,7 +263,7 @@ def joined(refusals: Sequence[Refusal]) -> Refusal:
     """One Refusal for several: the first, with the faults of all that have its code, as far as anyone reads."""
     first = refusals[0]
     faults = [fault for each in refusals if each.code is first.code for fault in each.faults]
-    return Refusal(first.code, first.message, faults[:_MOST_FAULTS])
+    return Refusal(first.code, first.message, faults[:MAX_FAULTS])
 
 
 def _constant(price: int) -> Price:

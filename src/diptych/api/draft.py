@@ -12,11 +12,10 @@ from collections.abc import Mapping
 
 from uuid_utils import uuid7
 
-from diptych.api.limits import MAX_FAULTS
 from diptych.ask.nodes import Assign, Call, Order, Page, Write
 from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots, Source
 from diptych.ask.wish import CallWish, WriteWish
-from diptych.errors import Code, Fault, Place, Refusal
+from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.model.defs import SERVER_FIELDS, ArgumentDef, CallDef
 from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
 from diptych.model.markers import Key

@@ -14,8 +14,6 @@ MAX_NESTING = 64
 MAX_ALIASES = 30
 MAX_SELECTIONS = 100
 """Fields of one selection."""
-MAX_FAULTS = 20
-"""Faults that are told of one request."""
 
 
 def allow(asked: int, allowed: int, what: str, code: Code = Code.TOO_COMPLEX) -> None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from diptych.ask.nodes import EdgePart, Edges, Field, Follow, Nodes, Order, Part, Pick, Read
 from diptych.errors import Code, Refusal
 from diptych.model.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
-from diptych.model.trace import rebase
+from diptych.model.paths import rebase
 from diptych.model.view import ResourceView, View
 
 

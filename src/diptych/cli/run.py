@@ -49,7 +49,7 @@ def serve(model: str | None, **given: Any) -> None:
 @options(*(name for name in _SERVING if name != "workers"), **_DEV)
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that others can reach.")
 def dev(model: str | None, allow_remote: bool, **given: Any) -> None:
-    """Serve a model for development: sample data, an admin token, reload when the model changes."""
+    """Serve a model for development: sample data, an admin token and a login, reload when the model changes."""
     config = config_of(given, **_DEV)
     if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")

@@ -13,7 +13,8 @@ from diptych.errors import Code, Refusal
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()+,;=%-]{1,2000}")
 """Those of a URI (RFC 3986), without `#` and `*`."""
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LITERAL = ("127.0.0.1", "::1")
+_LOOPBACK = (*_LITERAL, "localhost")
 _PRIVATE = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
 
 
@@ -53,3 +54,17 @@ def _fault_of(found: SplitResult, port: int | None) -> str | None:
     if not found.scheme:
         return "it is not absolute"
     return None if _PRIVATE.fullmatch(found.scheme) else "use https, or a scheme with a dot such as org.example.app"
+
+
+def leads_to(registered: str, given: str) -> bool:
+    """Equal, character by character; on a loopback address the port is free (RFC 8252, §7.3)."""
+    if registered == given:
+        return True
+    try:
+        one, other = urlsplit(registered), urlsplit(given)
+        loopback = one.scheme == other.scheme == "http" and one.hostname in _LITERAL
+        port = f":{other.port}" if other.port is not None else ""
+    except ValueError:
+        return False
+    host = f"[{one.hostname}]" if one.hostname == "::1" else one.hostname
+    return loopback and given == f"http://{host}{port}{registered.removeprefix(f'http://{one.netloc}')}"

@@ -40,6 +40,7 @@ from diptych.model.expr import (
     rewrite,
 )
 from diptych.model.expr import not_ as complement
+from diptych.model.paths import Scope, shorten, through
 from diptych.model.roles import Role
 from diptych.model.scalars import BOOLEAN, ID, INTEGER_ID, JSON, STRING, Scalar, as_json
 from diptych.model.scan import Untraceable, scan
@@ -214,12 +215,6 @@ class Step:
     many: bool = False
 
 
-class Scope(str):
-    """Begins the paths of one of many rows while its condition is traced, so that no other row is taken for it."""
-
-    __slots__ = ()
-
-
 class Row:
     """Stands in for a row: every attribute is a value of it, a to-one relation opens the next row."""
 
@@ -235,7 +230,7 @@ class Row:
         step = self._known.step(self._resource, name)
         path = (*self._path, step.name)
         if step.scalar is not None:
-            return Traced(Col(_shorten(path)), step.scalar)
+            return Traced(Col(shorten(path)), step.scalar)
         return (Many if step.many else Row)(self._known, step.resource, path)
 
     def __bool__(self) -> bool:
@@ -300,14 +295,7 @@ def has(rows: object, where: Callable[[Any], Any] | None, *, opposite: bool = Fa
         scope = Scope(f"\0{next(_scopes)}")
         inner = _leave(scope, condition(where(Row(rows._known, rows._resource, (scope,)))))
         inner = complement(inner) if opposite else inner
-    return _through(rows._path, inner)
-
-
-def _through(path: tuple[str, ...], inner: Expr) -> Expr:
-    """Is there a row at the end of the path for which the condition holds?"""
-    for step in reversed(path):
-        inner = Has(step, inner)
-    return inner
+    return through(rows._path, inner)
 
 
 def _leave(scope: Scope, expr: Expr) -> Expr:
@@ -334,28 +322,6 @@ _OTHER = "the condition on one of many rows asks about another row; it can ask a
 def path_of(row: Row) -> tuple[str, ...]:
     """The to-one relations that lead to the row."""
     return row._path
-
-
-def rebase(expr: Expr, path: tuple[str, ...]) -> Expr:
-    """The same expression, seen from the row at whose `path` it holds."""
-
-    def leaf(part: Expr) -> Expr | None:
-        match part:
-            case Col(steps):
-                return Col(_shorten((*path, *steps)))
-            case May(steps):
-                return May((*path, *steps))
-            case Has():
-                return _through(path, part)
-        return None
-
-    return rewrite(expr, leaf) if path else expr
-
-
-def _shorten(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The id of a related row stands in this row: author.id is authorId."""
-    related = len(path) > 1 and path[-1] == "id" and not isinstance(path[-2], Scope)
-    return (*path[:-2], path[-2] + "Id") if related else path
 
 
 class Asker:

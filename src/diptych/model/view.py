@@ -33,9 +33,9 @@ from diptych.model.expr import (
     or_,
     rewrite,
 )
+from diptych.model.paths import rebase
 from diptych.model.resource import Verb
 from diptych.model.roles import SIGNED_IN
-from diptych.model.trace import rebase
 
 Taking = Literal["create", "update", "replace"]
 """A change that takes values."""

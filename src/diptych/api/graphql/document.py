@@ -33,9 +33,9 @@ from diptych.api.graphql.http import DocumentRefusal
 from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, check_nodes, check_text, check_values
 from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
-from diptych.api.limits import MAX_FAULTS, allow
+from diptych.api.limits import allow
 from diptych.api.shape import VALUE, shape
-from diptych.errors import Code, Fault, Refusal
+from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef
 from diptych.model.view import View, not_yours
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.api.limits import MAX_FAULTS, check_nesting, too_deep
-from diptych.errors import Code, Fault, Place, Refusal
+from diptych.api.limits import check_nesting, too_deep
+from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 
 MAX_OPERATIONS = 100
 MAX_SIZE = 1_048_576

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, TokenMixin
 
 from diptych.identity.records import AuthorizationCode, Client, Grant, Refresh, hashed
+from diptych.identity.redirects import leads_to
 from diptych.model.roles import Claims
 
-_LOOPBACK = ("127.0.0.1", "::1")
 DEFAULT_SCOPES = ("read", "write")
 """What a client gets that is not narrowed and asks for nothing."""
 
@@ -40,7 +39,7 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]
         return " ".join(dict.fromkeys(wanted))
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        return any(_same_place(each, redirect_uri) for each in self.record.redirects)
+        return any(leads_to(each, redirect_uri) for each in self.record.redirects)
 
     def check_client_secret(self, client_secret: str) -> bool:
         return secrets.compare_digest(self.record.secret or "", hashed(client_secret))
@@ -56,20 +55,6 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]
         if grant_type == "client_credentials":
             return self.record.secret is not None
         return bool(self.record.redirects)
-
-
-def _same_place(registered: str, given: str) -> bool:
-    """Equal, character by character; on a loopback address the port is free (RFC 8252, §7.3)."""
-    if registered == given:
-        return True
-    try:
-        one, other = urlsplit(registered), urlsplit(given)
-        loopback = one.scheme == other.scheme == "http" and one.hostname in _LOOPBACK
-        port = f":{other.port}" if other.port is not None else ""
-    except ValueError:
-        return False
-    host = f"[{one.hostname}]" if one.hostname == "::1" else one.hostname
-    return loopback and given == f"http://{host}{port}{registered.removeprefix(f'http://{one.netloc}')}"
 
 
 class OAuthCode(AuthorizationCodeMixin):  # type: ignore[misc]
