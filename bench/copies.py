@@ -17,14 +17,22 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import apsw
+
 from bench.data import create_tables
 from bench.home import DATA
 from bench.rows import ids
+from bench.servers import BenchError
 from bench.store import Store, connect_postgres, connect_sqlite
 
 COPY = "bench_copy"
 # Ids are made in the order of time, so what a run made stands behind all of the data.
 DELETE = f"DELETE FROM orders WHERE id > '{ids('orders')[-1]}'"
+TOLD = "SELECT count(*) FROM diptych_feed WHERE resource = 'orders'"
+FORGET = (
+    "DELETE FROM diptych_feed WHERE position IS NULL OR position < (SELECT max(position) FROM diptych_feed)",
+    "UPDATE diptych_feed SET resource = ''",
+)
 BUSY_MS = 10_000
 
 
@@ -43,8 +51,14 @@ def copied(store: Store) -> Iterator[Store]:
 
 
 def remove_orders(store: Store) -> int:
-    """Deletes the orders that were made since, so that the next round finds what this one found; how many."""
-    return _remove_sqlite_orders(store) if store.kind == "sqlite" else asyncio.run(_remove_postgres_orders(store))
+    """Deletes the orders that were made since, so that the next round finds what this one found; how many.
+
+    The feed must have told of each, and is emptied without a word, but for its newest line, which names nothing then.
+    """
+    made, told = _remove_sqlite_orders(store) if store.kind == "sqlite" else asyncio.run(_remove_postgres_orders(store))
+    if made != told:
+        raise BenchError(f"{made} orders were made, and the feed tells of {told}")
+    return made
 
 
 def _copy_sqlite(store: Store) -> Store:
@@ -81,22 +95,31 @@ async def _drop_postgres(store: Store) -> None:
     await connection.close()
 
 
-def _remove_sqlite_orders(store: Store) -> int:
+def _remove_sqlite_orders(store: Store) -> tuple[int, int]:
     connection = connect_sqlite(store)
     connection.set_busy_timeout(BUSY_MS)
-    connection.execute(DELETE)
-    deleted = connection.changes()
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    with connection:
+        connection.execute(DELETE)
+        deleted = connection.changes()
+        told: int = connection.execute(TOLD).get
+        for statement in FORGET:
+            connection.execute(statement)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
-    return deleted
+    return deleted, told
 
 
-async def _remove_postgres_orders(store: Store) -> int:
+async def _remove_postgres_orders(store: Store) -> tuple[int, int]:
     connection = await connect_postgres(store)
+    await connection.execute("SET session_replication_role = replica")
     deleted = int((await connection.execute(DELETE)).removeprefix("DELETE "))
-    await connection.execute("VACUUM orders")
+    told: int = await connection.fetchval(TOLD)
+    for statement in FORGET:
+        await connection.execute(statement)
+    await connection.execute("VACUUM orders, diptych_feed")
     await connection.close()
-    return deleted
+    return deleted, told
 
 
 def _database(store: Store, name: str) -> Store:

@@ -3,7 +3,8 @@
 A bare ASGI app on uvicorn: decode the body, look the document up in a dict, run the one ideal statement, send
 its bytes with the headers that the service sends too. No token is checked, no rule is evaluated outside the
 statement, no document is parsed, nothing is limited; the viewer is a constant. A write makes the id and the
-time here; on SQLite writes share commits (`writer.py`), on PostgreSQL each is a statement that commits itself.
+time here, and tells the feed of it, without a trigger; on SQLite writes share commits (`writer.py`), on PostgreSQL each
+is a statement that commits itself.
 
     python -m bench.floor --database sqlite:///… --port 8001 --viewer <user id>
 """
@@ -16,6 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from hashlib import sha256
+from random import getrandbits
 from typing import Any, Protocol
 
 import apsw
@@ -56,6 +58,21 @@ class Order(msgspec.Struct, rename="camel"):
     note: str
 
 
+class OrderRow(msgspec.Struct):
+    """A new order as the feed tells of it."""
+
+    id: str
+    created_at: str
+    updated_at: str
+    customer_id: str
+    total: int
+    currency: str
+    note: str
+    version: int = 1
+    status: str = "pending"
+    internal_note: None = None
+
+
 class Variables(msgspec.Struct):
     """The variables of all cases."""
 
@@ -73,6 +90,7 @@ class Body(msgspec.Struct):
 
 decode = msgspec.json.Decoder(Body).decode
 decode_order = msgspec.json.Decoder(Order).decode
+encode = msgspec.json.Encoder().encode
 
 
 class Database(Protocol):
@@ -101,7 +119,9 @@ class Sqlite:
     async def open(self) -> None:
         """Connects."""
         self.cursor = connect_sqlite(self.store).cursor()
-        self.writer = WRITERS[self.writer_name](connect_sqlite(self.store), asyncio.get_running_loop())
+        connection = connect_sqlite(self.store)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # it tells the feed by itself
+        self.writer = WRITERS[self.writer_name](connection, asyncio.get_running_loop())
 
     async def run(self, name: str, *values: str) -> Any:
         """`.get` drains the statement, so that no read transaction stays open."""
@@ -112,7 +132,9 @@ class Sqlite:
         now = datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
         total = int(order.total.replace(".", "", 1))
         values = (order_id, now, order.customer_id, total, order.currency, order.note)
-        return await self.writer.run(self.statements[name], values)
+        row = encode(OrderRow(order_id, now, now, order.customer_id, total, order.currency, order.note))
+        told = (getrandbits(31), now, order_id, row.decode())
+        return await self.writer.run((self.statements[name], values), (self.statements["feed"], told))
 
 
 Prepared = dict[str, "asyncpg.prepared_stmt.PreparedStatement[Any]"]
@@ -130,6 +152,7 @@ class Postgres:
         """Connects and prepares."""
         for _ in range(CONNECTIONS):
             connection = await connect_postgres(self.store)
+            await connection.execute("SET session_replication_role = replica")  # it tells the feed by itself
             statements = STATEMENTS["postgres"].items()
             self.free.append({name: await connection.prepare(sql) for name, sql in statements})
 

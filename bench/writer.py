@@ -26,14 +26,14 @@ from typing import Any, NamedTuple, Protocol
 import apsw
 
 Execute = Callable[..., apsw.Cursor]
-Values = tuple[str | int | None, ...]
+Values = tuple[str | int | bytes | None, ...]
+Statement = tuple[str, Values]
 
 
 class Write(NamedTuple):
-    """A statement that waits, and who waits for it."""
+    """Statements that wait, the first of which gives the answer, and who waits for it."""
 
-    sql: str
-    values: Values
+    statements: tuple[Statement, ...]
     answer: asyncio.Future[Any]
 
 
@@ -49,8 +49,8 @@ class Writer(Protocol):
 
     batches: Counter[int]
 
-    def run(self, sql: str, values: Values) -> asyncio.Future[Any]:
-        """What the one row of the statement holds, once it is on disk."""
+    def run(self, *statements: Statement) -> asyncio.Future[Any]:
+        """What the one row of the first statement holds, once all are on disk."""
 
 
 class Threaded:
@@ -63,10 +63,10 @@ class Threaded:
         self.waiting: SimpleQueue[Write] = SimpleQueue()
         Thread(target=self._work, name="writer", daemon=True).start()
 
-    def run(self, sql: str, values: Values) -> asyncio.Future[Any]:
+    def run(self, *statements: Statement) -> asyncio.Future[Any]:
         """Leaves the write for the thread."""
         answer = self.loop.create_future()
-        self.waiting.put(Write(sql, values, answer))
+        self.waiting.put(Write(statements, answer))
         return answer
 
     def _work(self) -> None:
@@ -94,9 +94,9 @@ class Inline:
         self.commits: SimpleQueue[list[Done]] = SimpleQueue()
         Thread(target=self._work, name="commit", daemon=True).start()
 
-    def run(self, sql: str, values: Values) -> asyncio.Future[Any]:
-        """Runs the statement now, unless a commit is under way."""
-        write = Write(sql, values, self.loop.create_future())
+    def run(self, *statements: Statement) -> asyncio.Future[Any]:
+        """Runs the statements now, unless a commit is under way."""
+        write = Write(statements, self.loop.create_future())
         if self.busy:
             self.waiting.append(write)
         else:
@@ -135,10 +135,13 @@ WRITERS: dict[str, Callable[[apsw.Connection, asyncio.AbstractEventLoop], Writer
 
 
 def _run(execute: Execute, write: Write) -> Any:
-    """What a statement gives, or the error that it ends with."""
+    """What the first statement gives, or the error that one of them ends with."""
     execute("SAVEPOINT one")
     try:
-        result = execute(write.sql, write.values).get
+        (sql, values), *more = write.statements
+        result = execute(sql, values).get
+        for sql, values in more:
+            execute(sql, values)
     except apsw.Error as error:
         execute("ROLLBACK TO one")
         result = error

@@ -77,6 +77,7 @@ def sql(database: str, statement: str) -> list[Any]:
     if database.startswith("sqlite:"):
         connection = apsw.Connection(database.removeprefix("sqlite:///"))
         try:
+            connection.execute("PRAGMA legacy_alter_table = ON").fetchall()  # a column can go though triggers name it
             return list(connection.execute(statement))
         finally:
             connection.close()

@@ -1,51 +1,23 @@
 """What a database has besides the tables of the model: tables of Diptych's own, and triggers.
 
-A Part is one such thing. A store tells which parts are there and creates those that are not, so that a database of
-an earlier form gets them when it is opened, and one that has them all is left alone.
-
 Every table has the trigger `diptych_touch`: a row whose update does not move `version` (SQL from outside, a foreign
 key that is set to null) gets the next version and the moment of the change. Statements of Diptych's own move both
-by themselves, so for them the trigger is a comparison and nothing more.
+by themselves, so for them the trigger is a comparison and nothing more. Others tell the feed of every change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
+from diptych.compile.feed import feed_parts
 from diptych.compile.fragment import identifier
-
-DialectName = Literal["sqlite", "postgres"]
-
-NOW: Mapping[DialectName, str] = {
-    "sqlite": "(strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z')",
-    "postgres": "now()",
-}
-"""The moment of a statement, in the form of a DateTime column. SQLite's clock has three fraction digits of six."""
+from diptych.compile.part import DialectName, Part, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A table, index, function or trigger that is not the model's.
-
-    `text` is how the database tells what it is; without it, one of that name is taken as it is.
-    """
-
-    name: str
-    create: tuple[str, ...]
-    text: str | None = None
-
-    def is_in(self, have: Mapping[str, str | None]) -> bool:
-        """Is it among the parts that a database has, by name and text?"""
-        return self.name in have and self.text in (None, have[self.name])
-
-
-def parts(tables: Iterable[str], dialect: DialectName) -> list[Part]:
+def parts(tables: Sequence[Table], dialect: DialectName) -> list[Part]:
     """All parts that a database with these tables of a model needs, in the order in which they can be made."""
-    touch = _touch_in_sqlite if dialect == "sqlite" else _touch_in_postgres
-    function = [_TOUCH_FUNCTION] if dialect == "postgres" else []
-    return [*_system_tables(dialect), *function, *(touch(table) for table in tables)]
+    touch = [_TOUCH_FUNCTION, *(_touch(table.name) for table in tables)] if dialect == "postgres" else []
+    return [*_system_tables(dialect), *touch, *feed_parts(tables, dialect)]
 
 
 # tables
@@ -116,20 +88,10 @@ _RECORD_INDEXES = {
 }
 
 
-# triggers
+# triggers (on SQLite, this one has a part in what is told to the feed, and is there)
 
 
-def _touch_in_sqlite(table: str) -> Part:
-    """The inner update moves the version, so that it ends there, whatever `recursive_triggers` says."""
-    name, quoted = f"diptych_touch_{table}", identifier(table).text
-    create = (
-        f'CREATE TRIGGER "{name}" AFTER UPDATE ON {quoted} FOR EACH ROW WHEN NEW.version <= OLD.version\nBEGIN\n'
-        f"  UPDATE {quoted} SET version = OLD.version + 1, updated_at = {NOW['sqlite']} WHERE id = NEW.id;\nEND"
-    )
-    return Part(name, (f'DROP TRIGGER IF EXISTS "{name}"', create), create)
-
-
-def _touch_in_postgres(table: str) -> Part:
+def _touch(table: str) -> Part:
     create = (
         f"CREATE TRIGGER diptych_touch BEFORE UPDATE ON {identifier(table).text} FOR EACH ROW "
         "WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION diptych_touch()"

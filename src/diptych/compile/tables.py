@@ -13,7 +13,8 @@ from typing import Any
 
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import wanted_indexes
-from diptych.compile.parts import NOW, DialectName, parts
+from diptych.compile.part import NOW, DialectName, Table
+from diptych.compile.parts import parts
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, Scalar, encode_json
@@ -66,8 +67,14 @@ def complete(model: Model, dialect: DialectName, have: Mapping[str, str | None])
 
     `have` are the parts that are there, each with its text as the database tells it.
     """
-    needed = parts([resource.table for resource in model.resources.values()], dialect)
+    needed = parts([_told(resource) for resource in model.resources.values()], dialect)
     return [statement for part in needed if not part.is_in(have) for statement in part.create]
+
+
+def _told(resource: ResourceDef) -> Table:
+    stored = [field for field in resource.fields.values() if field.stored]
+    unique = tuple(field.column for field in stored if field.unique and field.name != "id")
+    return Table(resource.table, tuple(field.column for field in stored), unique)
 
 
 def fill(model: Model, have: Schema) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import asyncpg
@@ -11,7 +12,9 @@ from diptych.compile.dialect import POSTGRES
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
 from diptych.compile.tables import catch_up, complete, fill
+from diptych.db import feed
 from diptych.db.catalogue import Catalogue, postgres_catalogue
+from diptych.db.feed_postgres import Listening, Numbering, trim
 from diptych.db.pool import Pool
 from diptych.db.postgres_writer import BROKEN, ForeignSession, change, open_session, write
 from diptych.db.script import Row, Script, Step
@@ -27,18 +30,22 @@ _LOCK = 7_361_220_471
 _PARTS = """
     SELECT relname::text, NULL FROM pg_class
     WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname ~ '^diptych_'
-    UNION ALL SELECT proname || '()', prosrc FROM pg_proc
-    WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname ~ '^diptych_'
+    UNION ALL SELECT proname || '()', CASE WHEN proconfig IS NULL
+      OR 'search_path=' || quote_ident(current_schema()) || ', pg_temp' = ANY (proconfig) THEN prosrc END
+    FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname ~ '^diptych_'
     UNION ALL SELECT t.tgname || ' on ' || c.relname, NULL FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-    WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname ~ '^diptych_'
+    WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname ~ '^!?diptych_'
 """
-"""What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`."""
+"""What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`. A
+function that looks for tables in another schema (this one had another name) is not what it should be."""
 
 
 class PostgresStore:
     """A PostgreSQL database, by its URL."""
 
     dialect = POSTGRES
+    numbers = True
+    look_every = 0.5
 
     def __init__(self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0) -> None:
         self.url = url
@@ -46,6 +53,9 @@ class PostgresStore:
         self._size = size
         self._wait = wait
         self._pool: Pool | None = None
+        self._wake: Callable[[], None] | None = None
+        self._numbering: Numbering | None = None
+        self._listening: Listening | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
         try:
@@ -59,6 +69,7 @@ class PostgresStore:
             raise _unopened(error) from None
         self._pool = Pool(self._connect, self._size, self._wait)
         self._pool.add(connection)
+        self._numbering = Numbering(self.run)
 
     async def _prepare(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
         """Make the tables, or hold them against the model; one of several nodes at a time."""
@@ -78,6 +89,10 @@ class PostgresStore:
             await connection.execute(statement)
 
     async def close(self) -> None:
+        self._wake = None
+        if self._listening is not None:
+            await self._listening.close()
+            self._listening = None
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
@@ -99,11 +114,11 @@ class PostgresStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         return self._pool
 
-    async def _connect(self) -> asyncpg.Connection:
+    async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
         settings = {
-            "application_name": "diptych", "jit": "off", "statement_timeout": str(int(self.timeout * 1000)),
+            "application_name": name, "jit": "off", "statement_timeout": str(int(self.timeout * 1000)),
             "lock_timeout": "2000", "idle_in_transaction_session_timeout": "10000", "TimeZone": "UTC",
-            "standard_conforming_strings": "on",
+            "standard_conforming_strings": "on", "default_transaction_isolation": "read committed",
         }  # fmt: skip
         # without a cache of its own, asyncpg has the server parse a prepared statement anew for every run
         return await asyncpg.connect(self.url, server_settings=settings, statement_cache_size=16, timeout=5)
@@ -133,13 +148,45 @@ class PostgresStore:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
     async def write(self, script: Callable[[], Script[T]]) -> T:
-        return await write(self.pool, script)
+        result = await write(self.pool, script)
+        self._committed()
+        return result
 
-    def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Row]:
-        return change(self.pool, step, found)
+    async def change(self, step: Step, found: Callable[[], Step]) -> Row:
+        row = await change(self.pool, step, found)
+        if row is not None:
+            self._committed()
+        return row
 
     async def session(self, *, reading: bool = False) -> ForeignSession:
-        return await open_session(self.pool, "BEGIN READ ONLY" if reading else "BEGIN")
+        if reading:
+            return await open_session(self.pool, "BEGIN READ ONLY")
+        return await open_session(self.pool, "BEGIN", self._committed)
+
+    # the feed
+
+    async def head(self) -> feed.Head:
+        if self._numbering is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        return await self._numbering.head()
+
+    async def mark_at(self, position: int) -> int | None:
+        return await feed.mark_at(self.run, "postgres", position)
+
+    async def touched(self, after: int, upto: int, most: int) -> list[tuple[str, str]] | None:
+        return await feed.touched(self.run, "postgres", after, upto, most)
+
+    async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
+        return await trim(self.run, before, rows, most)
+
+    def on_commit(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
+        if wake is not None and self._listening is None:
+            self._listening = Listening(lambda: self._connect("diptych listens"), self._committed)
+
+    def _committed(self) -> None:
+        if self._wake is not None:
+            self._wake()
 
     async def ping(self) -> None:
         await self.run(Plan("SELECT NULL::bytea", (), ()), ())

@@ -150,9 +150,10 @@ class ForeignSession(Session):
     """A transaction for code that is not ours. It cannot run again by itself, and it may go on after a Refusal:
     so every part of it stands behind a savepoint."""
 
-    def __init__(self, pool: Pool, link: Link) -> None:
+    def __init__(self, pool: Pool, link: Link, committed: Callable[[], None] | None = None) -> None:
         super().__init__(pool, link)
         self._saved = False
+        self._committed = committed
         link.foreign = True
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
@@ -182,6 +183,8 @@ class ForeignSession(Session):
                     asked = "SELECT pg_current_xact_id_if_assigned()::text"
                     self._mark = await self._link.connection.fetchval(asked)
             await super().commit()
+        if self._committed is not None:
+            self._committed()
 
     async def _apart(self, work: Callable[..., Awaitable[T]], given: Any) -> T:
         self._check_open()
@@ -208,11 +211,11 @@ class ForeignSession(Session):
             raise RuntimeError("the transaction was ended by a statement in it")
 
 
-async def open_session(pool: Pool, how: str) -> ForeignSession:
+async def open_session(pool: Pool, how: str, committed: Callable[[], None] | None = None) -> ForeignSession:
     """A transaction for code that is not ours; a connection that broke while it was idle is left for another."""
     with _told():
         for _ in range(_ATTEMPTS):
-            session = ForeignSession(pool, await pool.take())
+            session = ForeignSession(pool, await pool.take(), committed)
             try:
                 await session.begin(how)
                 return session

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import apsw
@@ -25,6 +26,7 @@ from diptych.compile.dialect import SQLITE
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import Plan
 from diptych.compile.tables import complete
+from diptych.db import feed
 from diptych.db.catalogue import Catalogue, sqlite_catalogue
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
@@ -90,6 +92,8 @@ class SqliteStore:
     """A SQLite file, or a database in memory for the path `:memory:`."""
 
     dialect = SQLITE
+    numbers = False
+    look_every = 0.05
 
     def __init__(self, path: str, *, budget: int = 200_000, timeout: float = 5.0, workers: int = 4) -> None:
         # a path that begins with file: would be taken for a URI
@@ -223,6 +227,24 @@ class SqliteStore:
         finally:
             connection.db.close()
         return None
+
+    # the feed
+
+    async def head(self) -> feed.Head:
+        return feed.head_of(await self.run(feed.SQLITE_HEAD, ()))
+
+    async def mark_at(self, position: int) -> int | None:
+        return await feed.mark_at(self.run, "sqlite", position)
+
+    async def touched(self, after: int, upto: int, most: int) -> list[tuple[str, str]] | None:
+        return await feed.touched(self.run, "sqlite", after, upto, most)
+
+    async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
+        return await self.write(lambda: feed.trim_sqlite(before, rows, most))
+
+    def on_commit(self, wake: Callable[[], None] | None) -> None:
+        if self._changes is not None:
+            self._changes.on_commit(wake)
 
     def _line(self) -> Writer:
         if self._changes is None:

@@ -93,6 +93,11 @@ class Writer:
         """What the thread does, one after the other."""
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
+        self._wake: tuple[Callable[[], None], asyncio.AbstractEventLoop] | None = None
+
+    def on_commit(self, wake: Callable[[], None] | None) -> None:
+        """Have something called in this loop after whatever may have been a commit."""
+        self._wake = None if wake is None else (wake, asyncio.get_running_loop())
 
     async def write(self, script: Callable[[], Script[T]]) -> T:
         """Run a script; its result comes when it is committed."""
@@ -148,6 +153,18 @@ class Writer:
             self._work.put(what)
 
     # in the loop
+
+    def _after(self) -> None:
+        """Something may have been committed: whoever wants to know is told, and the next has its turn."""
+        try:
+            if self._wake is not None:
+                wake, loop = self._wake
+                if loop is self._home and not loop.is_closed():
+                    wake()
+                else:
+                    _call(loop, wake)
+        finally:
+            self._turn()
 
     def _turn(self) -> None:
         """Whoever is next: the connection is free."""
@@ -229,7 +246,7 @@ class Writer:
         if self._home.is_closed():
             self._work.put(self._turn)
         else:
-            self._home.call_soon(self._turn)
+            self._home.call_soon(self._after)
 
     # in the thread
 
@@ -258,7 +275,7 @@ class Writer:
         except BaseException as error:
             self._drop()
             session.fail(told(error))
-        self._at_home(self._turn)
+        self._at_home(self._after)
 
     def _commit(self, batch: Sequence[Job[Any]], rest: Sequence[Job[Any]] = ()) -> None:
         """Run scripts and commit them. The rest is committed already."""
@@ -276,7 +293,7 @@ class Writer:
             for job in batch:
                 if not job.settled:
                     job.fail(told(error))
-        self._at_home(self._turn)
+        self._at_home(self._after)
 
     def _open(self) -> Connection:
         if self._connection is None:
@@ -357,8 +374,12 @@ def _settle(batch: Sequence[Job[Any]]) -> None:
         job.settled = True
     for loop in {job.loop for job in batch}:
         own = [job for job in batch if job.loop is loop]
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(_tell, own)
+        _call(loop, partial(_tell, own))
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(what)
 
 
 def _tell(batch: Sequence[Job[Any]]) -> None:

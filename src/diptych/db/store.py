@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import finish, identifier, join, sql
 from diptych.compile.indexes import missing_indexes
-from diptych.compile.parts import DialectName
+from diptych.compile.part import DialectName
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.tables import add_column, can_be_added, create, differences, missing_columns, wanted
 from diptych.db.catalogue import Catalogue
+from diptych.db.feed import Head
 from diptych.db.script import Row, Script, Step
 from diptych.errors import StartError
 from diptych.model.defs import ResourceDef
@@ -47,6 +49,10 @@ class Store(Protocol):
     """A database. `open` makes the tables at first start, and refuses one whose tables do not fit."""
 
     dialect: Dialect
+    numbers: bool
+    """Do changes get their positions by a look at the feed, rather than by their commit?"""
+    look_every: float
+    """Seconds between two looks at the feed, for what nobody tells of."""
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None: ...
 
@@ -73,6 +79,34 @@ class Store(Protocol):
 
     async def session(self, *, reading: bool = False) -> Session:
         """A transaction for code that is not ours; one that only reads takes no turn among the writers."""
+        ...
+
+    # the feed
+
+    async def head(self) -> Head:
+        """The newest position of the feed: all that was committed before this is told up to there."""
+        ...
+
+    async def mark_at(self, position: int) -> int | None:
+        """The mark of the change at a position; None if that is not kept."""
+        ...
+
+    async def touched(self, after: int, upto: int, most: int) -> list[tuple[str, str]] | None:
+        """The rows that changed between two positions, as (table, id); None if there are more than so many."""
+        ...
+
+    async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
+        """Forget changes that are older than a moment, or not among the newest so many; never the newest of all.
+
+        Takes at most so many, the oldest first, and gives how many it took.
+        """
+        ...
+
+    def on_commit(self, wake: Callable[[], None] | None) -> None:
+        """Have something called in the loop, soon after anything was committed here or, if possible, elsewhere.
+
+        It may be called for nothing, and must be short.
+        """
         ...
 
     async def ping(self) -> None:

@@ -1,0 +1,28 @@
+"""The feed: a table in which triggers tell of every change, in the transaction of the change.
+
+    position  mark        at           resource  row_id   old                       new
+    41        1804289383  2026-01-31…  posts     0190…    {"id":"0190…","title":…}  {"id":"0190…","title":…}
+
+`old` and `new` are the row before and after, as JSON by column; a row that was made has no `old`, one that was deleted
+no `new`. A column that was added later is in no older change. `mark` is a random number: of two databases that came
+from one copy and went on by themselves, the same position tells of different changes, and has different marks.
+
+SQLite has one writer at a time, so the order in which changes are told is the order of commits, and a position is the
+number of its row. On PostgreSQL neither a sequence nor the number of a transaction is the order of commits. There a
+change takes an `id` from a sequence while it holds the lock of its row, and `diptych_number()` gives positions later,
+to all that is committed by then, in the order of ids. So the changes of a row, and of a transaction, never stand
+reversed, nothing is skipped, and what takes long to commit holds nothing up: it is numbered when it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diptych.compile.feed_postgres import postgres_feed
+from diptych.compile.feed_sqlite import sqlite_feed
+from diptych.compile.part import DialectName, Part, Table
+
+
+def feed_parts(tables: Sequence[Table], dialect: DialectName) -> list[Part]:
+    """All parts of the feed, in the order in which they can be made."""
+    return list(sqlite_feed(tables) if dialect == "sqlite" else postgres_feed(tables))

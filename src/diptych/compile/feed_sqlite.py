@@ -1,0 +1,151 @@
+"""The feed of a SQLite database: its tables, and the triggers of each table of the model.
+
+They run whichever way a row is changed, and in whatever SQLite does so; they must not rely on its settings
+(`recursive_triggers`), nor on the order in which triggers fire. One that the owner of the database has made may have
+changed the row once more before one of these fires: then the newest change of the row tells of it already, and all
+that it lacks is how the row was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from diptych.compile.fragment import identifier
+from diptych.compile.part import NOW, Part, Table
+
+
+def sqlite_feed(tables: Sequence[Table]) -> Iterable[Part]:
+    """The parts of a SQLite feed, in the order in which they can be made."""
+    yield from _TABLES
+    for table in tables:
+        yield from _Triggers(table).parts()
+
+
+_TABLES = (
+    Part("diptych_feed", (
+        "CREATE TABLE diptych_feed (position INTEGER PRIMARY KEY, mark INTEGER NOT NULL, at TEXT NOT NULL, "
+        "resource TEXT NOT NULL, row_id TEXT NOT NULL, old TEXT, new TEXT)",
+    )),
+    Part("diptych_feed_head", (
+        "CREATE TABLE diptych_feed_head (feed TEXT NOT NULL)",
+        "INSERT INTO diptych_feed_head (feed) VALUES (lower(hex(randomblob(8))))",
+    )),
+    # rows that may be about to be replaced: see below
+    Part("diptych_feed_replaced", (
+        "CREATE TABLE diptych_feed_replaced (resource TEXT NOT NULL, row_id TEXT NOT NULL, old TEXT NOT NULL)",
+    )),
+)  # fmt: skip
+_MOST_COLUMNS = 60
+"""Columns of one json_object(): the SQLite of others, which runs these triggers too, may take 127 arguments at most."""
+
+
+class _Triggers:
+    """The triggers of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self.name = table.name
+        self.table = identifier(table.name).text
+        self.columns = {column: identifier(column).text for column in table.columns}
+        self.unique = [identifier(column).text for column in ("id", *table.unique)]
+
+    def parts(self) -> Iterable[Part]:
+        """Each with its text, so that it is made anew when the columns are others."""
+        moves = "NEW.id IS NOT OLD.id"
+        yield self._trigger("touch", "AFTER UPDATE", f"NEW.version <= OLD.version AND NOT ({moves})", *self._touch())
+        yield self._trigger("changed", "AFTER UPDATE", f"NEW.version > OLD.version AND NOT ({moves})",
+                            self._tell_now(self._json("OLD")), self._overtaken(self._json("OLD")))  # fmt: skip
+        yield self._trigger("moved", "AFTER UPDATE", moves, *self._move())
+        yield self._trigger("replacing", "BEFORE INSERT", f"EXISTS (SELECT 1 {self._rivals()})", *self._replacing())
+        yield self._trigger("created", "AFTER INSERT", "",
+                            *self._replaced(), self._tell_now("NULL"), self._overtaken("NULL"))  # fmt: skip
+        yield self._trigger("deleted", "AFTER DELETE", "", self._tell_gone(),
+                            f"DELETE FROM diptych_feed_replaced WHERE {self._is_row('OLD')}")  # fmt: skip
+
+    def _trigger(self, kind: str, event: str, when: str, *statements: str) -> Part:
+        name = f'"diptych_{kind}_{self.name}"'
+        condition = f" WHEN {when}" if when else ""
+        body = "".join(f"  {statement};\n" for statement in statements)
+        create = f"CREATE TRIGGER {name} {event} ON {self.table} FOR EACH ROW{condition}\nBEGIN\n{body}END"
+        return Part(name.strip('"'), (f"DROP TRIGGER IF EXISTS {name}", create), create)
+
+    # a change is told
+
+    def _json(self, row: str) -> str:
+        """A row as JSON: each value as it is stored, a JSON column as the text that it is."""
+        pairs = [f"'{name}', {row}.{column}" for name, column in self.columns.items()]
+        found = f"json_object({', '.join(pairs[:_MOST_COLUMNS])})"
+        for start in range(_MOST_COLUMNS, len(pairs), _MOST_COLUMNS):
+            more = ", ".join(f"'$.{pair[1:]}" for pair in pairs[start : start + _MOST_COLUMNS])
+            found = f"json_set({found}, {more})"
+        return found
+
+    def _tell(self, row_id: str, old: str, new: str, source: str = "") -> str:
+        return (
+            "INSERT INTO diptych_feed (mark, at, resource, row_id, old, new) "
+            f"SELECT random() & 2147483647, {NOW['sqlite']}, '{self.name}', {row_id}, {old}, {new}{source}"
+        )
+
+    def _tell_now(self, old: str, when: str = "t.version = NEW.version") -> str:
+        """Tell of a row as it is, unless it has moved on."""
+        return self._tell("t.id", old, self._json("t"), f" FROM {self.table} t WHERE t.id = NEW.id AND {when}")
+
+    def _tell_gone(self) -> str:
+        return self._tell("OLD.id", self._json("OLD"), "NULL")
+
+    def _overtaken(self, old: str) -> str:
+        """If nothing was told just now, the newest change of the row tells of it."""
+        newest = f"(SELECT CASE changes() WHEN 0 THEN {self._newest()} END)"
+        return f"UPDATE diptych_feed SET old = {old} WHERE position = {newest}"
+
+    def _newest(self) -> str:
+        """The newest change of a row. It is among the last of all, so there is no index for this."""
+        return f"(SELECT position FROM diptych_feed WHERE {self._is_row('NEW')} ORDER BY position DESC LIMIT 1)"
+
+    def _is_row(self, row: str) -> str:
+        return f"resource = '{self.name}' AND row_id = CAST({row}.id AS TEXT)"
+
+    # an update that does not move the version, or that moves the id
+
+    def _touch(self) -> tuple[str, str]:
+        """The inner update moves the version and is told like any other, but as a change of what it found."""
+        return self._bump(), f"UPDATE diptych_feed SET old = {self._json('OLD')} WHERE position = {self._newest()}"
+
+    def _bump(self) -> str:
+        return (
+            f"UPDATE {self.table} SET version = OLD.version + 1, updated_at = {NOW['sqlite']} "
+            "WHERE id = NEW.id AND version <= OLD.version"
+        )
+
+    def _move(self) -> tuple[str, ...]:
+        """A row with another id is another row. If the version has to be moved, that is told, too."""
+        return (
+            self._tell_gone(),
+            self._bump(),
+            self._tell_now("NULL", "NEW.version > OLD.version"),
+            f"UPDATE diptych_feed SET old = NULL WHERE position = {self._newest()} AND NEW.version <= OLD.version",
+        )
+
+    # INSERT OR REPLACE, which deletes without a word unless `recursive_triggers` is on
+
+    def _rivals(self) -> str:
+        """The rows that an INSERT would have to replace; or would leave alone, or update: this is not known before."""
+        return f"FROM {self.table} t WHERE " + " OR ".join(f"t.{column} = NEW.{column}" for column in self.unique)
+
+    def _replacing(self) -> tuple[str, str]:
+        return (
+            f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
+            "INSERT INTO diptych_feed_replaced (resource, row_id, old) "
+            f"SELECT '{self.name}', t.id, {self._json('t')} {self._rivals()}",
+        )
+
+    def _replaced(self) -> tuple[str, str]:
+        """A new row is there, so those in its way are gone; what was left alone or updated before is not."""
+        gone = f"NOT EXISTS (SELECT 1 FROM {self.table} t WHERE t.id = r.row_id)"
+        source = (
+            f" FROM diptych_feed_replaced r WHERE r.resource = '{self.name}' "
+            f"AND (r.row_id = CAST(NEW.id AS TEXT) OR {gone})"
+        )
+        return (
+            self._tell("r.row_id", "r.old", "NULL", source),
+            f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
+        )
