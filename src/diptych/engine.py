@@ -81,31 +81,35 @@ class Engine:
         self.plans: Recall[Prepared] = Recall(plans)
         self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
 
-    def prepare(self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int]) -> Prepared:
+    def prepare(
+        self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int], place: bool = False
+    ) -> Prepared:
         """check → compile: the plan of a request, made once. `sizes` are its page sizes that are known beforehand."""
-        key = Hashed((asks, view.signature, tuple(sizes.items()) if self.store.dialect.sees_limits else ()))
+        key = Hashed((asks, view.signature, tuple(sizes.items()) if self.store.dialect.sees_limits else (), place))
         found = self.plans.get(key)
         if found is None:
             parts = [split(ask, self.model.resources) for ask in asks]
             narrowed = [narrow(ask, view) for ask, _ in parts]
-            rest = tuple(each for _, each in parts)
-            plan = compile_reads(narrowed, self.model, self.store.dialect, sizes)
+            rest = (*(each for _, each in parts), *([None] if place else []))
+            plan = compile_reads(narrowed, self.model, self.store.dialect, sizes, place=place)
             found = Prepared(plan, price_of(asks), tuple(self.pages(asks)), rest if any(rest) else None)
             self.plans.put(key, found)
         return found
 
     def ready(
-        self, asks: tuple[Read, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code
-    ) -> Ready:
+        self, asks: tuple[Read, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code,
+        *, place: bool = False,
+    ) -> Ready:  # fmt: skip
         """The same for one shape of requests, whose values come from the sources; `code` is what a fault is called.
 
-        Where every page size stands in the request's own text, the price is held against the limit here.
+        Where every page size stands in the request's own text, the price is held against the limit here. With `place`,
+        the last answer is the end of the feed in the snapshot of the others.
         """
         check_shape(asks, self.limits)
         binder = Binder(slots, sources, self.limits, code)
         pages = [read.page.size.index for read in reads(asks) if read.page is not None]
         sizes = {slot: binder.fixed[slot] for slot in pages if binder.is_fixed(slot)}
-        prepared = self.prepare(asks, view, sizes)
+        prepared = self.prepare(asks, view, sizes, place)
         if len(sizes) < len(pages):
             return Ready(prepared.plan, prepared.price, prepared.pages, binder, prepared.finish)
         check_price(prepared.price(binder.fixed), self.limits)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from uuid_utils import uuid7
 
-from diptych.ask.nodes import Assign, Call, Order, Page, Write
-from diptych.ask.slots import CURSOR, OFFSET, SIZE, Given, Slots, Source
-from diptych.ask.wish import CallWish, WriteWish
+from diptych.ask.nodes import Assign, Call, ChangePart, Order, Page, Watch, Write
+from diptych.ask.slots import CHANGE_KIND, CURSOR, OFFSET, SIZE, Given, Slots, Source
+from diptych.ask.wish import CallWish, WatchWish, WriteWish
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.model.defs import SERVER_FIELDS, ArgumentDef, CallDef
 from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
@@ -159,6 +159,16 @@ class Draft:
     @staticmethod
     def _there(given: Mapping[str, Given], name: str) -> bool:
         return name in given and given[name].value is not None
+
+    # changes
+
+    def watch(
+        self, each: ResourceView, parts: tuple[ChangePart, ...], where: Expr, given: Mapping[str, Given]
+    ) -> WatchWish:
+        """What follows the changes of a resource; `given` may have `kinds` and `after`."""
+        kinds = self.slots.take(CHANGE_KIND, given["kinds"], many=True) if self._there(given, "kinds") else None
+        ask = Watch(each.resource.name, parts, where, kinds, self._cursor(given, "after"))
+        return WatchWish(ask, tuple(self.slots.slots), tuple(self.slots.sources))
 
     # values of a row
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from diptych.ask.nodes import Page, Read, Write
+from diptych.ask.nodes import Page, Read, Watch, Write
 from diptych.model.defs import ResourceDef
-from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
+from diptych.model.expr import TRUE, And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot, and_
 from diptych.model.model import Model
 
 Tree = dict[str, Any]
@@ -102,6 +102,16 @@ def one_slot(read: Read) -> Slot:
         case Compare("eq", Col(("id",)), Slot() as slot):
             return slot
     raise ValueError("one row is read by its id")
+
+
+def watched_id(watch: Watch) -> tuple[Slot | None, Expr]:
+    """The slot of the id of the one row that a Watch follows, if that is its first condition; and the other ones."""
+    match watch.where:
+        case Compare("eq", Col(("id",)), Slot() as slot):
+            return slot, TRUE
+        case And((Compare("eq", Col(("id",)), Slot() as slot), *others)):
+            return slot, and_(*others)
+    return None, watch.where
 
 
 def row_values(write: Write, leaf: Callable[[Slot], Any]) -> Tree:

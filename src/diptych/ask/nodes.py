@@ -18,6 +18,12 @@ A Write changes one row and answers with what it picks of it. These two are the 
     mutation { updatePost(id: "…", patch: {title: "…"}) { title } }      PATCH /posts/…?fields=title   {"title": "…"}
 
     Write("update", "Post", Slot(0, ID), (Assign("title", Slot(1, STRING)),), pick=(Field("title", "title"),))
+
+A Watch follows the changes of a resource, and tells of each what its parts name. These two are the same Ask:
+
+    subscription { postChanged(where: …) { cursor kind id at post { title } } }     GET /posts/changes?fields=title&…
+
+    Watch("Post", (…, ChangePart("row", "post", (Field("title", "title"),))), where=…)
 """
 
 from __future__ import annotations
@@ -170,5 +176,33 @@ class Call:
     pick: tuple[Pick, ...] = ()
 
 
-Ask = Read | Write | Call
-"""What can be asked. (Watch joins it.)"""
+ChangeWhat = Literal["cursor", "kind", "id", "at", "row", "__typename"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePart:
+    """A part of what is told of a change; of the row, what is picked of it."""
+
+    what: ChangeWhat
+    label: str
+    pick: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Follow the changes of the rows for which `where` holds; of some kinds, and after a cursor, if these are given."""
+
+    resource: str
+    parts: tuple[ChangePart, ...]
+    where: Expr = TRUE
+    kinds: Slot | None = None
+    after: Slot | None = None
+
+    @property
+    def rows(self) -> tuple[Read, ...]:
+        """What is read of the row, for each part that shows it."""
+        return tuple(Read(self.resource, "one", part.pick) for part in self.parts if part.what == "row")
+
+
+Ask = Read | Write | Call | Watch
+"""What can be asked."""

@@ -43,6 +43,21 @@ OFFSET = Scalar("Offset", int, {}, _offset, _offset_text, "INTEGER", "integer", 
 CURSOR = Scalar("Cursor", str, {}, STRING.parse, STRING.parse, "TEXT", "text", "text", graphql="String")
 
 
+CHANGE_KINDS = ("CREATED", "UPDATED", "DELETED", "LEFT")
+
+
+def _kind(value: Any) -> str:
+    if value not in CHANGE_KINDS:
+        raise ValueError(f"expected one of {', '.join(CHANGE_KINDS)}")
+    return str(value)
+
+
+CHANGE_KIND = Scalar(
+    "ChangeKind", str, {}, _kind, _kind, "TEXT", "text", "text", choices=CHANGE_KINDS,
+    description="What became of a row. It LEFT if an update took it out of what you may see, or asked for.",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where one value comes from. `fixed` values stand in the request's own text; others are looked up."""

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import msgspec
 
-from diptych.ask.nodes import EdgePart, Edges, Field, Follow, Nodes, Part, Pick, Read
+from diptych.ask.nodes import ChangePart, EdgePart, Edges, Field, Follow, Nodes, Part, Pick, Read, Watch
 from diptych.model.defs import FieldDef, ResourceDef
 
 Resources = Mapping[str, ResourceDef]
@@ -74,6 +74,20 @@ def split(read: Read, resources: Resources) -> tuple[Read, Finish | None]:
         return read, None
     many = read.take == "list"
     return whole, Finish(spot, many, msgspec.json.Decoder(_held(spot, many)))
+
+
+def split_watch(watch: Watch, resources: Resources) -> tuple[Watch, tuple[Finish | None, ...]]:
+    """The same for changes: what Python does stands there for each part that shows the row."""
+    parts: list[ChangePart] = []
+    todo: list[Finish | None] = []
+    for part in watch.parts:
+        if part.what != "row":
+            parts.append(part)
+            continue
+        whole, rest = split(Read(watch.resource, "one", part.pick), resources)
+        parts.append(replace(part, pick=cast("tuple[Pick, ...]", whole.pick)))
+        todo.append(rest)
+    return replace(watch, parts=tuple(parts)), tuple(todo)
 
 
 def _held(spot: Spot, many: bool) -> Any:

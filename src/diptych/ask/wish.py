@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from diptych.ask.nodes import Call, Read, Write
+from diptych.ask.nodes import Call, Read, Watch, Write
 from diptych.ask.slots import Source
 from diptych.errors import Code, Fault, Place
 from diptych.model.expr import Slot
@@ -15,6 +15,15 @@ class Wish:
     """What a request wants to read: Asks that one statement answers, with the slots and sources of their values."""
 
     asks: tuple[Read, ...]
+    slots: tuple[Slot, ...]
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchWish:
+    """The changes that a request wants to follow."""
+
+    ask: Watch
     slots: tuple[Slot, ...]
     sources: tuple[Source, ...]
 

@@ -11,9 +11,10 @@ would see null. A name that is not in the view raises, whatever surface let it t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from diptych.ask.nodes import EdgePart, Edges, Field, Follow, Nodes, Order, Part, Pick, Read
+from diptych.ask.nodes import EdgePart, Edges, Field, Follow, Nodes, Order, Part, Pick, Read, Watch
+from diptych.check.gone import sure
 from diptych.errors import Code, Refusal
 from diptych.model.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
 from diptych.model.paths import rebase
@@ -29,6 +30,41 @@ def narrow(read: Read, view: View, known: Expr = TRUE) -> Read:
         order=tuple(Order(narrow_expr(key.by, resource, view), key.descending) for key in read.order),
         pick=tuple(_part(part, resource, view) for part in read.pick),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A Watch within what the view allows: which rows it sees, as they were and became; the same of rows that are gone
+    by now; and which rows the viewer may read now."""
+
+    watch: Watch
+    seen: Expr
+    gone: Expr
+    readable: Expr
+
+
+def narrow_watch(watch: Watch, view: View) -> Watched:
+    """The same for changes: a row that is told of can be seen as it was then; what is shown of it, now too."""
+    resource = _visible(view, watch.resource)
+    then = _then(resource, there=True)
+    parts = tuple(replace(part, pick=tuple(_pick(each, then, view) for each in part.pick)) for part in watch.parts)
+    seen, gone = (
+        and_(narrow_expr(watch.where, _then(resource, there=there), view),
+             sure(resource.read, resource.resource, there=there))
+        for there in (True, False)
+    )  # fmt: skip
+    return Watched(replace(watch, parts=parts), seen, gone, resource.read)
+
+
+def _then(each: ResourceView, *, there: bool) -> ResourceView:
+    """A resource as its rows were, with rules that allow nothing because of rows that are gone by now."""
+
+    def rule(now: Expr) -> Expr:
+        return sure(now, each.resource, there=there)
+
+    fields = {name: replace(field, rule=rule(field.rule)) for name, field in each.fields.items()}
+    relations = {name: replace(way, rule=rule(way.rule)) for name, way in each.relations.items()}
+    return replace(each, fields=fields, relations=relations)
 
 
 def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:

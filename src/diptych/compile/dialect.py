@@ -72,6 +72,14 @@ class Dialect:
     lock: str
     """Holds a row of the table {0} with the id {1} to the end of the transaction, where others could change it."""
     same_json: str
+    stored: str
+    """The column {1} of a row of the feed, as it was before or after a change: {0} is `old` or `new`."""
+    stored_json: str
+    """The same {} of a JSON column that is never null."""
+    oldest: str
+    """The oldest position that the feed keeps."""
+    changes: str
+    """Rows of the feed `f` for which {0} holds, of changes of the table {1}, with `was` {2} and `becomes` {3}."""
     out: Callable[[Scalar], str]
     convert: Callable[[Scalar], Callable[[Any], Any] | None]
     wrap_list: Callable[[list[Any]], Any]
@@ -203,6 +211,10 @@ SQLITE = Dialect(
     marks=False,
     lock="",
     same_json="diptych_same_json({}, {})",
+    stored="json_extract(f.{0}, '$.{1}')",
+    stored_json="{}",
+    oldest="coalesce((SELECT min(position) FROM diptych_feed), 0)",
+    changes="(SELECT f.*, {2} AS was, {3} AS becomes FROM diptych_feed f WHERE {0}) f WHERE (was OR becomes)",
     out=lambda scalar: scalar.sqlite_out,
     convert=lambda scalar: scalar.to_sqlite,
     wrap_list=encode_json,
@@ -239,6 +251,12 @@ POSTGRES = Dialect(
     marks=True,
     lock='SELECT 1 FROM {} WHERE "id" = {} FOR NO KEY UPDATE',
     same_json="({})::jsonb = ({})::jsonb",
+    stored='f_{0}."{1}"',
+    stored_json="coalesce({}, 'null'::json)",
+    oldest="(SELECT oldest FROM diptych_feed_head)",
+    changes="diptych_feed f LEFT JOIN LATERAL json_populate_record(NULL::{1}, f.old) f_old ON true "
+    "LEFT JOIN LATERAL json_populate_record(NULL::{1}, f.new) f_new ON true "
+    "CROSS JOIN LATERAL (SELECT {2} AS was, {3} AS becomes) v WHERE {0} AND (was OR becomes)",
     out=lambda scalar: scalar.postgres_out,
     convert=lambda scalar: scalar.to_postgres,
     wrap_list=lambda items: items,

@@ -24,22 +24,33 @@ from diptych.compile.page import Pages
 from diptych.compile.plan import Plan
 from diptych.compile.rows import Piece
 from diptych.compile.where import Row
-from diptych.model.expr import TRUE, Col, Expr, mask
+from diptych.model.expr import TRUE, Col, Expr
 from diptych.model.model import Model
 
 _MOST_JOINS = 32
 """SQLite takes no more than 64 tables in a join."""
 
 
+_PLACE = (
+    "coalesce((SELECT '[' || position || ',' || mark || ']' FROM diptych_feed WHERE position IS NOT NULL "
+    "ORDER BY position DESC LIMIT 1), '[0,0]')"
+)
+"""The end of the feed."""
+
+
 def compile_reads(
-    asks: Sequence[Read], model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
-) -> Plan:
+    asks: Sequence[Read], model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None, *,
+    place: bool = False,
+) -> Plan:  # fmt: skip
     """One statement that answers all the Asks of a request: a column for each.
 
-    `sizes` are page sizes that are known beforehand, by their slots, for the planner to see.
+    `sizes` are page sizes that are known beforehand, by their slots, for the planner to see. With `place`, a last
+    column tells where the feed ends in what the statement sees.
     """
-    statement, binds = finish(Reads(model, dialect, sizes).statement(asks), dialect.placeholder)
-    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(asks))
+    reads = Reads(model, dialect, sizes)
+    whole = reads.statement_and_place(asks) if place else reads.statement(asks)
+    statement, binds = finish(whole, dialect.placeholder)
+    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(asks) + place)
 
 
 class Reads(Pages):
@@ -51,8 +62,14 @@ class Reads(Pages):
             return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.answer)
         if len(asks) == 1 and asks[0].take == "list":
             return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
-        columns = [sql(self.dialect.answer, self._root(ask)) for ask in asks]
-        return sql("SELECT {}", join(", ", columns))
+        return sql("SELECT {}", join(", ", self._columns(asks)))
+
+    def statement_and_place(self, asks: Sequence[Read]) -> Fragment:
+        """The same, with the end of the feed."""
+        return sql("SELECT {}, {}", join(", ", self._columns(asks)), sql(self.dialect.answer, Fragment(_PLACE)))
+
+    def _columns(self, asks: Sequence[Read]) -> list[Fragment]:
+        return [sql(self.dialect.answer, self._root(ask)) for ask in asks]
 
     def _root(self, read: Read) -> Fragment:
         row = self.open(read.resource)
@@ -103,19 +120,26 @@ class Reads(Pages):
         field = row.resource.fields[pick.name]
         if field.python is not None:
             return self._shows(pick.rule, row)
-        expr = mask(pick.rule, field.computed or Col((pick.name,)))
-        return self.json(self.value(expr, row), field.scalar, self.nullable(expr, row.resource))
+        expr = field.computed or Col((pick.name,))
+        value = self.value(expr, row)
+        if pick.rule == TRUE:
+            return self.json(value, field.scalar, self.nullable(expr, row.resource))
+        return self.json(sql("CASE WHEN {} THEN {} END", self.shows(pick.rule, row), value), field.scalar, True)
+
+    def shows(self, rule: Expr, row: Row) -> Fragment:
+        """The condition under which a part of a row shows."""
+        return self.condition(rule, row)
 
     def _shows(self, rule: Expr, row: Row) -> list[Piece]:
         """Of a field that Python computes, whether it shows."""
-        return ["true" if rule == TRUE else sql("CASE WHEN {} THEN 'true' ELSE 'false' END", self.condition(rule, row))]
+        return ["true" if rule == TRUE else sql("CASE WHEN {} THEN 'true' ELSE 'false' END", self.shows(rule, row))]
 
     def _follow(self, pick: Follow, row: Row) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
         target = self.open(relation.target)
         tied = [self.tie(row, relation, target, pick.link)]
         if pick.rule != TRUE:
-            tied.append(self.condition(pick.rule, row))
+            tied.append(self.shows(pick.rule, row))
         if relation.kind != "one":
             return self._many(pick.read, target, tuple(tied))
         found = sql("({})", self._one(pick.read, target, *tied))

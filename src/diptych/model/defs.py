@@ -186,6 +186,11 @@ class ResourceDef:
         """The root field of the list with its page: `orderLinesConnection`."""
         return self.many + "Connection"
 
+    @property
+    def changed(self) -> str:
+        """The root field that tells of its changes: `orderLineChanged`."""
+        return self.one + "Changed"
+
     def call(self, name: str) -> CallDef:
         """The action or query of this name."""
         return next(call for call in self.calls if call.name == name)

@@ -21,7 +21,10 @@ RESERVED_TYPES = frozenset({
     *_SCALARS, *(name + "Filter" for name in _SCALARS),
 })  # fmt: skip
 _WRITES = ("create", "update", "replace", "delete")
-_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace")
+_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change")
+
+_CHANGE_PARTS = ("cursor", "kind", "id", "at")
+"""What is told of a change, besides the row itself."""
 
 Clash = tuple[str, str]
 """What is wrong, and how to mend it."""
@@ -56,6 +59,8 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
     for found in resources:
         if found.path in RESERVED_PATHS:
             yield found, (f"the path /{found.path} is reserved", 'Give another plural: plural="…"')
+        if found.one in _CHANGE_PARTS:
+            yield found, (f"the name {found.one} is also that of a part of every change", "Rename the class")
         names = (found.one, found.many, found.connection, f"/{found.path}")
         clash = next((name for name in names if name in taken), found.many if found.one == found.many else "")
         if clash:

@@ -86,19 +86,24 @@ def read_document(text: str, operation_name: str | None) -> tuple[DocumentNode, 
 def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view: View) -> None:
     """Refuse root fields that other roles have and this one has not."""
     kind = operation.operation
-    if kind is OperationType.SUBSCRIPTION:
-        raise _no_such_kind(kind)
     try:
         fields = collect([operation.selection_set], fragments_of(document), None)
     except (KeyError, RecursionError):
         return  # an unknown fragment or a circle of them: validation will say so
     allow(len(fields), MAX_ROOTS, "The document has {} root fields")
     asked = {node.name.value for nodes in fields.values() for node in nodes}
-    if kind is OperationType.QUERY:
-        foreign = any(asked.intersection(root_names(found)) for name, found in view.model.items()
-                      if name not in view.resources)  # fmt: skip
-    else:
+    if kind is OperationType.MUTATION:
         foreign = any(_is_foreign(name, view) for name in asked)
+    else:
+        names = root_names if kind is OperationType.QUERY else _change_names
+        foreign = any(asked.intersection(names(found)) for name, found in view.model.items()
+                      if name not in view.resources)  # fmt: skip
+    if kind is OperationType.SUBSCRIPTION:
+        if foreign:
+            raise not_yours(view)
+        if not view.resources:
+            raise _no_such_kind(kind)
+        return
     calls = QueryDef if kind is OperationType.QUERY else ActionDef
     others = (call.root for found in view.model.values() for call in found.calls if isinstance(call, calls))
     if foreign or any(root in asked and root not in view.calls for root in others):
@@ -131,6 +136,11 @@ def mutations(view: View) -> Iterator[str]:
 def root_names(found: ResourceDef) -> tuple[str, str, str]:
     """The root fields of a resource."""
     return found.one, found.many, found.connection
+
+
+def _change_names(found: ResourceDef) -> tuple[str]:
+    """The root field that tells of its changes."""
+    return (found.changed,)
 
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:

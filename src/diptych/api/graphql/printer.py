@@ -21,6 +21,16 @@ of a new row, is not printed.
         id
       }
     }
+
+A Watch is a subscription.
+
+    Watch("Post", (ChangePart("kind", "kind"),), Compare("eq", Col(("id",)), Slot(0, ID)), after=Slot(1, CURSOR))
+
+    subscription ($v0: ID!, $v1: String!) {
+      postChanged(id: $v0, after: $v1) {
+        kind
+      }
+    }
 """
 
 from __future__ import annotations
@@ -28,8 +38,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from diptych.api.undraft import Wheres, one_slot, page_slots, row_values, sort_names
+from diptych.api.undraft import Wheres, one_slot, page_slots, row_values, sort_names, watched_id
 from diptych.ask.nodes import (
+    ChangePart,
     EdgePart,
     Edges,
     Field,
@@ -41,6 +52,7 @@ from diptych.ask.nodes import (
     Read,
     Total,
     TypeName,
+    Watch,
     Write,
 )
 from diptych.model.defs import ResourceDef
@@ -76,8 +88,15 @@ def print_mutation(
     return _document("mutation", body, declared), variables
 
 
+def print_subscription(label: str, watch: Watch, values: Sequence[Any], model: Model) -> tuple[str, dict[str, Any]]:
+    """The document of a Watch, with its key in the answer, and its variables."""
+    printer = _Printer(model)
+    body = printer.watch(label, watch)
+    return _document("subscription", body, printer.declared()), printer.variables(values)
+
+
 class _Printer:
-    """Prints Reads and Writes, and notes the slots that they use; `first` is the number of the first variable."""
+    """Prints Asks, and notes the slots that they use; `first` is the number of the first variable."""
 
     def __init__(self, model: Model, first: int = 0) -> None:
         self.model = model
@@ -114,6 +133,24 @@ class _Printer:
         arguments = ", ".join(f"{name}: {_literal(value)}" for name, value in given.items())
         head = _aliased(label, write.verb + write.resource) + f"({arguments})"
         return _block(head, self._picks(write.pick))
+
+    def watch(self, label: str, watch: Watch) -> Lines:
+        """The root field of a subscription."""
+        found = self.model.resources[watch.resource]
+        key, where = watched_id(watch)
+        given = {} if key is None else {"id": self._slot(key)}
+        if where != TRUE:
+            given["where"] = _literal(self._wheres.tree(where, found))
+        body = [line for part in watch.parts for line in self._change_part(part, found)]
+        slots = {"kinds": watch.kinds, "after": watch.after}
+        given |= {name: self._slot(slot) for name, slot in slots.items() if slot is not None}
+        arguments = "(" + ", ".join(f"{name}: {text}" for name, text in given.items()) + ")" if given else ""
+        return _block(_aliased(label, found.changed) + arguments, body)
+
+    def _change_part(self, part: ChangePart, found: ResourceDef) -> Lines:
+        if part.what == "row":
+            return _block(_aliased(part.label, found.one), self._picks(part.pick))
+        return [_aliased(part.label, part.what)]
 
     def root(self, label: str, read: Read) -> Lines:
         found = self.model.resources[read.resource]

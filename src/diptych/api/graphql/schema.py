@@ -34,6 +34,7 @@ from graphql import (
 from diptych.api.draft import DEFAULT_SIZE
 from diptych.api.graphql.mutations import call_fields, mutation_fields
 from diptych.api.words import describe
+from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
 from diptych.model.view import ResourceView, View
@@ -125,7 +126,10 @@ class _Builder:
         changes.update(call_fields(ActionDef, self.view, self._objects, self._input))
         told = "Everything that can be changed. All fields of a request run in order, in one transaction."
         mutation = GraphQLObjectType("Mutation", changes, description=told) if changes else None
-        return GraphQLSchema(query, mutation, directives=specified_directives)
+        watched = {each.resource.changed: self._changed(each) for each in self.view.resources.values()}
+        told = "Every change, as it is committed."
+        subscription = GraphQLObjectType("Subscription", watched, description=told) if watched else None
+        return GraphQLSchema(query, mutation, subscription, directives=specified_directives)
 
     def _roots(self, each: ResourceView) -> dict[str, GraphQLField]:
         found = each.resource
@@ -166,6 +170,32 @@ class _Builder:
         order = GraphQLList(GraphQLNonNull(self._orders[target]))
         found["orderBy"] = GraphQLArgument(order, description="The sort; nulls stand last, ids break ties.")
         return found
+
+    # what changes
+
+    def _changed(self, each: ResourceView) -> GraphQLField:
+        found = each.resource
+        kinds = GraphQLList(GraphQLNonNull(self._input(CHANGE_KIND)))
+        arguments = {
+            "id": GraphQLArgument(GraphQLID, description="Only of the one with this id."),
+            "where": GraphQLArgument(self._wheres[found.name], description="Only those for which this holds."),
+            "kinds": GraphQLArgument(kinds, description="Only changes of these kinds."),
+            "after": GraphQLArgument(GraphQLString, description="Begin after this cursor; without it, now."),
+        }
+        told = f"The changes of {found.name}, as they are committed."
+        return GraphQLField(GraphQLNonNull(self._change(each)), arguments, description=told)
+
+    def _change(self, each: ResourceView) -> GraphQLObjectType:
+        found = each.resource
+        row = f"The {found.name} after the change, if you may read it now."
+        fields = {
+            "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="Resumes after this change."),
+            "kind": GraphQLField(GraphQLNonNull(self._input(CHANGE_KIND))),
+            "id": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {found.name}."),
+            "at": GraphQLField(GraphQLNonNull(self._input(DATETIME)), description="When it was changed."),
+            found.one: GraphQLField(self._objects[found.name], description=row),
+        }
+        return GraphQLObjectType(found.name + "Change", fields, description=f"A change of one {found.name}.")
 
     # what can be read
 

@@ -37,6 +37,8 @@ from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.schema import EMPTY_ROOT
 from diptych.ask.nodes import (
     Call,
+    ChangePart,
+    ChangeWhat,
     EdgePart,
     Edges,
     Field,
@@ -53,9 +55,9 @@ from diptych.ask.nodes import (
     Write,
 )
 from diptych.ask.slots import Given
-from diptych.ask.wish import CallWish, Wish, WriteWish
+from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Fault, Refusal
-from diptych.model.expr import TRUE, Col, Compare
+from diptych.model.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.view import ResourceView, View
 
 Fields = dict[str, list[FieldNode]]
@@ -78,6 +80,8 @@ class Operation:
     roots: tuple[Root, ...]
     writes: tuple[WriteWish | CallWish, ...] = ()
     calls: tuple[CallWish, ...] = ()
+    watch: WatchWish | None = None
+    """What a subscription follows."""
 
 
 def fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
@@ -166,6 +170,8 @@ class _Translator:
         }
 
     def operation(self) -> Operation:
+        if self.node.operation is OperationType.SUBSCRIPTION:
+            return self._subscription()
         asks: list[Read] = []
         roots: list[Root] = []
         writes: list[WriteWish | CallWish] = []
@@ -192,6 +198,34 @@ class _Translator:
         slots = self.draft.slots
         wish = Wish(tuple(asks), tuple(slots.slots), tuple(slots.sources))
         return Operation(wish, tuple(roots), tuple(writes), tuple(calls))
+
+    def _subscription(self) -> Operation:
+        """One root field: what it follows, and what it tells of a change."""
+        found = self._collect(self.node.selection_set)
+        if len(found) != 1:  # it may be skipped
+            raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, "A subscription needs one root field.")
+        ((label, nodes),) = found.items()
+        each = next(each for each in self.view.resources.values() if each.resource.changed == nodes[0].name.value)
+        arguments = self._arguments(nodes[0])
+        key, where = arguments.get("id"), arguments.get("where")
+        conditions: list[Expr] = []
+        if key is not None and key.value is not None:
+            conditions.append(Compare("eq", Col(("id",)), self.draft.slots.take(each.resource.key, key)))
+        if where is not None and where.value is not None:
+            conditions.append(self.draft.where(where, each))
+        wish = self.draft.watch(each, self._change_parts(nodes, each), and_(*conditions), arguments)
+        self.draft.done(Code.BAD_USER_INPUT, "Some arguments are not valid.")
+        return Operation(Wish((), (), ()), (Root(label, "ask"),), watch=wish)
+
+    def _change_parts(self, nodes: Iterable[FieldNode], each: ResourceView) -> tuple[ChangePart, ...]:
+        parts: list[ChangePart] = []
+        for label, inner in self._below(nodes).items():
+            name = inner[0].name.value
+            if name == each.resource.one:
+                parts.append(ChangePart("row", label, self._picks(inner, each)))
+            else:
+                parts.append(ChangePart(cast(ChangeWhat, name), label))
+        return tuple(parts)
 
     def _call(self, name: str, nodes: list[FieldNode]) -> CallWish:
         """A call of the model's own code; its slots are its own."""

@@ -13,6 +13,12 @@ A Write is a method, headers and a body besides.
     Write("update", "User", Slot(0, ID), (Assign("name", Slot(1, STRING)),), Slot(2, INT), (Field("id", "id"),))
 
     PATCH /users/7?fields=id    If-Match: "3."    {"name": "Ann"}
+
+A Watch that tells of a change what REST tells of it is the changes of a collection.
+
+    Watch("Post", (…, ChangePart("row", "post", (Field("title", "title"),))), kinds=Slot(0, CHANGE_KIND, many=True))
+
+    /posts/changes?fields=title&kinds=CREATED,DELETED
 """
 
 from __future__ import annotations
@@ -21,9 +27,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from diptych.api.rest.translate import PAGE_INFO
+from diptych.api.rest.translate import PAGE_INFO, TOLD
 from diptych.api.undraft import Wheres, one_slot, page_slots, row_values, sort_names
-from diptych.ask.nodes import Change, Field, Follow, Nodes, Part, Pick, Read, Total, Write
+from diptych.ask.nodes import Change, ChangePart, Field, Follow, Nodes, Part, Pick, Read, Total, Watch, Write
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import TRUE, Slot
 from diptych.model.model import Model
@@ -40,6 +46,11 @@ _QUERY = "-_.~,:;=()*!$'@/"
 def print_rest(ask: Read, values: Sequence[Any], model: Model) -> str:
     """The path and query of the request."""
     return _Printer(values, model).url(ask)
+
+
+def print_rest_watch(watch: Watch, values: Sequence[Any], model: Model) -> str:
+    """The path and query of the changes that a Watch follows."""
+    return _Printer(values, model).changes(watch)
 
 
 class Printed(NamedTuple):
@@ -100,6 +111,22 @@ class _Printer:
             return f"{path}?{_query({'fields': self._picks(ask.pick)})}"
         target = self.model.resources[below.read.resource]
         return f"{path}/{kebab(below.relation)}?{_query(self._page(below.read, target))}"
+
+    def changes(self, watch: Watch) -> str:
+        found = self.model.resources[watch.resource]
+        *told, row = watch.parts
+        if told != [ChangePart(what, what) for what in TOLD] or (row.what, row.label) != ("row", found.one):
+            raise ValueError("REST tells the same of every change, and its row")
+        given = {"fields": self._picks(row.pick)}
+        if watch.where != TRUE:
+            given["where"] = encode_json(self._wheres.tree(watch.where, found))
+        if watch.kinds is not None:
+            given["kinds"] = ",".join(self._value(watch.kinds))
+            if not given["kinds"]:
+                raise ValueError("no kinds at all are GraphQL's alone")
+        if watch.after is not None:
+            given["after"] = self._value(watch.after)
+        return f"/{found.path}/changes?{_query(given)}"
 
     def _page(self, read: Read, found: ResourceDef) -> dict[str, str]:
         """The parameters of a list."""

@@ -3,6 +3,7 @@
     GET /users/<id>          one       the Ask of { user(id: …) { every plain field } }
     GET /posts?…             many      the Ask of { postsConnection(…) { pageInfo { … } totalCount? nodes { … } } }
     GET /users/<id>/posts?…  related   the Ask of { user(id: …) { postsConnection(…) { … } } }
+    GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind id at post { … } } }
 
 Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every other parameter is a value.
 """
@@ -21,6 +22,8 @@ from diptych.api.shape import shape
 from diptych.ask.nodes import (
     Call,
     Change,
+    ChangePart,
+    ChangeWhat,
     Field,
     Follow,
     InfoKind,
@@ -35,7 +38,7 @@ from diptych.ask.nodes import (
     Write,
 )
 from diptych.ask.slots import Given
-from diptych.ask.wish import CallWish, Wish, WriteWish
+from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Place
 from diptych.model.defs import CallDef, QueryDef, RelationDef
 from diptych.model.expr import TRUE, Col, Compare, Expr, and_
@@ -46,18 +49,22 @@ _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", 
 PAGE_INFO = PageInfo("pageInfo", tuple((name, name) for name in _INFO))
 _SHAPING = ("fields", "sort", "count")
 _PAGE = ("first", "last", "after", "before", "offset")
+_CHANGES = ("fields", "where", "kinds", "after", "first")
+TOLD: tuple[ChangeWhat, ...] = ("cursor", "kind", "id", "at")
 _PATH_ID = "{id}"
 VERSIONS = "{version}"
 _QUERY_FAULT = "The query string is not valid."
 
 
 class Target(NamedTuple):
-    """What a path names: a collection, one resource of it, a relation of that, or a call of the model's own code."""
+    """What a path names: a collection, one resource of it, a relation of that, a call of the model's own code, or the
+    changes of a collection."""
 
     resource: str
     id: str | None = None
     relation: str = ""
     call: str = ""
+    changes: bool = False
 
 
 def find_target(path: str, model: Model) -> Target | None:
@@ -72,6 +79,8 @@ def find_target(path: str, model: Model) -> Target | None:
         return Target(resource.name)
     calls = model.calls[resource.name]
     if len(parts) == 2:
+        if parts[1] == "changes":
+            return Target(resource.name, changes=True)
         call = calls.get(("class", parts[1]), "") if calls else ""
         return Target(resource.name, None if call else parts[1], "", call)
     relation = model.collections[resource.name].get(parts[2])
@@ -145,6 +154,15 @@ def translate(target: Target, query: Query, view: View) -> Wish:
     return Wish((ask,), tuple(draft.slots.slots), tuple(draft.slots.sources))
 
 
+def translate_changes(target: Target, query: Query, view: View) -> WatchWish:
+    """The Ask of a GET on the changes of a collection. `first` is no part of it: it cuts what is told, and not what is
+    followed."""
+    draft = Draft(view)
+    wish = _Translator(draft, query).watch(view.resources[target.resource])
+    draft.done(Code.BAD_REQUEST, _QUERY_FAULT)
+    return wish
+
+
 def translate_write(
     verb: Change, target: Target, query: Query, body: Any, versions: tuple[int, ...] | None, view: View, *, answer: bool
 ) -> WriteWish:
@@ -213,6 +231,15 @@ class _Translator:
         follow = Follow(relation.name, relation.name + "Connection", inner)
         return Read(each.resource.name, "one", (follow,), where)
 
+    def watch(self, each: ResourceView) -> WatchWish:
+        where = and_(*(self._filter(name, each, _CHANGES) for name in self.query.parameters))
+        for name in self.query.parameters:
+            if name in RESERVED and name not in _CHANGES:
+                self.draft.fault(("query", name), "there is no such parameter here")
+        row = ChangePart("row", each.resource.one, self.picks(each))
+        given = {name: self._given(name) for name in ("kinds", "after") if name in self.query.parameters}
+        return self.draft.watch(each, (*(ChangePart(what, what) for what in TOLD), row), where, given)
+
     def only(self, names: tuple[str, ...]) -> None:
         for name in self.query.parameters:
             if name not in names:
@@ -236,13 +263,13 @@ class _Translator:
     def _given(self, name: str) -> Given:
         return Given(self.query.parameters[name], ("query", name), text=True)
 
-    def _filter(self, name: str, each: ResourceView) -> Expr:
+    def _filter(self, name: str, each: ResourceView, reserved: tuple[str, ...] = ()) -> Expr:
         if name == "where":
             return self.draft.where(Given(self.query.inputs["where"], ("query", "where")), each)
-        if name in RESERVED:
+        if name in RESERVED or name in reserved:
             return TRUE
         field, op = filter_name(name)
-        if field in RESERVED or field not in each.searchable:
+        if field in RESERVED or field in reserved or field not in each.searchable:
             self.draft.fault(("query", name), f"{each.resource.name} has no field '{field}' to filter by")
             return TRUE
         return self.draft.operator(op, self._given(name), each.fields[field])
