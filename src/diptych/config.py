@@ -79,6 +79,16 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _age(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < 3_153_600_000:
+        raise ValueError("expected a number of seconds, above 0 and below a hundred years")
+    return number
+
+
 def _address(text: str) -> str:
     """An address without a slash at its end."""
     found = urlsplit(text)
@@ -163,6 +173,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
     Setting("request_timeout", _seconds, "Seconds that one request may take", 10.0),
     Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
+    Setting("heartbeat", _seconds, "Seconds between two heart-beats of a stream", 15.0),
+    Setting("max_streams", _positive, "How many streams of changes one server process may have", 20_000),
+    Setting("stream_buffer", _positive, "Bytes that may wait for a slow reader of a stream", 262_144),
+    Setting("stream_timeout", _seconds, "Seconds after which a stream whose reader takes nothing is cut", 10.0),
+    Setting("feed_keep", _age, "Seconds for which changes are kept", 604_800.0),
+    Setting("feed_rows", _positive, "How many changes are kept at most", 1_000_000),
     Setting("issuers", _issuers, "Other issuers, whose tokens hold here too", (), has_flag=False),
 )
 
@@ -187,6 +203,12 @@ class Config:
     statement_timeout: float = 5.0
     request_timeout: float = 10.0
     pool_size: int = 10
+    heartbeat: float = 15.0
+    max_streams: int = 20_000
+    stream_buffer: int = 262_144
+    stream_timeout: float = 10.0
+    feed_keep: float = 604_800.0
+    feed_rows: int = 1_000_000
     issuers: tuple[Issuer, ...] = ()
 
 

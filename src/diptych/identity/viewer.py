@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from diptych.db.store import Store
@@ -41,6 +41,8 @@ class Caller:
     name: str = ""
     """Who it is, for what is kept under a caller's name: the user, or else the token. Nobody has none."""
     claims: Claims | None = None
+    sent: bytes | None = None
+    """The Authorization header that proved it, by which it can be asked for again."""
 
 
 class InvalidToken(Refusal):
@@ -70,6 +72,8 @@ class Context:
         self._known: dict[bytes, Caller] = {}
         self._looked = 0.0
         self._asks_model = model.viewer_type is not Viewer
+        self.when_ended: Callable[[], None] | None = None
+        """Called when callers have ended, for whoever serves some of them for longer than a request."""
 
     def caller(self, authorization: bytes | None) -> Caller | None:
         """The caller of a request; InvalidToken if there is a token and it does not hold; None if `find` must tell."""
@@ -126,6 +130,8 @@ class Context:
         ended = [sent for sent, each in known if each.claims and any(name in names for name in keys_of(each.claims))]
         for sent in ended:
             del self._known[sent]
+        if self.when_ended is not None:
+            self.when_ended()
 
     def _welcome(self, authorization: bytes, claims: Claims) -> Caller:
         """The caller of a token that is proven, unless it was revoked."""
@@ -133,7 +139,7 @@ class Context:
             raise InvalidToken
         viewer = self._viewer(claims)
         name = viewer.id or "token:" + hashlib.sha256(authorization).hexdigest()
-        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name, claims)
+        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name, claims, authorization)
         self._known[authorization] = caller
         if len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]

@@ -1,0 +1,58 @@
+"""Old changes are dropped, a few at a time, so that nobody who writes waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import logging
+import random
+from contextlib import suppress
+
+from diptych.db.store import Store
+from diptych.errors import Refusal
+
+log = logging.getLogger("diptych")
+_EVERY = 60.0
+"""Seconds between two rounds; a little more or less, so that several processes do not come at once."""
+_AT_A_TIME = 1_000
+_BETWEEN = 0.05
+
+
+class Trimmer:
+    """Keeps the feed of a store within an age in seconds, and within a number of changes."""
+
+    def __init__(self, store: Store, keep: float, rows: int) -> None:
+        self._store = store
+        self._keep = keep
+        self._rows = rows
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._rounds())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def trim(self) -> int:
+        """One round: how many changes were dropped."""
+        dropped = 0
+        while True:
+            before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=self._keep)
+            found = await self._store.trim(before, self._rows, _AT_A_TIME)
+            dropped += found
+            if found < _AT_A_TIME:
+                return dropped
+            await asyncio.sleep(_BETWEEN)
+
+    async def _rounds(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY * random.uniform(0.8, 1.2))
+            try:
+                await self.trim()
+            except Refusal as refusal:
+                log.warning("old changes cannot be dropped: %s", refusal)
+            except Exception:
+                log.exception("old changes cannot be dropped")
