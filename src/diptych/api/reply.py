@@ -1,14 +1,14 @@
 """What goes back to the wire. Here, and nowhere else, a code becomes a status.
 
-A Reply is plain data: a status, header pairs and bytes. A Refusal becomes `application/problem+json` in the
-resource style and `{"errors": […]}` in the query style, with the same code in both.
+A Reply is plain data: a status, header pairs and bytes, or a Stream in their place. A Refusal becomes
+`application/problem+json` in the resource style and `{"errors": […]}` in the query style, with the same code in both.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,6 +25,7 @@ STATUS: Mapping[Code, int] = {
     Code.METHOD_NOT_ALLOWED: 405,
     Code.NOT_ACCEPTABLE: 406,
     Code.CONFLICT: 409,
+    Code.RESUME_GAP: 410,
     Code.PRECONDITION_FAILED: 412,
     Code.PAYLOAD_TOO_LARGE: 413,
     Code.UNSUPPORTED_MEDIA_TYPE: 415,
@@ -49,15 +50,30 @@ _SHORT = 2_048
 """Bodies for which BLAKE2b, which begins at once, is cheaper than SHA-256, which processors compute."""
 
 
+class Stream(Protocol):
+    """A body that goes on: driven when the head was sent, and closed in any case."""
+
+    async def drive(self, receive: Any, send: Any, streams: Any) -> None:
+        """Send until it ends, or the client goes, by ASGI; `streams` are all of this process."""
+        ...
+
+    def close(self) -> None:
+        """Set free what it holds; again, it does nothing."""
+        ...
+
+
 class Reply:
-    """A whole answer."""
+    """An answer: whole, or the head of a stream."""
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("body", "headers", "status", "stream")
 
-    def __init__(self, status: int, headers: tuple[Header, ...], body: bytes = b"") -> None:
+    def __init__(
+        self, status: int, headers: tuple[Header, ...], body: bytes = b"", stream: Stream | None = None
+    ) -> None:
         self.status = status
         self.headers = headers
         self.body = body
+        self.stream = stream
 
 
 def tag(body: bytes, version: int | None = None) -> bytes:

@@ -13,18 +13,19 @@ import click
 
 from diptych.api.graphql.http import Parameters
 from diptych.ask.change import Guard
-from diptych.ask.nodes import Write
-from diptych.ask.split import Finish, split
-from diptych.ask.wish import WriteWish
-from diptych.check.access import narrow
+from diptych.ask.nodes import Read, Write
+from diptych.ask.split import Finish, split, split_watch
+from diptych.ask.wish import WatchWish, WriteWish
+from diptych.check.access import narrow, narrow_watch
 from diptych.check.change import guard
-from diptych.check.cost import Limits, depth, price_of
+from diptych.check.cost import HOP_PRICE, Limits, depth, hops, price_of
 from diptych.cli.documents import ROLE, role_of
 from diptych.cli.model import load_model
 from diptych.cli.settings import check_lasting, config_of
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
+from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.compile.write import compile_write
 from diptych.config import Config
 from diptych.db.connect import connect
@@ -129,6 +130,9 @@ def _object(option: str, text: str | None) -> dict[str, Any] | None:
 
 def _show(wanted: Wanted, rulebook: Rulebook) -> None:
     """The Asks, their values and their price, what Python does, and the statements."""
+    if wanted.watch is not None:
+        _show_watch(*wanted.watch, wanted, rulebook.model)
+        return
     wish, values = wanted.reads
     asks = [*wish.asks, *(deed.ask for deed, _ in wanted.deeds)]
     for index, ask in enumerate(asks):
@@ -147,6 +151,28 @@ def _show(wanted: Wanted, rulebook: Rulebook) -> None:
             changed = guard(deed.ask, wanted.view)
             for dialect in (SQLITE, POSTGRES):
                 _show_plan(compile_write(changed, rulebook.model, dialect).change, dialect)
+
+
+def _show_watch(wish: WatchWish, values: list[Any], wanted: Wanted, model: Model) -> None:
+    """The same of changes. Their statement runs over one part of the feed after the other."""
+    ask = wish.ask
+    levels = max(map(depth, (Read(ask.resource, "one", (), ask.where), *ask.rows)))
+    click.echo(f"Ask 0\n{pformat(ask, width=110)}\n")
+    price = f"{price_of(ask.rows)(values)} for each change"
+    if filtering := HOP_PRICE * hops(ask.where):
+        price += f", and {filtering} to find them"
+    click.echo(f"Values {values}\nDepth  {levels}\nPrice  {price}")
+    whole, finishes = split_watch(ask, model.resources)
+    _show_python([finish for finish in finishes if finish])
+    narrowed = narrow_watch(whole, wanted.view)
+    for dialect in (SQLITE, POSTGRES):
+        slots = len(wish.slots)
+        plan = compile_watch(
+            narrowed.watch, narrowed.seen, narrowed.gone, narrowed.readable, slots, model, dialect
+        )
+        _show_plan(plan, dialect)
+        ends = ", ".join(f"slot {slots + number} = {name}" for number, name in enumerate(BOUNDS))
+        click.echo(f"  for a part of the feed: {ends}")
 
 
 def _show_reads(wanted: Wanted, model: Model) -> None:

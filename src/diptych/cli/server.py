@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
+import multiprocessing
 import os
 import socket
 import sys
@@ -19,15 +21,16 @@ from pathlib import Path
 import click
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors import multiprocess
 from uvicorn.supervisors.statreload import StatReload
 
+from diptych.api.graphql.socket import MAX_MESSAGE
 from diptych.cli.model import DEFAULT, load_model, told
 from diptych.cli.settings import config_of
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
 from diptych.serve.app import Diptych
-from diptych.serve.protocol import Protocol
+from diptych.serve.protocol import Protocol, SocketProtocol
 
 _MODEL_VARIABLE = "DIPTYCH_MODEL"
 _BACKLOG = 2048
@@ -54,16 +57,19 @@ def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool
     made = dev_application if dev else application
     settings = uvicorn.Config(
         f"{__name__}:{made.__name__}", factory=True, workers=config.workers, reload=dev, loop="uvloop",
-        http=Protocol, ws="none", lifespan="on", log_level="info" if dev else "warning", access_log=dev,
+        http=Protocol, ws=SocketProtocol, ws_max_size=MAX_MESSAGE, ws_ping_interval=None,
+        ws_per_message_deflate=False, lifespan="on", timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
+        log_level="info" if dev else "warning", access_log=dev,
         server_header=False, proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=config.trusted_proxies or None,
     )  # fmt: skip
-    server = uvicorn.Server(settings)
+    server = Server(settings)
     with listener, contextlib.suppress(KeyboardInterrupt):
         if dev:
             ModelReload(settings, target=server.run, sockets=[listener]).run()
         elif config.workers > 1:
-            Multiprocess(settings, sockets=[listener]).run()
+            multiprocess.Process = Worker  # type: ignore[misc]  # there is no other way to name it
+            multiprocess.Multiprocess(settings, sockets=[listener]).run()
         else:
             server.run(sockets=[listener])
 
@@ -89,6 +95,31 @@ def _application(*, dev: bool) -> Diptych:
     except DiptychError as error:
         click.echo(told(error), err=True)
         sys.exit(STARTUP_FAILURE)
+
+
+class Server(uvicorn.Server):
+    """A server process. Before connections are closed, streams are told where to go on; whoever does not read that
+    keeps nobody from leaving."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.loaded_app
+        while app is not None and not isinstance(app, Diptych):  # behind what uvicorn puts before it
+            app = getattr(app, "app", None)
+        if app is not None:
+            await app.closing()
+        await super().shutdown(sockets)
+        if multiprocessing.parent_process() is None:
+            self._captured_signals.clear()  # it was asked to end, and ends well: uvicorn would die by the signal
+
+
+class Worker(multiprocess.Process):
+    """One of several server processes."""
+
+    @property
+    def server(self) -> uvicorn.Server:
+        if self._server is None:
+            self._server = Server(self.config)
+        return self._server
 
 
 class ModelReload(StatReload):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diptych.ask.nodes import Call, Field, Follow, Part, Pick, Read, Write
+from diptych.ask.nodes import Call, Field, Follow, Part, Pick, Read, Watch, Write
 from diptych.check.access import narrow_expr
 from diptych.compile.verdict import Listing
 from diptych.errors import Refusal
@@ -23,7 +23,7 @@ from diptych.explain.touched import of_filter, picks_of
 from diptych.explain.wanted import Wanted
 from diptych.explain.writes import WriteStory
 from diptych.model.defs import RelationDef
-from diptych.model.expr import FALSE, TRUE, Compare, Expr, Slot, and_
+from diptych.model.expr import FALSE, TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
 
 Values = Sequence[Any]
@@ -52,6 +52,8 @@ class Story:
         reads, values = self.wanted.reads
         for read in reads.asks:
             await self._read(read, values)
+        if self.wanted.watch is not None:
+            await self._watch(self.wanted.watch[0].ask, self.wanted.watch[1])
         for wish, given in self.wanted.deeds:
             if isinstance(wish.ask, Write):
                 await self._write(wish.ask, given)
@@ -76,6 +78,15 @@ class Story:
                 await self._row(read.resource, slot, values, read.pick)
             case _:
                 await self._list(_Rows(read, values), 0)
+
+    async def _watch(self, watch: Watch, values: Values) -> None:
+        """The rows that are followed, as they are now."""
+        picks = tuple(pick for read in watch.rows for pick in read.pick)
+        match watch.where:
+            case Compare("eq", Col(("id",)), Slot() as slot):
+                await self._row(watch.resource, slot, values, picks)
+            case _:
+                await self._list(_Rows(Read(watch.resource, "list", picks, watch.where), values), 0)
 
     async def _row(
         self, resource: str, slot: Slot, values: Values, parts: Iterable[Pick | Part] = (), depth: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from diptych.ask.nodes import Call, Edges, Field, Follow, Nodes, Part, Pick, Read, Write
+from diptych.ask.nodes import Call, Edges, Field, Follow, Nodes, Part, Pick, Read, Watch, Write
 from diptych.explain.rulebook import Matter, Rulebook
 from diptych.explain.wanted import Wanted
 from diptych.model.defs import SERVER_FIELDS
@@ -22,6 +22,8 @@ def touched(wanted: Wanted, rulebook: Rulebook) -> list[Matter]:
 def _touched(wanted: Wanted, rulebook: Rulebook) -> Iterator[Matter]:
     for read in wanted.reads[0].asks:
         yield from of_read(read, rulebook)
+    if wanted.watch is not None:
+        yield from of_watch(wanted.watch[0].ask, rulebook)
     for wish, values in wanted.deeds:
         if isinstance(wish.ask, Write):
             yield from of_write(wish.ask, values, rulebook)
@@ -35,6 +37,13 @@ def of_read(read: Read, rulebook: Rulebook) -> Iterator[Matter]:
     for expr in (read.where, *(key.by for key in read.order)):
         yield from of_filter(expr, read.resource, rulebook)
     yield from of_picks(read.pick, read.resource, rulebook)
+
+
+def of_watch(watch: Watch, rulebook: Rulebook) -> Iterator[Matter]:
+    """Of changes: the rows that are followed, and what is told of them."""
+    yield from of_read(Read(watch.resource, "one", (), watch.where), rulebook)
+    for read in watch.rows:
+        yield from of_picks(read.pick, read.resource, rulebook)
 
 
 def of_filter(expr: Expr, resource: str, rulebook: Rulebook) -> Iterator[Matter]:

@@ -21,12 +21,13 @@ from diptych.api.rest.translate import (
     find_target,
     read_query,
     translate_call,
+    translate_changes,
     translate_write,
     write_inputs,
 )
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.ask.nodes import Assign, Change
-from diptych.ask.wish import CallWish, Wish, WriteWish
+from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.check.cost import Limits
 from diptych.check.values import Binder
 from diptych.errors import Code, Refusal
@@ -66,6 +67,8 @@ class Wanted:
     """Where the values of each of these were found."""
     bare: bool = False
     """Are the values of changes left out? Then only their names are known, and their rows."""
+    watch: tuple[WatchWish, Values] | None = None
+    """The changes that are followed, with their values."""
 
 
 def understand(sent: Sent, model: Model, view: View, *, bare: bool = False) -> Wanted:
@@ -103,6 +106,8 @@ def _from_graphql(sent: Parameters, view: View) -> Wanted:
     sound = check_document(document, operation, schema)
     check_variables(sound, given, schema)
     found = translate_graphql(document, operation, given, view)
+    if found.watch is not None:
+        return _followed(view, found.watch, given)
     return _wanted(view, found.wish, [(each, given) for each in (*found.writes, *found.calls)], given)
 
 
@@ -116,9 +121,11 @@ def _from_rest(sent: Rest, model: Model, view: View, bare: bool) -> Wanted:
         return _from_call(sent, target, model, view, bare)
     if sent.method == "GET":
         check_target(target, view)
+        if target.changes:
+            return _followed(view, translate_changes(target, query, view), query.inputs)
         return _wanted(view, translate_rest(target, query, view), [], query.inputs)
     verb = _VERBS.get(sent.method)
-    if verb is None or target.relation or (verb == "create") != (target.id is None):
+    if verb is None or target.relation or target.changes or (verb == "create") != (target.id is None):
         raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
     each = view.resources.get(target.resource)
     if each is None or not each.may(verb):
@@ -149,6 +156,11 @@ def _from_call(sent: Rest, target: Target, model: Model, view: View, bare: bool)
     wish = translate_call(target, definition, query, body if isinstance(definition, ActionDef) else None, view)
     inputs = query.inputs if reading else write_inputs(target, body, None)
     return _wanted(view, Wish((), (), ()), [(wish, inputs)], {}, bare)
+
+
+def _followed(view: View, wish: WatchWish, inputs: Mapping[str, Any]) -> Wanted:
+    values = Binder(wish.slots, wish.sources, _LIMITS, Code.BAD_USER_INPUT)(inputs)
+    return Wanted(view, (Wish((), (), ()), []), watch=(wish, values))
 
 
 def _wanted(

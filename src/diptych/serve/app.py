@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from diptych.api.reply import Reply
+from diptych.api.reply import Reply, Stream, problem
 from diptych.check.cost import Limits
 from diptych.config import Config
 from diptych.db.connect import connect
@@ -22,12 +22,16 @@ from diptych.errors import Code, Refusal, StartError
 from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
+from diptych.live.live import Live, LiveSettings
 from diptych.model.model import Model
 from diptych.serve.deadline import Deadlines
 from diptych.serve.explaining import ExplainingHandler
 from diptych.serve.handler import Handler, log, refused
+from diptych.serve.handshake import deny, open_socket
 from diptych.serve.http import Request
-from diptych.serve.protocol import has_gone, reply_at_once
+from diptych.serve.outbox import Streams
+from diptych.serve.protocol import close_after, has_gone, reply_at_once
+from diptych.watch import Watcher
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -50,6 +54,9 @@ class Diptych:
         self._handles = ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
         self._deadlines = Deadlines(self.config.request_timeout)
+        self._streams = Streams(
+            buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
+        )
         self._starting = asyncio.Lock()
 
     async def start(self) -> Handler:
@@ -63,14 +70,25 @@ class Diptych:
                     raise
         return self._handler
 
+    async def closing(self) -> None:
+        """The server goes away: every stream is told where to go on, and ends; no other one begins."""
+        self._streams.is_closing = True
+        if self._handler is not None:
+            await self._handler.live.close()
+        self._streams.close()
+
     async def stop(self) -> None:
         """Close the store."""
+        await self.closing()
+        self._streams.stop()
         self._deadlines.stop()
         if self._handler is not None:
+            await self._handler.live.stop()
             await self._handler.context.revoked.stop()
             self._handler.oauth.oauth.stop()
             await self.store.close()
             self._handler = None
+        self._streams.is_closing = False
 
     async def _make(self) -> Handler:
         config = self.config
@@ -80,8 +98,11 @@ class Diptych:
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
         await context.revoked.start()
+        settings = LiveSettings(config.heartbeat, config.max_streams, config.feed_keep, config.feed_rows)
+        live = Live(Watcher(engine), context, settings)
+        await live.start()
         return self._handles(engine, context, max_body=config.max_body, introspection=config.introspection,
-                             base_url=config.base_url)  # fmt: skip
+                             base_url=config.base_url, live=live)  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -98,14 +119,39 @@ class Diptych:
                 reply = refused(request, Refusal(Code.TIMEOUT, "The request took too long."))
             finally:
                 deadlines.end(task)
+            if reply.stream is not None:
+                await self._drive(reply, reply.stream, receive, send)
+                return
             body = b"" if scope["method"] == "HEAD" else reply.body
             if not reply_at_once(send, reply, body):
                 await _send(send, reply, body)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
+            await self._socket(scope, receive, send)
+
+    async def _drive(self, reply: Reply, stream: Stream, receive: Receive, send: Send) -> None:
+        """Send an answer that goes on."""
+        try:
+            close_after(send)
+            await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
+            await stream.drive(receive, send, self._streams)
+        except asyncio.CancelledError:
+            if not has_gone(send):
+                raise
+        finally:
+            stream.close()
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        request = _request(scope, receive)
+        try:
+            handler = self._handler or await self.start()
+        except StartError as error:
+            log.error("%s", error)
+            await deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
+            return
+        await open_socket(handler, request, scope, receive, send, self._streams, self._deadlines)
 
     async def _first(self, request: Request) -> Reply:
         """The answer to a request that comes before the store is open."""
@@ -153,7 +199,7 @@ def _request(scope: Scope, receive: Receive) -> Request:
     if len(headers) != len(scope["headers"]):
         headers = _joined(scope["headers"])
     body = functools.partial(_read_body, receive, headers)
-    return Request(scope["method"], path, query, headers, body, root, scope.get("client"))
+    return Request(scope.get("method", "GET"), path, query, headers, body, root, scope.get("client"))
 
 
 def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

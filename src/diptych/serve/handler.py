@@ -21,6 +21,7 @@ from diptych.identity.accounts import Accounts
 from diptych.identity.oauth.ledger import Ledger
 from diptych.identity.oauth.server import OAuth
 from diptych.identity.viewer import Caller, Context, InvalidToken
+from diptych.live.live import Live, LiveSettings
 from diptych.model.view import Signature
 from diptych.serve.graphql import GraphqlEndpoint
 from diptych.serve.http import Request, not_modified
@@ -28,6 +29,7 @@ from diptych.serve.oauth import PATHS as OAUTH_PATHS
 from diptych.serve.oauth import OauthEndpoint
 from diptych.serve.rest import RestEndpoint, not_found
 from diptych.transact import Transactor
+from diptych.watch import Watcher
 
 log = logging.getLogger("diptych")
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
@@ -37,14 +39,18 @@ _ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
 class Handler:
     """Answers every request of one service."""
 
-    def __init__(self, engine: Engine, context: Context, *, max_body: int, introspection: bool, base_url: str) -> None:
+    def __init__(
+        self, engine: Engine, context: Context, *, max_body: int, introspection: bool, base_url: str,
+        live: Live | None = None,
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.context = context
         self.introspection = introspection
         self.base_url = base_url
         transactor = Transactor(engine)
-        self.graphql = GraphqlEndpoint(engine, transactor, max_body=max_body, introspection=introspection)
-        self.rest = RestEndpoint(engine, transactor, max_body=max_body)
+        self.live = live or Live(Watcher(engine), context, LiveSettings())
+        self.graphql = GraphqlEndpoint(engine, transactor, self.live, max_body=max_body, introspection=introspection)
+        self.rest = RestEndpoint(engine, transactor, self.live, max_body=max_body)
         ledger = Ledger(engine.store, context.revoked)
         oauth = OAuth(ledger, context.tokens, engine.model)
         self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), base_url, engine.secret)

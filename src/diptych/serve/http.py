@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from diptych.api.reply import Header
+from diptych.api.rest.precondition import preferences
+
 Body = Callable[[int], Awaitable[bytes]]
 
 
@@ -28,6 +31,22 @@ class Request:
         self.body = body
         self.root = root
         self.peer = peer
+
+
+def wants_cursor(request: Request) -> bool:
+    """Does the client want to know from where to follow what it reads?"""
+    sent = request.headers.get(b"prefer")
+    return sent is not None and "change-cursor" in preferences(sent)
+
+
+def last_event(request: Request) -> str:
+    """The last cursor that a client got which comes back to a stream by itself, if it did."""
+    return request.headers.get(b"last-event-id", b"").decode("latin-1")
+
+
+def cursor_headers(cursor: str) -> tuple[Header, ...]:
+    """What tells it."""
+    return ((b"change-cursor", cursor.encode()), (b"preference-applied", b"change-cursor"))
 
 
 def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:

@@ -1,21 +1,24 @@
-"""HTTP/1.1 by uvicorn and httptools, with five things of our own.
+"""HTTP/1.1 by uvicorn and httptools, with six things of our own, and WebSocket by uvicorn with two.
 
 The head of a request has a limit: without one, a client can fill the memory with a header. An upgrade that is
 not taken is ignored and the request is served as it is (RFC 9110, §7.8): every stock Java client offers h2c, and
 httptools would drop the body of its request. What is no HTTP at all is refused in our own words. A whole answer
 goes out in one write. And when a client goes away, the task that serves it is cancelled, so that whatever that holds
-(a connection to the database, a place in a line) is free for others at once.
+(a connection to the database, a place in a line) is free for others at once. And streams, which write to the transport
+by themselves (`wires.py`), are told when it takes more.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from diptych.api.reply import Reply, problem
@@ -63,8 +66,56 @@ def has_gone(send: object) -> bool:
     return type(cycle) is RequestResponseCycle and cycle.disconnected
 
 
+def close_after(send: object) -> None:
+    """Let the connection end with this answer, if `send` is uvicorn's own: after a stream, nobody waits for more."""
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is RequestResponseCycle:
+        cycle.keep_alive = False
+
+
+def handshake_is_over(send: object) -> None:
+    """Say that a WebSocket was refused, which uvicorn would log as an error of ours."""
+    protocol = getattr(send, "__self__", None)
+    if isinstance(protocol, SocketProtocol):
+        protocol.handshake_complete = True
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket."""
+
+    resumed: Callable[[], None] | None = None
+    """Called when the transport takes more again."""
+    is_lost = False
+    """Is the connection gone?"""
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.resumed is not None:
+            self.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.resumed, self.is_lost = None, True
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand over a message. What is no UTF-8 closes the socket; uvicorn would log it as an error of ours."""
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.conn.fail(1007)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
+
 class Protocol(HttpToolsProtocol):
     """One connection."""
+
+    resumed: Callable[[], None] | None = None
+    """Called when the transport takes more again."""
+    is_lost = False
+    """Is the connection gone?"""
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
@@ -85,8 +136,14 @@ class Protocol(HttpToolsProtocol):
         self.tasks.add(task)
         self._serving = cycle, task
 
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.resumed is not None:
+            self.resumed()
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.resumed, self.is_lost = None, True
         if self._serving is not None:
             cycle, task = self._serving
             if not cycle.response_complete:
@@ -136,6 +193,10 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(b"".join((STATUS_LINE[reply.status], lines, b"\r\n", reply.body)))
         self.transport.close()
 
+    def _should_upgrade(self) -> bool:
+        """Only an offer of WebSocket that is whole is taken; of any other, nothing could come."""
+        return super()._should_upgrade() and any(name == b"sec-websocket-key" for name, _ in self.headers)
+
     def _head(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
@@ -143,6 +204,7 @@ class Protocol(HttpToolsProtocol):
         """Take an offer of WebSocket; from any other, read the request again without the offer."""
         if self._should_upgrade():
             self.handle_websocket_upgrade()
+            self.parser = None  # type: ignore[assignment]  # it would keep this protocol, which has nothing left to do
             return
         line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
         kept = [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] not in _HOP]

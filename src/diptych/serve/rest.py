@@ -17,11 +17,13 @@ from diptych.calls import Calls
 from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
+from diptych.live.live import Live
 from diptych.model.defs import ResourceDef
 from diptych.recall import Recall
 from diptych.serve.changes import RestChanges, accept_patch
 from diptych.serve.code import RestCalls
-from diptych.serve.http import Request, not_modified
+from diptych.serve.feed import RestFeed
+from diptych.serve.http import Request, cursor_headers, not_modified, wants_cursor
 from diptych.transact import Transactor
 
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -41,8 +43,10 @@ class Known:
 class RestEndpoint:
     """The resources of one service."""
 
-    def __init__(self, engine: Engine, transactor: Transactor, *, max_body: int) -> None:
+    def __init__(self, engine: Engine, transactor: Transactor, live: Live, *, max_body: int) -> None:
         self.engine = engine
+        self.live = live
+        self.feed = RestFeed(live)
         self.calls = RestCalls(Calls(transactor), max_body=max_body)
         self.changes = RestChanges(transactor, self.read, max_body=max_body)
         self._known: Recall[Known] = Recall(engine.plans.size)
@@ -57,6 +61,8 @@ class RestEndpoint:
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
         if target.call:
             return await self.calls.handle(request, caller, target)
+        if target.changes:
+            return await self.feed.handle(request, caller, target)
         if request.method not in ("GET", "HEAD"):
             methods = self.methods(target)
             allow: Header = (b"allow", ", ".join(methods).encode())
@@ -69,17 +75,21 @@ class RestEndpoint:
         if request.method not in ("GET", "HEAD"):
             return await self.changes.handle(request, caller, target)
         query = read_query(request.query, target)
-        known = self._recognise(target, query, caller)
-        (answer,) = await self.engine.answer(known.ready, query.inputs, caller.viewer)
+        told = wants_cursor(request)
+        known = self._recognise(target, query, caller, told)
+        answer, *place = await self.engine.answer(known.ready, query.inputs, caller.viewer)
         if answer is None:
             raise not_found()
-        return self._page(request, query, known, answer) if known.page else self._one(request, known, answer)
+        more = cursor_headers(self.live.cursor(place[0])) if told else ()
+        if known.page:
+            return self._page(request, query, known, answer, more)
+        return _answer(request, answer, tag_of_one(answer, known.versioned), more)
 
     def methods(self, target: Target) -> tuple[str, ...]:
         """The methods that a path has, for whatever role."""
         if target.call:
             return self.calls.methods(target)
-        return _READING if target.relation else self._methods[target.resource, target.id is not None]
+        return _READING if target.relation or target.changes else self._methods[target.resource, target.id is not None]
 
     async def read(self, target: Target, caller: Caller) -> bytes:
         """One row, as GET gives it."""
@@ -90,36 +100,32 @@ class RestEndpoint:
             raise not_found()
         return answer
 
-    def _recognise(self, target: Target, query: Query, caller: Caller) -> Known:
-        key = (target.resource, target.id is None, target.relation, query.shape, caller.signature)
+    def _recognise(self, target: Target, query: Query, caller: Caller, place: bool = False) -> Known:
+        key = (target.resource, target.id is None, target.relation, query.shape, caller.signature, place)
         known = self._known.get(key)
         if known is None:
-            known = self._prepare(target, query, caller)
+            known = self._prepare(target, query, caller, place)
             self._known.put(key, known)
         return known
 
-    def _prepare(self, target: Target, query: Query, caller: Caller) -> Known:
+    def _prepare(self, target: Target, query: Query, caller: Caller, place: bool) -> Known:
         query.fields()  # faults of its grammar come before those of the role
         view = self.engine.model.view(caller.signature)
         check_target(target, view)
         wish = translate(target, query, view)
         (ask,) = wish.asks
         inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask
-        ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_REQUEST)
+        ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_REQUEST, place=place)
         return Known(ask, ready, inner.page, _is_versioned(ask))
 
     @staticmethod
-    def _one(request: Request, known: Known, body: bytes) -> Reply:
-        return _answer(request, body, tag_of_one(body, known.versioned), ())
-
-    @staticmethod
-    def _page(request: Request, query: Query, known: Known, answer: bytes) -> Reply:
+    def _page(request: Request, query: Query, known: Known, answer: bytes, more: tuple[Header, ...]) -> Reply:
         if known.ask.take == "one":  # a relation: {"postsConnection":{…}}
             answer = answer[answer.index(b":") + 1 : -1]
         size = _size(known, query.inputs)
         body, following, previous = page_body(answer, size)
         links = link(request.root + request.path, request.query, size, following, previous)
-        return _answer(request, body, tag(body), links)
+        return _answer(request, body, tag(body), (*links, *more))
 
 
 def _collection(resource: ResourceDef) -> tuple[str, ...]:

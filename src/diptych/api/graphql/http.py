@@ -22,7 +22,7 @@ from diptych.errors import Code, Fault, Refusal
 RESPONSE = "application/graphql-response+json"
 LEGACY = "application/json"
 OFFERS = (LEGACY, RESPONSE)
-_MALFORMED = (Code.BAD_REQUEST, Code.METHOD_NOT_ALLOWED, Code.UNSUPPORTED_MEDIA_TYPE, Code.PAYLOAD_TOO_LARGE,
+MALFORMED = (Code.BAD_REQUEST, Code.METHOD_NOT_ALLOWED, Code.UNSUPPORTED_MEDIA_TYPE, Code.PAYLOAD_TOO_LARGE,
               Code.NOT_ACCEPTABLE, Code.INTERNAL, Code.UNAVAILABLE, Code.TIMEOUT)  # fmt: skip
 """What is no well-formed GraphQL request, or no fault of it: these have their status for everybody."""
 
@@ -88,7 +88,7 @@ def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) 
     if refusal.path:  # it was running: there is data, and it is null
         head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
         return Reply(200, head, msgspec.json.encode({"data": None, "errors": errors}))
-    status = 200 if legacy and refusal.code not in _MALFORMED else STATUS[refusal.code]
+    status = 200 if legacy and refusal.code not in MALFORMED else STATUS[refusal.code]
     head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
     if status in (401, 503):
         head = (*head, *challenge(refusal))

@@ -34,6 +34,7 @@ ERRORS = {
     405: ("MethodNotAllowed", "The path does not have this method; or a mutation came by GET."),
     406: ("NotAcceptable", "The request accepts no media type that there is."),
     409: ("Conflict", "The row, or another one, stands against it: a state, a unique value, a reference."),
+    410: ("ResumeGap", "Not all changes after the cursor are kept, or it is of another database: read anew."),
     412: ("PreconditionFailed", "The row has another version than `If-Match` names."),
     413: ("PayloadTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
@@ -51,11 +52,16 @@ _HEADERS = {
     "Allow": ("The methods that the path has.", True),
     "Accept-Patch": ("The media types that PATCH takes (RFC 5789).", False),
     "Location": ("Where the new row is; of many there is none.", False),
+    "Log-ETag": ("A tag of what a page tells, without its cursors; a stream has none.", False),
+    "Change-Cursor": ("From here on, changes can be followed; of what was read, with `Prefer: change-cursor`.", False),
+    "Cursor-Applied": ("`change-cursor`, if it was preferred (RFC 7240).", False),
     "New-ETag": ("A tag of the new row, for `If-Match`; of many there is none.", False),
     "Idempotency-Replayed": ("`true`, if the answer is that to an earlier request with this key.", False),
     "Preference-Applied": ("The preference that was followed (RFC 7240).", True),
     "WWW-Authenticate": ("How to authenticate (RFC 6750).", True),
 }
+_SENT_AS = {"Log-ETag": "ETag", "New-ETag": "ETag", "Cursor-Applied": "Preference-Applied"}
+"""Headers that mean something else in some answers, by their name among the components."""
 _FIELDS = (
     "The fields of the answer, through relations too: `name,recent:posts[first=5;sort=-createdAt](title)`. "
     "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before "
@@ -86,7 +92,16 @@ _REQUEST_HEADERS: dict[str, tuple[str, Schema]] = {
         {"pattern": r'^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$', "format": "idempotency-key"},
     ),
     "Prefer": ("`return=representation` answers with the row as it was (RFC 7240).", {}),
+    "Prefer-Cursor": ("`change-cursor` answers with a `Change-Cursor`, too (RFC 7240).", {}),
+    "Last-Event-ID": (
+        "The cursor after which a stream goes on, before that in `after`: what a browser sends when it comes again.",
+        {"format": "change-cursor"},
+    ),
 }
+
+
+_READING = ("If-None-Match", "Prefer-Cursor")
+"""The request headers of a read."""
 
 
 def refer(kind: str, name: str) -> Part:
@@ -100,12 +115,18 @@ def refer(kind: str, name: str) -> Part:
 def list_parameters(each: ResourceView) -> list[Part]:
     """References to all parameters of a list of a resource, in the order in which they are documented."""
     own = [f"{each.resource.name}.{name}" for name in _own_parameters(each)]
-    return [refer("parameters", name) for name in (*own[:1], *_PAGING, *own[1:], "If-None-Match")]
+    return [refer("parameters", name) for name in (*own[:1], *_PAGING, *own[1:], *_READING)]
 
 
 def one_parameters(each: ResourceView) -> list[Part]:
     """References to the parameters of one row."""
-    return [refer("parameters", f"{each.resource.name}.fields"), refer("parameters", "If-None-Match")]
+    return [refer("parameters", name) for name in (f"{each.resource.name}.fields", *_READING)]
+
+
+def filter_parameters(each: ResourceView, *taken: str) -> list[str]:
+    """The names, among its components, of the filters of a resource, but for those of fields whose name is taken."""
+    others = ("fields", "sort")
+    return [name for name in _own_parameters(each) if name not in others and name.split(".")[0] not in taken]
 
 
 def build_parameters(view: View, max_page: int) -> dict[str, Part]:
@@ -114,7 +135,7 @@ def build_parameters(view: View, max_page: int) -> dict[str, Part]:
     found["id"] = _ID
     for name, (text, more) in _REQUEST_HEADERS.items():
         schema = {"type": "string", **more}
-        found[name] = {"name": name, "in": "header", "description": text, "schema": schema}
+        found[name] = {"name": name.removesuffix("-Cursor"), "in": "header", "description": text, "schema": schema}
     for each in view.resources.values():
         found |= {f"{each.resource.name}.{name}": part for name, part in _own_parameters(each).items()}
     return found
@@ -205,7 +226,7 @@ def build_headers() -> dict[str, Part]:
 
 def headers(*names: str) -> dict[str, Part]:
     """The headers of a response."""
-    return {name.removeprefix("New-"): refer("headers", name) for name in names}
+    return {_SENT_AS.get(name, name): refer("headers", name) for name in names}
 
 
 def operation(summary: str, tag: str, parameters: Iterable[Part] = (), description: str = "") -> Part:
@@ -225,6 +246,8 @@ def errors(statuses: Iterable[int]) -> Part:
 
 CACHED = ("ETag", "Cache-Control", "Vary")
 """The headers of every answer to a GET."""
+PLACED = ("Change-Cursor", "Cursor-Applied")
+"""The headers of an answer from which changes can be followed."""
 
 
 def build_responses(view: View, problem: str) -> dict[str, Part]:
@@ -232,9 +255,10 @@ def build_responses(view: View, problem: str) -> dict[str, Part]:
     found: dict[str, Part] = {}
     for each in view.resources.values():
         name = each.resource.name
-        found[each.resource.one] = answer(f"One {name}.", ref(name), *CACHED)
-        found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link")
-    found["NotModified"] = {"description": "The client has this answer already.", "headers": headers(*CACHED)}
+        found[each.resource.one] = answer(f"One {name}.", ref(name), *CACHED, *PLACED)
+        found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link", *PLACED)
+    same = "The client has this answer already."
+    found["NotModified"] = {"description": same, "headers": headers(*CACHED, *PLACED)}
     for status, (name, text) in ERRORS.items():
         extra = {401: ("WWW-Authenticate",), 405: ("Allow",), 415: ("Accept-Patch",)}.get(status, ())
         content = {"application/problem+json": {"schema": ref(problem)}}

@@ -5,13 +5,15 @@ do. A path item is drawn whole, one function for each kind of path:
 
     /orders                   _collection      what a list takes, and a page of it; new rows
     /orders/{id}              _member          one row, and what changes it
+    /orders/changes           _changes         what became of them, as a log or as a stream
     /users/{id}/orders        _relation        the same list, of one user
     /posts/{id}/publish       _call            code of the model's own
     /graphql, /health/live    _service         what is there whatever the model is
     /oauth/token              authorizing      the authorization server
 
-`schemas` and `inputs` say what values look like, `writing` draws what changes something, `calling` what calls the
-model's own code; `components` holds the parts that operations share, `security` tells what they need of a token.
+`schemas` and `inputs` say what values look like, `writing` draws what changes something, `following` what tells of
+changes, `calling` what calls the model's own code; `components` holds the parts that operations share, `security` tells
+what they need of a token.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from diptych.api.rest.calling import action_operation, call_path, query_operatio
 from diptych.api.rest.components import (
     CACHED,
     ERRORS,
+    PLACED,
     SERVICE,
     Part,
     answer,
@@ -40,6 +43,7 @@ from diptych.api.rest.components import (
     problem_schema,
     refer,
 )
+from diptych.api.rest.following import FOLLOWED, STREAM, build_changes, following, following_parameters
 from diptych.api.rest.inputs import build_inputs, json_patch
 from diptych.api.rest.schemas import Schema, build_schemas
 from diptych.api.rest.security import ANYONE, secured, secured_call, security_schemes
@@ -56,7 +60,7 @@ def openapi(
 ) -> dict[str, Any]:
     """The document of one view. `server` is the public address, or the path of the service where that is not known;
     `issuer` is the address of the authorization server; `max_page` the largest page."""
-    schemas = {**build_schemas(view), **build_inputs(view)}
+    schemas = {**build_schemas(view), **build_inputs(view), **build_changes(view)}
     problem = "Problem" if "Problem" not in schemas else "ProblemDetails"
     patch = "JsonPatch" if "JsonPatch" not in schemas else "JsonPatchOperations"
     if any(each.may("update") for each in view.resources.values()):
@@ -70,7 +74,7 @@ def openapi(
         "paths": {**_resource_paths(view, patch), **_service(view), **authorization_paths()},
         "components": {
             "schemas": {**schemas, "PageInfo": page_info(max_page), problem: problem_schema()},
-            "parameters": build_parameters(view, max_page),
+            "parameters": {**build_parameters(view, max_page), **following_parameters(view, max_page)},
             "headers": build_headers(),
             "responses": build_responses(view, problem),
             "securitySchemes": security_schemes(view, issuer),
@@ -95,6 +99,7 @@ def _resource_paths(view: View, patch: str) -> dict[str, Part]:
         collection = {**_collection(each), **collection_changes(each, view)}
         member = {**_member(each), **member_changes(each, view, patch)}
         paths[path] = secured(collection, view, [found], [found])
+        paths[path + "/changes"] = secured(_changes(each), view, [found])
         paths[path + "/{id}"] = secured(member, view, [found], [found])
         for segment, name in found.collections.items():
             if name in each.relations:
@@ -136,6 +141,12 @@ def _member(each: ResourceView) -> Part:
     get["responses"] = _responses(refer("responses", found.one), (*_READ_ERRORS, 404))
     more = ("Accept-Patch",) if each.may("update") else ()
     return {"parameters": [refer("parameters", "id")], **_readable("get", found.name, get, CACHED, *more)}
+
+
+def _changes(each: ResourceView) -> Part:
+    get = following(each)
+    get["responses"] = _responses(get["responses"]["200"], (*_READ_ERRORS, 410))
+    return _readable("follow", each.resource.name + "Change", get, FOLLOWED)
 
 
 def _relation(each: ResourceView, relation: RelationDef, target: ResourceView) -> Part:
@@ -205,9 +216,9 @@ def _health(name: str, summary: str, statuses: Iterable[int]) -> Part:
 
 def _graphql(keys: Iterable[Part]) -> Part:
     """The query style: one path, whose own schema tells the rest."""
-    get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH])
+    get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH, *_HEADERS], _STREAMED)
     get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 405, 406, 422, 503, 504)}
-    post = operation("A GraphQL request.", SERVICE, keys)
+    post = operation("A GraphQL request.", SERVICE, [*keys, *_HEADERS], _STREAMED)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
     post["responses"] = _graphql_responses(400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 503, 504)
@@ -230,8 +241,9 @@ def _graphql_responses(*others: int) -> Part:
     """An error has its own status if the client accepts the first media type, and mostly 200 if not."""
     kinds = ("application/graphql-response+json", "application/json")
     content = {kind: {"schema": _GRAPHQL_ANSWER} for kind in kinds}
-    ok = {"description": "The answer, or what is wrong.", "headers": headers(*_UNTAGGED), "content": content}
-    found: Part = {"200": ok}
+    told = headers(*_UNTAGGED, *PLACED)
+    streamed = {**content, STREAM: {"schema": {"type": "string"}, "example": _EVENTS}}
+    found: Part = {"200": {"description": "The answer, or what is wrong.", "headers": told, "content": streamed}}
     for status in others:
         found[str(status)] = {"description": ERRORS[status][1], "content": content}
     return found
@@ -245,6 +257,12 @@ _KEY = {
     "schema": {"type": "string"},
 }
 _IF_NONE_MATCH = refer("parameters", "If-None-Match")
+_HEADERS = [refer("parameters", name) for name in ("Prefer-Cursor", "Last-Event-ID")]
+_STREAMED = (
+    "A subscription is answered as `text/event-stream`, by the graphql-sse protocol in its mode of distinct "
+    "connections, or over a WebSocket on this path, by the protocol `graphql-transport-ws`."
+)
+_EVENTS = 'event: next\ndata: {"data":{"__typename":"Query"}}\n\nevent: complete\ndata:\n\n'
 _NOT_MODIFIED = refer("responses", "NotModified")
 _GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}
 _GRAPHQL_REQUEST: Schema = {

@@ -1,0 +1,108 @@
+"""The door of WebSockets: token → path → origin → accept → subprotocol → Socket.
+
+Whoever has no business here is refused by HTTP, before the upgrade: a bad token by 401, a path other than `/graphql` by
+404, a foreign origin by 403. No cookie opens anything, so there is nothing that another site could ride on; but
+browsers let any site talk to any WebSocket, also to one behind a firewall, where they would not let it read a plain
+answer. So what holds for those (no other origin reads them) holds here. Programs send no Origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from diptych.api.graphql.http import Parameters
+from diptych.api.graphql.socket import NOT_ACCEPTABLE, PROTOCOL
+from diptych.api.reply import Reply, problem
+from diptych.errors import Code, Refusal
+from diptych.identity.viewer import Caller, InvalidToken
+from diptych.live.group import Subscription
+from diptych.serve.deadline import Deadlines
+from diptych.serve.graphql import Outcome
+from diptych.serve.handler import Handler, refused
+from diptych.serve.http import Request
+from diptych.serve.outbox import Streams
+from diptych.serve.protocol import handshake_is_over
+from diptych.serve.rest import not_found
+from diptych.serve.socket import Operation, Receive, Socket
+from diptych.serve.wires import Message, Send
+from diptych.watch import ReadyWatch
+
+
+async def open_socket(
+    handler: Handler, request: Request, scope: Message, receive: Receive, send: Send, streams: Streams,
+    deadlines: Deadlines,
+) -> None:  # fmt: skip
+    """Serve one WebSocket to its end, or refuse it."""
+    service = _Service(handler)
+    sent = request.headers.get(b"authorization")
+    try:
+        await service.caller(sent)
+        if request.path != "/graphql":
+            raise not_found()
+        if not _is_own(request, handler.base_url):
+            raise Refusal(Code.FORBIDDEN, "A page of another origin may not open a WebSocket here.")
+        if streams.is_closing:
+            raise Refusal(Code.UNAVAILABLE, "The service is going away; try again.")
+    except InvalidToken as refusal:
+        await deny(refused(request, refusal), scope, send)
+        return
+    except Refusal as refusal:
+        await deny(problem(refusal), scope, send)
+        return
+    if PROTOCOL not in scope["subprotocols"]:
+        await send({"type": "websocket.accept"})
+        code, reason = NOT_ACCEPTABLE
+        await send({"type": "websocket.close", "code": code, "reason": reason})
+        return
+    await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
+    scope.clear()  # it lasts as long as the socket, and is not needed again
+    await Socket(service, streams, deadlines, sent).drive(receive, send)
+
+
+async def deny(reply: Reply, scope: Message, send: Send) -> None:
+    """Refuse a handshake by an answer of HTTP, where the server can."""
+    if "websocket.http.response" not in scope.get("extensions", ()):
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    start = {"type": "websocket.http.response.start", "status": reply.status, "headers": list(reply.headers)}
+    await send(start)
+    await send({"type": "websocket.http.response.body", "body": reply.body})
+    handshake_is_over(send)
+
+
+def _is_own(request: Request, base_url: str) -> bool:
+    """Does a page of this service ask, or no page at all?"""
+    origin = request.headers.get(b"origin")
+    if origin is None:
+        return True
+    hosts = {_host(request.headers.get(b"host", b"").decode("latin-1")), _host(urlsplit(base_url).netloc)} - {""}
+    scheme, separator, host = origin.decode("latin-1").partition("://")
+    return bool(separator) and scheme in ("http", "https") and _host(host) in hosts
+
+
+def _host(netloc: str) -> str:
+    """A host with its port, unless that is the usual one."""
+    return netloc.lower().removesuffix(":80").removesuffix(":443")
+
+
+class _Service:
+    """What sockets ask of the handler."""
+
+    __slots__ = ("_handler",)
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def caller(self, sent: bytes | None) -> Caller:
+        context = self._handler.context
+        return context.caller(sent) or await context.find(sent or b"")
+
+    async def run(self, parameters: Parameters, caller: Caller) -> Outcome:
+        return await self._handler.graphql.run(parameters, caller)
+
+    async def subscribe(
+        self, ready: ReadyWatch, inputs: Mapping[str, Any], caller: Caller, sink: Operation
+    ) -> Subscription:
+        return await self._handler.live.subscribe(ready, inputs, caller, sink)
