@@ -34,6 +34,7 @@ prove: .venv/dev.stamp ## run the long proofs: races, services and connections t
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/test_agreement_writes.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -s --timeout 3600 tests/interference/test_pairs.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q --timeout 3600 tests/oauth/test_mutated_tokens.py tests/oauth/test_forms.py $(ARGS)
+	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/live/test_oracle_changes.py tests/live/test_groups.py $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Random Asks, as clients could ask them, with their values: hypothesis strategies over a viewer's view.
 
     asks(model, viewer, rows)       → Drawn: one Ask (or some, with `roots`), its slots, its raw values
+    watches(model, viewer, rows)    → DrawnWatch: the same of a Watch
 
 Values of filters come from the data, from right beside it, and from the ends of the ranges, so that filters
 match some rows and not others. A raw value is what a client sends. The raw value of a cursor is the tuple of
@@ -22,9 +23,11 @@ from typing import Any, Literal, TypeVar
 
 from hypothesis import strategies as st
 
-from diptych.api.rest.translate import PAGE_INFO
+from diptych.api.rest.translate import PAGE_INFO, TOLD
 from diptych.ask.cursor import seal
 from diptych.ask.nodes import (
+    ChangePart,
+    ChangeWhat,
     EdgePart,
     Edges,
     Field,
@@ -39,8 +42,9 @@ from diptych.ask.nodes import (
     Read,
     Total,
     TypeName,
+    Watch,
 )
-from diptych.ask.slots import CURSOR, OFFSET, SIZE
+from diptych.ask.slots import CHANGE_KIND, CHANGE_KINDS, CURSOR, OFFSET, SIZE
 from diptych.ask.walk import reads
 from diptych.check.cost import price_of
 from diptych.model.defs import FieldDef, ResourceDef
@@ -68,12 +72,15 @@ T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 MAX_PRICE = 5_000
+WATCH_PRICE = 250
+"""What a change may cost, so that a page of twenty of them is affordable."""
 ILL_FORMED = (
     "nope", "0", "-1", "01", "1.0", "9223372036854775808", "0189-", "DEADBEEF-0000-7000-8000-000000000000",
 )  # fmt: skip
 ABSENT = {ID: "00000000-0000-7000-8000-000000000001", INTEGER_ID: "999999999"}
 _LABELS = ("a", "b", "_x", "A1", "id", "nodes", "count_2")
 _EDGE: tuple[Literal["node", "cursor", "__typename"], ...] = ("node", "cursor", "__typename")
+_CHANGE: tuple[ChangeWhat, ...] = ("row", "row", "kind", "id", "cursor", "at", "__typename")
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "__typename")
 
 
@@ -113,6 +120,42 @@ class Drawn:
         return raw
 
 
+@dataclass(frozen=True, repr=False)
+class DrawnWatch:
+    """A Watch under its key in the answer, with its slots and raw values. A cursor of changes is to be given later."""
+
+    label: str
+    watch: Watch
+    slots: tuple[Slot, ...]
+    values: tuple[Any, ...]
+    rest: bool
+    """Can it be asked in REST?"""
+
+    def __repr__(self) -> str:
+        return f"DrawnWatch({self.watch.resource}; {list(self.values)})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+    def canonical(self) -> list[Any]:
+        """The values as the slots' types have them; cursors as their keys."""
+        return [_canonical(slot, value) for slot, value in zip(self.slots, self.values, strict=True)]
+
+    def resuming(self) -> DrawnWatch:
+        """The same after a cursor, whose slot is the last."""
+        slot = Slot(len(self.slots), CURSOR)
+        watch = replace(self.watch, after=slot)
+        return replace(self, watch=watch, slots=(*self.slots, slot), values=(*self.values, None))
+
+    def sealed(self, model: Model, key_of: Callable[[Read, Sequence[Any]], bytes], after: str | None = None) -> list[Any]:
+        """The raw values with real cursors, that of changes too."""
+        rows = Drawn(tuple(("row", read) for read in self.watch.rows), self.slots, self.values, self.rest)
+        raw = rows.sealed(model, key_of)
+        if self.watch.after is not None:
+            raw[self.watch.after.index] = after
+        return raw
+
+
 def _canonical(slot: Slot, raw: Any) -> Any:
     if slot.scalar is CURSOR:
         return raw
@@ -133,6 +176,17 @@ def asks(model: Model, viewer: Viewer, rows: Data, roots: int = 1) -> st.SearchS
     @st.composite
     def drawn(draw: Draw) -> Drawn:
         return Drawer(draw, world).drawn(draw(st.integers(1, roots)) if roots > 1 else 1)
+
+    return drawn()
+
+
+def watches(model: Model, viewer: Viewer, rows: Data, after: bool = True) -> st.SearchStrategy[DrawnWatch]:
+    """Watches that this viewer could send; `after` a cursor now and then."""
+    world = World(model, viewer, rows)
+
+    @st.composite
+    def drawn(draw: Draw) -> DrawnWatch:
+        return Drawer(draw, world).watch(after)
 
     return drawn()
 
@@ -206,6 +260,33 @@ class Drawer:
             label, read = self.root()
             found.append((self.label(label, {each for each, _ in found}), read))
         return _finish(found, self.raw, self.rest)
+
+    def watch(self, after: bool) -> DrawnWatch:
+        self.rest = self.one_of((True, False))
+        each = self.one_of(self.world.resources)
+        found = each.resource
+        where = self.where(each, 0) if self.chance(2) else and_()
+        if self.chance(4):
+            where = and_(Compare("eq", Col(("id",)), self.slot(found.key, self.one_of(self.world.ids(found)))), where)
+        if self.rest:
+            parts = (*(ChangePart(what, what) for what in TOLD), ChangePart("row", found.one, self.picks(each, 1)))
+        else:
+            parts = self.change_parts(each)
+        kinds = None
+        if self.chance(4):
+            raw = self.some(CHANGE_KINDS)
+            kinds = self.slot(CHANGE_KIND, raw[: len(raw) if self.rest else self.count(3)], many=True)
+        cursor = self.slot(CURSOR, None) if after and self.chance(4) else None
+        label = found.changed if self.rest else self.label(found.changed, ())
+        return _finish_watch(label, Watch(found.name, parts, where, kinds, cursor), self.raw, self.rest)
+
+    def change_parts(self, each: ResourceView) -> tuple[ChangePart, ...]:
+        found: dict[str, ChangePart] = {}
+        for _ in range(1 + self.count(4)):
+            what = self.one_of(_CHANGE)
+            label = self.label(each.resource.one if what == "row" else what, found)
+            found[label] = ChangePart(what, label, self.picks(each, 1) if what == "row" else ())
+        return tuple(found.values())
 
     def root(self) -> tuple[str, Read]:
         each = self.one_of(self.world.resources)
@@ -486,6 +567,17 @@ def _finish(asks: list[tuple[str, Read]], raw: list[Any], rest: bool) -> Drawn:
     return Drawn(done, tuple(numbers.slots), tuple(values), rest)
 
 
+def _finish_watch(label: str, watch: Watch, raw: list[Any], rest: bool) -> DrawnWatch:
+    """The same of a Watch."""
+    numbers = Numbers()
+    done = numbers.watch(watch)
+    values = [raw[index] for index in numbers.order]
+    if price_of(done.rows)([1 if slot.scalar is CURSOR else value
+                            for slot, value in zip(numbers.slots, values, strict=True)]) > WATCH_PRICE:  # fmt: skip
+        values = [1 if slot.scalar is SIZE else value for slot, value in zip(numbers.slots, values, strict=True)]
+    return DrawnWatch(label, done, tuple(numbers.slots), tuple(values), rest)
+
+
 class Numbers:
     """Deals out the numbers of slots again, in the order of the translators, beginning with `first`."""
 
@@ -498,6 +590,12 @@ class Numbers:
         self.order.append(slot.index)
         self.slots.append(replace(slot, index=self.first + len(self.slots)))
         return self.slots[-1]
+
+    def watch(self, watch: Watch) -> Watch:
+        where = self.where(watch.where)
+        parts = tuple(replace(part, pick=tuple(map(self.inner, part.pick))) for part in watch.parts)
+        kinds = watch.kinds and self.slot(watch.kinds)
+        return replace(watch, where=where, parts=parts, kinds=kinds, after=watch.after and self.slot(watch.after))
 
     def read(self, read: Read) -> Read:
         where = self.where(read.where)

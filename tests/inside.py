@@ -29,6 +29,7 @@ from diptych.engine import Engine
 from diptych.errors import Code, Refusal
 from diptych.serve.handler import Handler
 from diptych.serve.http import Request
+from tests.following import Recorder, caller_of, follow, settle
 
 RESPONSE = "application/graphql-response+json"
 Headers = Mapping[str, str]
@@ -173,6 +174,32 @@ class Service:
         """A query by GET."""
         url = "/graphql?" + urlencode(parameters, quote_via=quote)
         return self.get(url, token=token, headers={"accept": accept, **(headers or {})})
+
+    # changes
+
+    def follow(self, document: str, variables: Any = None, *, token: str | None = None) -> Recorder:
+        """Begin to follow changes; raises what refuses it."""
+
+        async def begin() -> Recorder:
+            return await follow(self.handler, await caller_of(self.handler, token), document, variables)
+
+        return self.runner.run(begin())
+
+    def settle(self) -> None:
+        """Until everyone is told all that was committed before this."""
+        self.runner.run(settle(self.handler.live))
+
+    def end_of_changes(self) -> str:
+        """The cursor of all that was committed before this."""
+        self.settle()
+        tail = self.handler.live.tail
+        return tail.bookmarks.seal(tail.place)
+
+    def changes(self, url: str, *, token: str | None = None) -> Any:
+        """A page of the log, which must be there."""
+        answer = self.get(url, token=token)
+        assert answer.status == 200, answer.body
+        return answer.json()
 
     # the database, from outside
 

@@ -8,7 +8,7 @@ dashes is written by
 and read by whoever reviews a change. Both requests must give the same Ask and the same rows, on both stores.
 In a request, <after> is the cursor that leads on from the list that [cursors] names. A change has three statements:
 `change` makes it if all that guards it holds, `why` tells which guard did not hold, and `answer` reads the answer
-where the change cannot.
+where the change cannot. A subscription and the log of a collection are told what an admin does in [[does]].
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ import pytest
 from diptych.api.graphql.document import read_document
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.precondition import versions
-from diptych.api.rest.translate import read_query, translate_write
+from diptych.api.rest.translate import read_query, translate_changes, translate_write
 from diptych.api.rest.translate import translate as translate_rest
-from diptych.ask.nodes import Ask, Change, Read, Write
+from diptych.ask.nodes import Ask, Change, Read, Watch, Write
 from diptych.ask.wish import WriteWish
-from diptych.check.access import narrow
+from diptych.check.access import narrow, narrow_watch
 from diptych.check.change import guard
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.read import compile_reads
+from diptych.compile.watch import compile_watch
 from diptych.compile.write import compile_write
 from diptych.default import model as default
 from diptych.model.model import Model
@@ -72,6 +73,7 @@ class Case:
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
+    does: tuple[Mapping[str, str], ...] = ()
 
     @classmethod
     def read(cls, name: str, cursors: Service) -> Case:
@@ -88,7 +90,8 @@ class Case:
         rest = found["rest"]
         url = "".join(filled(rest["url"]).split("\n")).replace(" ", "")
         more = (rest.get("method", "GET"), rest.get("headers", {}), rest.get("body", ""))
-        return cls(file, bare.model, *who, filled(found["graphql"]["query"]), variables, url, *more)
+        return cls(file, bare.model, *who, filled(found["graphql"]["query"]), variables, url, *more,
+                   does=tuple(found.get("does", ())))  # fmt: skip
 
     @property
     def viewer(self) -> Viewer:
@@ -112,6 +115,7 @@ class Case:
         operation = translate_graphql(*read_document(self.document, None), self.variables, self.view)
         asks: list[Ask] = [*operation.wish.asks]
         asks += [each.ask for each in operation.writes if isinstance(each, WriteWish)]
+        asks += [operation.watch.ask] if operation.watch is not None else []
         (one,) = asks
         return one
 
@@ -120,6 +124,8 @@ class Case:
         target = service.handler.rest.target(path)
         assert target is not None
         parsed = read_query(query, target)
+        if target.changes:
+            return translate_changes(target, parsed, self.view).ask
         if self.method == "GET":
             (other,) = translate_rest(target, parsed, self.view).asks
             return other
@@ -130,6 +136,8 @@ class Case:
     def written(self, service: Service) -> str:
         """What stands below the line."""
         ask, token = self.ask(), self.token(service)
+        if isinstance(ask, Watch):
+            return self.sql(ask) + table("answer", self.told(service, token))
         queried = service.query(self.document, self.variables, token=token).json()
         if isinstance(ask, Write):
             self.refill(service)
@@ -138,6 +146,21 @@ class Case:
         answers = {"graphql": queried, "rest": given.json()}
         assert rows_of(next(iter(queried["data"].values()))) == rows_of(answers["rest"])
         return self.sql(ask) + table("answer", {name: pretty(body) for name, body in answers.items()})
+
+    def told(self, service: Service, token: str | None) -> dict[str, str]:
+        """What a stream and the log tell of what is done; of their cursors and times, that there are some."""
+        stream = service.follow(self.document, self.variables, token=token)
+        start = service.end_of_changes()
+        for each in self.does:
+            body = each.get("body", "")
+            headers = {"content-type": "application/json"} if body else {}
+            done = service.send(each["method"], each["url"], headers=headers, body=body.encode(), token=service.token(None, "admin"))
+            assert done.status < 300, done.body
+        service.settle()
+        stream.close()
+        page = service.get(f"{self.url}&after={start}", token=token).json()
+        assert list(map(timeless, stream.events)) == list(map(timeless, page["data"])), "the stream and the log differ"
+        return {"stream": pretty(list(map(timeless, stream.events))), "rest": pretty(timeless(page))}
 
     def refill(self, service: Service) -> None:
         """All rows as they were."""
@@ -150,6 +173,12 @@ class Case:
             narrowed = narrow(ask, self.view)
             reads = {name: compile_reads([narrowed], self.model, each).sql for name, each in DIALECTS.items()}
             return table("sql", {name: layout(sql) for name, sql in reads.items()})
+        if isinstance(ask, Watch):
+            found = narrow_watch(ask, self.view)
+            slots = len([*self.variables])
+            both = {name: compile_watch(found.watch, found.seen, found.gone, found.readable, slots, self.model, each).sql
+                    for name, each in DIALECTS.items()}  # fmt: skip
+            return table("sql", {name: layout(sql) for name, sql in both.items()})
         assert isinstance(ask, Write)
         return "".join(table(f"sql.{name}", self.statements(ask, each)) for name, each in DIALECTS.items())
 
@@ -175,6 +204,14 @@ def pretty(value: Any, indent: str = "") -> str:
         return "[\n" + ",\n".join(deeper + pretty(each, deeper) for each in value) + f"\n{indent}]"
     pairs = (f"{deeper}{json.dumps(key)}: {pretty(each, deeper)}" for key, each in value.items())
     return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"
+
+
+def timeless(value: Any) -> Any:
+    """Without what is never the same twice."""
+    if isinstance(value, dict):
+        return {key: f"<{key}>" if key in ("cursor", "at", "next", "last") and inner is not None else timeless(inner)
+                for key, inner in value.items()}  # fmt: skip
+    return [timeless(inner) for inner in value] if isinstance(value, list) else value
 
 
 def rows_of(body: Any) -> Any:

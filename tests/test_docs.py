@@ -17,7 +17,7 @@ from diptych.config import SETTINGS
 from diptych.errors import Code
 from diptych.model import markers
 from diptych.model.scalars import TEXTUAL
-from tests.running import Answer, Client, NewDatabase, served
+from tests.running import PATIENCE, Answer, Client, NewDatabase, served
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -71,10 +71,10 @@ def test_the_model_of_the_readme_works(tmp_path: Path) -> None:
 
 
 def test_the_requests_of_the_readme_answer_what_it_says(new_sqlite: NewDatabase) -> None:
-    commands = re.findall(r"```sh\n(curl.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    commands = re.findall(r"```sh\n(curl -s .+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     with served(new_sqlite(), "--sample") as service:
         bearer = service.token_of("admin").token
-        graphql, rest, mutation, post = (
+        graphql, rest, mutation, post, log = (
             subprocess.run(
                 ["bash", "-c", command.replace("http://127.0.0.1:8000", service.url)], capture_output=True, text=True, check=True,
                 env={"TOKEN": bearer},
@@ -86,6 +86,26 @@ def test_the_requests_of_the_readme_answer_what_it_says(new_sqlite: NewDatabase)
     assert rest.startswith(f'{{"data":{row},"page":{{"size":1,"next":"')
     assert mutation == '{"data":{"createUser":{"name":"Zoe","version":1}}}'
     assert post == '{"name":"Yan","version":1}'
+    first = r'\{"cursor":"[\w-]+","kind":"CREATED","id":"[0-9a-f-]+","at":"[0-9T:.-]+Z","user":\{"name":"[^"]+"\}\}'
+    assert re.fullmatch(rf'\{{"data":\[{first}\],"page":\{{"next":"[\w-]+","last":"[\w-]+"\}}\}}', log)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/live.md"])
+def test_the_streams_of_a_page_tell_of_a_change(page: str, new_sqlite: NewDatabase) -> None:
+    commands = re.findall(r"```sh\n(curl -sN .+?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert commands
+    with served(new_sqlite(), "--sample") as service:
+        admin = service.token_of("admin")
+        for number, command in enumerate(commands):
+            bounded = command.replace("http://127.0.0.1:8000", service.url).replace("curl", f"curl --max-time {PATIENCE}", 1)
+            with subprocess.Popen(["bash", "-c", f"exec {bounded}"], stdout=subprocess.PIPE, text=True) as curl:
+                assert curl.stdout is not None
+                assert next(curl.stdout) == "retry: 1000\n"
+                admin.post("/users", {"name": f"Una {number}", "email": f"una{number}@example.org"})
+                told = next(line for line in curl.stdout if line.startswith("data: "))
+                curl.terminate()
+            assert '"kind":"CREATED"' in told
+            assert f'"user":{{"name":"Una {number}"}}' in told
 
 
 # requests and answers of a page
@@ -166,7 +186,7 @@ class Reader:
         return re.escape(self.values[name]) if name in self.values else f"(?P<{name}>.+)"
 
 
-@pytest.mark.parametrize("page", ["writing.md"])
+@pytest.mark.parametrize("page", ["writing.md", "live.md"])
 def test_the_requests_of_a_page_answer_what_it_says(page: str, new_database: NewDatabase) -> None:
     with served(new_database(), "--sample") as service:
         reader = Reader(service.token_of("admin"))

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "compile": ["ask", "model"],
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "compile.indexes",
-           "compile.parts", "ask.cursor", "model", "config"],
+           "compile.part", "ask.cursor", "model", "config"],
     "identity": ["db", "model", "config"],
     "finish": ["ask", "model"],
     "engine": ["finish", "check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
@@ -34,9 +34,11 @@ MAY_IMPORT: dict[str, list[str]] = {
     # model code is a third way to ask: it draws its Asks as both styles do
     "tx": ["transact", "engine", "api.draft", "check", "db", "ask", "model"],
     "calls": ["tx", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
+    "watch": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
+    "live": ["watch", "engine", "db", "identity", "ask", "model"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["transact", "engine", "api", "check", "compile", "db", "ask", "model"],
-    "serve": ["explain", "engine", "transact", "calls", "api", "ask", "check", "db", "identity", "model", "config",
+    "serve": ["explain", "engine", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
               "recall"],
     "sample": ["db", "model"],
     "default": ["__init__"],  # a model file like any other

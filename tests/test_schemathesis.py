@@ -36,7 +36,7 @@ Keep = Callable[[str, str], tuple[str, ...]]
 ROLES = ("admin", "anonymous")
 COMMON = ("id", "version", "createdAt", "updatedAt")
 DOCUMENTS = ("query Hello { __typename }", "query Hello { users(first: 2) { name posts(first: 1) { title } } }")
-FORWARD = ("fields", "first", "offset", "count", "sort", "If-None-Match")
+FORWARD = ("fields", "first", "offset", "count", "sort", "kinds", "If-None-Match", "Prefer")
 OPERATORS = ("ne", "lt", "lte", "gt", "gte", "in", "contains", "startsWith", "isNull")
 SCALARS = [
     ("/users", "id"), ("/users", "version"), ("/users", "createdAt"), ("/posts", "published"), ("/orders", "total"),
@@ -279,13 +279,14 @@ def test_every_operation_does_what_the_document_says(caller: Client) -> None:
 
 def test_cursors_lead_on_and_nothing_else_does(caller: Client) -> None:
     def forward(path: str, method: str) -> tuple[str, ...]:
-        return ("first", "after", "count")
+        return ("first", "after", "count", "kinds")
 
     def backward(path: str, method: str) -> tuple[str, ...]:
         return ("last", "sort", "count") if "{id}" in path else ("last", "before", "fields")
 
-    for keep in (forward, backward):
-        assert tried(Narrowed(caller, keep), ["/users", "/posts", "/users/{id}/posts"]) > 50
+    lists = ["/users", "/posts", "/users/{id}/posts"]
+    assert tried(Narrowed(caller, forward), [*lists, "/posts/changes"]) > 50
+    assert tried(Narrowed(caller, backward), lists) > 50
 
 
 @pytest.mark.parametrize("caller", ["admin"], indirect=True)  # values are parsed alike for everyone

@@ -6,6 +6,7 @@ what is hidden shows through.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 
 from pytest import MonkeyPatch
 
-from diptych import calls, engine, tx
+from diptych import calls, engine, tx, watch
 from diptych.api.reply import tag
 from diptych.api.rest.translate import Target
 from diptych.ask.change import Guard, Why
@@ -26,6 +27,7 @@ from diptych.compile.read import compile_reads
 from diptych.compile.rows import Rows
 from diptych.compile.where import Row
 from diptych.identity.viewer import Caller
+from diptych.live import live
 from diptych.model.expr import TRUE, Col, Expr, Has, Mask, Slot, and_
 from diptych.model.view import FieldView, RelationView, ResourceView, View
 from diptych.serve import rest
@@ -303,3 +305,54 @@ def answer_of_code(patch: MonkeyPatch) -> None:
         return found if read is None else replace(found, answer=self.engine.prepare((read,), trusted, {}))
 
     patch.setattr(calls.Calls, "ready", ready)
+
+
+# changes that are told
+
+
+def _watched(patch: MonkeyPatch, change: Callable[[access.Watched], access.Watched]) -> None:
+    original = access.narrow_watch
+    patch.setattr(watch, "narrow_watch", lambda asked, view: change(original(asked, view)))
+
+
+def event_of_hidden(patch: MonkeyPatch) -> None:
+    """Changes of rows are told that could be seen neither before nor after."""
+    _watched(patch, lambda found: replace(found, seen=TRUE, gone=TRUE))
+
+
+def page_of_segments(patch: MonkeyPatch) -> None:
+    """A page of the log ends where a part of the feed ends, whether or not there was anything to see."""
+    original = live.Live.log
+
+    async def log(self: live.Live, ready: Any, inputs: Any, caller: Caller, size: int) -> live.Page:
+        page = await original(self, ready, inputs, caller, size)
+        ends = self.tail.head.position % 3 == 0
+        return replace(page, next=page.last if ends else page.next)
+
+    patch.setattr(live.Live, "log", log)
+
+
+def tag_of_position(patch: MonkeyPatch) -> None:
+    """The tag of a page is made of more than what it tells: of where the feed ends."""
+    original = live.Live.log
+
+    async def log(self: live.Live, *given: Any) -> live.Page:
+        page = await original(self, *given)
+        return replace(page, told=(*page.told, str(self.tail.head.position).encode()))
+
+    patch.setattr(live.Live, "log", log)
+
+
+def same_cursors(patch: MonkeyPatch) -> None:
+    """The cursors of one place are the same, so that two tell whether anything happened between them."""
+    patch.setattr(secrets, "token_bytes", bytes)
+
+
+def filter_of_changes(patch: MonkeyPatch) -> None:
+    """A filter sees what is hidden on the row as it was."""
+    original = access._then
+
+    def then(each: ResourceView, *, there: bool) -> ResourceView:
+        return _with_fields(original(each, there=there), _open)
+
+    patch.setattr(access, "_then", then)

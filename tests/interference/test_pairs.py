@@ -20,6 +20,7 @@ from tests.conftest import STORES
 from tests.interference import desk
 from tests.interference.databases import Pairs, opened
 from tests.interference.desk import Coding
+from tests.interference.following import Following
 from tests.interference.reading import Reading
 from tests.interference.writing import Writing
 from tests.proof import PROOF
@@ -40,6 +41,8 @@ PLANS = {
     "reads, nasty": Plan(Reading, nasty.model, 80, {"touching": 0.4}),
     "changes, default": Plan(Writing, default, 100, {"touching": 0.2, "done": 0.15}),
     "changes, nasty": Plan(Writing, nasty.model, 60, {"touching": 0.35, "done": 0.1}),
+    "followed, default": Plan(Following, default, 36, {"touching": 0.3}),
+    "followed, nasty": Plan(Following, nasty.model, 36, {"touching": 0.3}),
     "code": Plan(Coding, desk.model, 60, {"200": 0.5, "404": 0.05}),
 }
 """`touching` pairs would have different answers, or name something hidden, if there were no rules."""

@@ -13,6 +13,7 @@ from tests import nasty
 from tests.interference import desk, leaks
 from tests.interference.databases import Leak, Pairs, opened
 from tests.interference.desk import Coding
+from tests.interference.following import Following
 from tests.interference.reading import Reading
 from tests.interference.writing import Writing
 
@@ -48,6 +49,11 @@ CHANNELS: Mapping[str, Channel] = {
     "a replacement that gives a hidden value": Channel(leaks.replacement, Writing),
     "a patch that tests a hidden value": Channel(leaks.patched_row, Writing),
     "the answer to a change": Channel(leaks.answer_to_change, Writing),
+    "a change of a hidden row": Channel(leaks.event_of_hidden, Following),
+    "a field by which changes are filtered": Channel(leaks.filter_of_changes, Following),
+    "where a page of changes ends": Channel(leaks.page_of_segments, Following),
+    "an entity tag of changes": Channel(leaks.tag_of_position, Following),
+    "the cursor of a change": Channel(leaks.same_cursors, Following),
     "what Python computes of hidden fields": Channel(leaks.needs_of_python, Coding, desk.model),
     "what code of the model reads": Channel(leaks.rows_of_code, Coding, desk.model),
     "what code of the model gives": Channel(leaks.answer_of_code, Coding, desk.model),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tests.matrix import acting, documents, reading, tags, writing
+from tests.matrix import acting, documents, following, reading, tags, writing
 from tests.matrix.stage import Eye, Member, Stage
 
 MODELS: Mapping[str, str] = {
@@ -91,6 +91,10 @@ CHANNELS: Mapping[str, tuple[Applies, Check]] = {
     "JSON Patch test": (_is_changeable, writing.json_patch),
     "PUT": (_is_changeable, writing.put),
     "reference": (_is_reference, writing.reference),
+    "log": (_always, following.log),
+    "stream": (_always, following.stream),
+    "filter of changes": (_always, following.filtered),
+    "history": (_always, following.history),
     "introspection": (_always, documents.introspection),
     "SDL": (_has_a_name, documents.sdl),
     "OpenAPI": (_always, documents.openapi),

@@ -19,7 +19,7 @@ from tests.running import NewDatabase, Postgres
 
 LEAST = 1_500
 ALL = (*CHANNELS, ACTION)
-SLICE = ("select", "filter", "sort", "cursor", "count", "patch", "reference", ACTION)
+SLICE = ("select", "filter", "sort", "cursor", "count", "patch", "reference", "log", "stream", "history", ACTION)
 """The channels that are tried on PostgreSQL too, where other tests prove that both stores answer alike."""
 
 

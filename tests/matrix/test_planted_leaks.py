@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from diptych import watch
 from diptych.api.draft import Draft
 from diptych.ask.change import Guard, Why
 from diptych.ask.nodes import Field
@@ -28,6 +30,7 @@ def _unmasked_pick(pick: Any, resource: Any, view: Any) -> Any:
 
 
 _PICK = access._pick
+_WATCH = access.narrow_watch
 _GUARDS = change._Change._guards
 _FAULT = Draft.fault
 
@@ -42,9 +45,9 @@ def _telling_fault(self: Draft, place: Any, message: str) -> None:
 
 LEAKS: dict[str, tuple[Leak, tuple[str, ...]]] = {
     "filters see what is hidden": (
-        (access, "mask", lambda rule, of: of), ("filter", "filter through a relation", "sort", "cursor", "count")),
+        (access, "mask", lambda rule, of: of), ("filter", "filter through a relation", "sort", "cursor", "count", "filter of changes")),
     "answers show what is hidden": (
-        (access, "_pick", _unmasked_pick), ("select", "alias", "nested path", "ETag", "JSON Patch test")),
+        (access, "_pick", _unmasked_pick), ("select", "alias", "nested path", "ETag", "JSON Patch test", "log", "stream")),
     "rows of others are listed": (
         (access, "assume", lambda rule, known: TRUE), ("select", "filter", "sort", "cursor", "count")),
     "every field exists for every role": (
@@ -53,6 +56,10 @@ LEAKS: dict[str, tuple[Leak, tuple[str, ...]]] = {
     "an error tells the names that there are": ((Draft, "fault", _telling_fault), ("error text", "filter", "sort")),
     "a tag is always the same": ((rest, "tag_of_one", lambda body, versioned: b'"same"'), ("ETag",)),
     "hidden rows are changed": ((change._Change, "_guards", _guards_but(Why.HIDDEN)), ("patch", "PUT")),
+    "changes of hidden rows are told": (
+        (watch, "narrow_watch", lambda asked, view: replace(_WATCH(asked, view), seen=TRUE, gone=TRUE)), ("log", "stream")),
+    "a row is told that was hidden since": (
+        (watch, "narrow_watch", lambda asked, view: replace(_WATCH(asked, view), readable=TRUE)), ("history",)),
     "rules of rows do not hold for changes": ((change._Change, "_guards", _guards_but(Why.DENIED)), ("create",)),
     "references lead to hidden rows": ((change._Change, "_guards", _guards_but(Why.DANGLING)), ("reference",)),
     "a refusal tells a hidden state": ((change._Change, "_seen", lambda self, name: Col((name,))), ("patch",)),

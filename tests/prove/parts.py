@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from typing import Any
 import apsw
 import asyncpg
 
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.default import model
+from diptych.identity.tokens import load_tokens
 from tests.running import PATIENCE, ROOT, Client, Said, diptych, environment
 
 LONG = os.environ.get("PROVE") == "long"
@@ -40,6 +45,29 @@ def token(database: str, *options: str) -> str:
     done = diptych("token", "--database", database, "--ttl", "86400", *options, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def tokens(database: str, *wanted: tuple[str | None, Sequence[str]], ttl: int = 86_400) -> list[str]:
+    """Access tokens for users with roles, made in this process: a command takes a second for each."""
+
+    async def work() -> list[str]:
+        store = connect(Config(database=database))
+        await store.open(model)
+        try:
+            found = await load_tokens(store, "")
+            return [found.make(user, roles, None, ttl) for user, roles in wanted]
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+async def until(holds: Callable[[], bool], why: str, seconds: float = PATIENCE) -> None:
+    """Wait for something to hold; `why` says what it means if it does not."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, why
+        await asyncio.sleep(0.01)
 
 
 def rows(database: str, sql: str) -> list[tuple[Any, ...]]:
@@ -67,23 +95,33 @@ def rows(database: str, sql: str) -> list[tuple[Any, ...]]:
 class Mortal:
     """`diptych serve` on a port that stays, with all its processes in a group of their own."""
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, named: str = "", **env: str) -> None:
         self.database = database
         self.port = 0
         self.starts = 0
+        self.said: list[Said] = []
+        """What it said, each time that it was started."""
+        self._named = [named] if named else []
+        self._env = env
         self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def start(self, *options: str) -> None:
         """Serve; it is ready when this returns."""
-        command = [sys.executable, "-m", "diptych", "serve", "--database", self.database, "--port", str(self.port)]
+        command = [sys.executable, "-m", "diptych", "serve", *self._named, "--database", self.database]
         self._process = subprocess.Popen(
-            [*command, *options], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
+            [*command, "--port", str(self.port), *options], env=environment(**self._env), cwd=ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
         assert self._process.stdout is not None
         said = Said()
+        self.said.append(said)
         said.follow(self._process.stdout)
-        self.port = int(said.wait(r"GraphQL  http://\S+:(\d+)/graphql\n")[1])
+        self.port = int(said.wait(r"(?:Here   |GraphQL)  http://\S+?:(\d+)(?:/graphql)?\n")[1])
         assert Client(f"http://127.0.0.1:{self.port}").get("/health/ready").status == 200, said.text
         self.starts += 1
 
@@ -104,11 +142,11 @@ class Mortal:
 
 
 @contextmanager
-def mortal(database: str, *options: str) -> Iterator[Mortal]:
+def mortal(database: str, *options: str, named: str = "", **env: str) -> Iterator[Mortal]:
     """A service from its readiness to its end, whatever happened meanwhile."""
-    service = Mortal(database)
-    service.start(*options)
+    service = Mortal(database, named, **env)
     try:
+        service.start(*options)
         yield service
     finally:
         service.kill()

@@ -108,7 +108,7 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
     for each in view.resources.values():
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
-        expected |= {path, path + "/{id}", *below}
+        expected |= {path, path + "/changes", path + "/{id}", *below}
     for found, call in view.calls.values():
         expected.add(f"/{found.path}/{{id}}/{call.segment}" if call.on == "row" else f"/{found.path}/{call.segment}")
     assert set(document_of(name, role)["paths"]) == expected
@@ -126,10 +126,11 @@ def test_every_field_and_operator_of_the_role_is_a_parameter(name: str, role: st
         }
         for method in ("get", "head"):
             found = parameters(document, f"/{each.resource.path}", method)
-            assert set(found) == {*filters, *RESERVED, "If-None-Match"}
+            assert set(found) == {*filters, *RESERVED, "If-None-Match", "Prefer"}
             assert set(parameters(document, f"/{each.resource.path}/{{id}}", method)) == {
                 "fields",
                 "If-None-Match",
+                "Prefer",
             }
 
 
@@ -221,9 +222,12 @@ def test_errors_are_problems_and_head_has_no_content() -> None:
         for status, response in operation["responses"].items():
             found = find(document, response["$ref"]) if "$ref" in response else response
             kinds = set(found.get("content", ()))
+            if method == "get" and status == "200" and path.endswith("/changes"):
+                kinds.remove("text/event-stream")
             if method == "head" or status in ("204", "304"):
                 assert not kinds
             elif path == "/graphql" and method != "options":
+                kinds -= {"text/event-stream"} if status == "200" else set()
                 assert kinds == {"application/graphql-response+json", "application/json"}
             else:
                 assert kinds == {"application/json" if status in ("200", "201") else "application/problem+json"}
