@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 
 from diptych import Model, Resource, computed, grant
 from diptych.compile.plan import Plan
+from diptych.db.feed import Head
 from diptych.db.store import Store
 from diptych.default import model
+from diptych.errors import Code
 from diptych.live.group import Group
 from diptych.live.live import Live
 from tests.following import Recorder, caller_of, follow, settle
@@ -329,6 +332,24 @@ def test_it_fails_where_places_are_not_kept(
             play(service, range(200), patience=2.0)
         for member in tuple(service.handler.live._members):
             member.close()
+
+
+@pytest.mark.parametrize("other", [{"feed": "00" * 8}, {"position": 1}, {"mark": 1}])
+def test_a_database_that_is_replaced_while_it_is_followed_is_a_gap(
+    service: Service, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:
+    """A copy that was restored, or another database behind the same address."""
+    touch(service, POST[1])
+    told = service.follow(TITLES)
+    head, tail = service.app.store.head, service.handler.live.tail
+
+    async def another() -> Head:
+        return replace(await head(), **other)
+
+    monkeypatch.setattr(service.app.store, "head", another)
+    service.runner.run(tail.refresh())
+    assert told.ended is not None and told.ended[0] is not None
+    assert told.ended[0].code is Code.RESUME_GAP
 
 
 def test_nobody_looks_on_when_all_have_left(runner: asyncio.Runner) -> None:

@@ -237,8 +237,8 @@ class Live:
 
     async def _advance(self, before: Head, after: Head) -> None:
         """Tell all groups what was committed."""
-        if after.feed != before.feed or after.position < before.position:
-            for member in tuple(self._members):  # another database has taken its place
+        if _is_another(before, after):
+            for member in tuple(self._members):
                 self._let_go(member, gap())
             return
         upto = Place(after.position, after.mark)
@@ -342,6 +342,12 @@ class Live:
         elif await self._store.mark_at(place.position) != place.mark:
             raise gap()
         return place
+
+
+def _is_another(before: Head, after: Head) -> bool:
+    """Has another database, or an older copy, taken the place of the one that was followed?"""
+    same = after.position != before.position or after.mark == before.mark
+    return after.feed != before.feed or after.position < before.position or not same
 
 
 def _page(bodies: Sequence[bytes], told: Sequence[Change], following: str | None, last: str) -> Page:
