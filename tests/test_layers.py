@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "config": [],
     "observe": [],
     "recall": [],
+    "background": [],
     "model": [],
     "ask": ["model"],
     "api": ["ask", "model"],
@@ -27,7 +28,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "compile.indexes",
            "compile.part", "ask.cursor", "model", "config"],
-    "identity": ["db", "model", "config"],
+    "identity": ["db", "model", "config", "background"],
     "finish": ["ask", "model"],
     "engine": ["finish", "check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
     "transact": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "tx": ["transact", "engine", "api.draft", "check", "db", "ask", "model"],
     "calls": ["tx", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
     "watch": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
-    "live": ["watch", "engine", "db", "identity", "ask", "model"],
+    "live": ["watch", "engine", "db", "identity", "ask", "model", "background"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["transact", "engine", "api", "check", "compile", "db", "ask", "model"],
     "serve": ["explain", "engine", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",

@@ -70,6 +70,12 @@ class Ready:
     finish: tuple[Finish | None, ...] | None = None
 
 
+def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
+    """The page sizes that stand in the request's own text, by their slots."""
+    slots = (read.page.size.index for read in reads(asks) if read.page is not None)
+    return {slot: binder.fixed[slot] for slot in slots if binder.is_fixed(slot)}
+
+
 class Engine:
     """One model on one store."""
 
@@ -107,10 +113,9 @@ class Engine:
         """
         check_shape(asks, self.limits)
         binder = Binder(slots, sources, self.limits, code)
-        pages = [read.page.size.index for read in reads(asks) if read.page is not None]
-        sizes = {slot: binder.fixed[slot] for slot in pages if binder.is_fixed(slot)}
+        sizes = known_sizes(asks, binder)
         prepared = self.prepare(asks, view, sizes, place)
-        if len(sizes) < len(pages):
+        if len(sizes) < sum(read.page is not None for read in reads(asks)):
             return Ready(prepared.plan, prepared.price, prepared.pages, binder, prepared.finish)
         check_price(prepared.price(binder.fixed), self.limits)
         return Ready(prepared.plan, None, prepared.pages, binder, prepared.finish)

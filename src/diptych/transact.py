@@ -28,7 +28,7 @@ from diptych.compile.write import WritePlan, compile_write
 from diptych.db.replays import Claim, Kept
 from diptych.db.script import Again, Row, Script, Step, Violation
 from diptych.db.store import Session
-from diptych.engine import Engine, Paged
+from diptych.engine import Engine, Paged, known_sizes
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.finish import finish as finish_answers
 from diptych.model.defs import FieldDef
@@ -115,11 +115,7 @@ class Transactor:
         binder = self.binder(wish, inputs)
         answer = Read(write.resource, "one", write.pick)
         check_shape((answer,), self.engine.limits)
-        sizes = {
-            read.page.size.index: binder.fixed[read.page.size.index]
-            for read in reads((answer,))
-            if read.page is not None and binder.is_fixed(read.page.size.index)
-        }
+        sizes = known_sizes((answer,), binder)
         whole, rest = split(answer, self.engine.model.resources)
         plan = self._plan(replace(write, pick=cast("tuple[Pick, ...]", whole.pick)), view, sizes)
         pages = tuple(self.engine.pages((answer,)))

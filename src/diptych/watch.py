@@ -17,14 +17,13 @@ import msgspec
 from diptych.ask.bookmark import Place
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.split import Finish, split_watch
-from diptych.ask.walk import reads
 from diptych.ask.wish import WatchWish
 from diptych.check.access import narrow_watch
 from diptych.check.cost import HOP_PRICE, Price, check_price, check_shape, hops, price_of
 from diptych.check.values import Binder
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
-from diptych.engine import Engine, Paged
+from diptych.engine import Engine, Paged, known_sizes
 from diptych.errors import Code
 from diptych.finish import finish
 from diptych.model.expr import And, Col, Compare, Slot
@@ -90,12 +89,7 @@ class Watcher:
         ask = wish.ask
         check_shape((Read(ask.resource, "one", (), ask.where), *ask.rows), self.engine.limits)
         binder = Binder(wish.slots, wish.sources, self.engine.limits, code)
-        sizes = {
-            read.page.size.index: binder.fixed[read.page.size.index]
-            for read in reads(ask.rows)
-            if read.page is not None and binder.is_fixed(read.page.size.index)
-        }
-        prepared = self._prepare(ask, len(wish.slots), view, sizes)
+        prepared = self._prepare(ask, len(wish.slots), view, known_sizes(ask.rows, binder))
         filtering = HOP_PRICE * hops(ask.where)
         return ReadyWatch(ask, prepared, price_of(ask.rows), filtering, tuple(self.engine.pages(ask.rows)), binder)
 

@@ -48,7 +48,7 @@ def compile_watch(
     """The plan of a Watch that has so many slots: `seen` says which rows it sees, as they were and became, `gone` the
     same of rows that are no longer there, and `readable` which the viewer may read now."""
     writer = _Watches(model, dialect, sizes)
-    statement, binds = finish(writer.statement(watch, seen, gone, readable, slots), dialect.placeholder)
+    statement, binds = finish(writer.changes(watch, seen, gone, readable, slots), dialect.placeholder)
     return Plan(statement, binds, tuple(dialect.getter(each) for each in binds))
 
 
@@ -79,9 +79,8 @@ class FeedRow(Row):
 
 
 class _Watches(Reads):
-    def statement(  # type: ignore[override]
-        self, watch: Watch, seen: Expr, gone: Expr, readable: Expr, slots: int
-    ) -> Fragment:
+    def changes(self, watch: Watch, seen: Expr, gone: Expr, readable: Expr, slots: int) -> Fragment:
+        """The whole statement."""
         self.joins = False
         resource = self.model.resources[watch.resource]
         was, becomes = (self._sees(seen, gone, self._row(resource, side), side) for side in ("old", "new"))

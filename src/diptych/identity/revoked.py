@@ -8,12 +8,12 @@ Records are small and live no longer than the tokens that they end, so all of th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
+from diptych.background import Background
 from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.identity.records import REVOCATIONS, Revocation
@@ -49,7 +49,7 @@ class Revoked:
         self._seen: dict[str, int] = {}
         self._what: dict[Name, tuple[int, int]] = {}
         self._looked = 0
-        self._task: asyncio.Task[None] | None = None
+        self._going = Background()
 
     def ends(self, claims: Claims) -> bool:
         """Is the token with these claims revoked?"""
@@ -97,13 +97,10 @@ class Revoked:
     async def start(self) -> None:
         """Look now, and go on looking."""
         await self.look()
-        self._task = asyncio.create_task(self._go_on())
+        self._going.start(self._go_on())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._going.stop()
 
     async def _go_on(self) -> None:
         while True:

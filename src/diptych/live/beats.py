@@ -6,8 +6,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
+from diptych.background import Background
 from diptych.live.group import Subscription
 
 log = logging.getLogger("diptych")
@@ -22,7 +22,7 @@ class Beats:
         self._slots: list[dict[Subscription, None]] = [{} for _ in range(max(1, round(seconds / _EVERY)))]
         self._beat = beat
         self._at = 0
-        self._task: asyncio.Task[None] | None = None
+        self._going = Background()
 
     def add(self, member: Subscription) -> None:
         """In a slot that has had its turn not long ago: those who come together have their turns apart."""
@@ -34,13 +34,10 @@ class Beats:
         self._slots[member.slot].pop(member, None)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._turn())
+        self._going.start(self._turn())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        await self._going.stop()
 
     async def _turn(self) -> None:
         while True:

@@ -6,8 +6,8 @@ import asyncio
 import datetime as dt
 import logging
 import random
-from contextlib import suppress
 
+from diptych.background import Background
 from diptych.db.store import Store
 from diptych.errors import Refusal
 
@@ -25,16 +25,13 @@ class Trimmer:
         self._store = store
         self._keep = keep
         self._rows = rows
-        self._task: asyncio.Task[None] | None = None
+        self._going = Background()
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._rounds())
+        self._going.start(self._rounds())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        await self._going.stop()
 
     async def trim(self) -> int:
         """One round: how many changes were dropped."""

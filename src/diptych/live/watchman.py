@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from diptych.background import Background
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller, Context, InvalidToken
 from diptych.live.group import Subscription
@@ -28,7 +29,7 @@ class Watchman:
         self._context = context
         self._end = end
         self._members: dict[bytes, dict[Subscription, None]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._going = Background()
         self._ended = asyncio.Event()
 
     def add(self, member: Subscription) -> None:
@@ -45,14 +46,11 @@ class Watchman:
 
     def start(self) -> None:
         self._context.when_ended = self._ended.set
-        self._task = asyncio.create_task(self._rounds())
+        self._going.start(self._rounds())
 
     async def stop(self) -> None:
         self._context.when_ended = None
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        await self._going.stop()
 
     async def _rounds(self) -> None:
         while True:
