@@ -17,6 +17,7 @@ from diptych import (
     Tx,
     Unique,
     Viewer,
+    Weight,
     WriteBy,
     action,
     allow,
@@ -36,7 +37,7 @@ class Author(Resource):
     id: Id = auto()
     name: Annotated[str, MaxLen(80)]
     email: Annotated[str, Unique(), ReadBy(admin)]
-    posts: list[Post] = inverse("author")
+    posts: Annotated[list[Post], Weight(3)] = inverse("author")
 
     access = (grant("read"),)
 
@@ -46,7 +47,7 @@ class Post(Resource):
 
     slug: Slug
     body: str
-    author: Author
+    author: Annotated[Author, Weight(2)]
     published: bool = False
     review: Annotated[str | None, ReadBy(editor), WriteBy(editor)] = None
 
@@ -62,6 +63,14 @@ class Post(Resource):
     def teaser(self) -> str:
         return self.body[:200]
 
+    @computed(weight=2)
+    def excerpt(self) -> str:
+        return self.body[:20]
+
+    @computed(needs="body", weight=3)
+    def letters(self) -> int:
+        return len(self.body)
+
     @computed(needs="body")
     def minutes(self) -> int:
         return len(self.body.split()) // 200 + 1
@@ -71,7 +80,7 @@ class Post(Resource):
     def words(posts: Sequence[Post]) -> Sequence[int]:
         return [len(post.body.split()) for post in posts]
 
-    @computed(needs="slug", batch=True)
+    @computed(needs="slug", batch=True, weight=50)
     @staticmethod
     async def likes(posts: Sequence[Post]) -> list[float]:
         return [0.5 for _ in posts]
@@ -95,11 +104,11 @@ class Post(Resource):
         assert_type(made, Post)
         return [made]
 
-    @action(to=admin)
+    @action(to=admin, weight=0)
     async def forget(self, tx: Tx) -> None:
         await tx.delete(self)
 
-    @query
+    @query(weight=50)
     @classmethod
     async def top(cls, tx: Tx, limit: int = 10) -> list[Post]:
         return await tx.select(Post, where={"published": {"eq": True}}, order="-createdAt", first=limit)
@@ -113,6 +122,8 @@ class Post(Resource):
 
 
 async def use(post: Post, tx: Tx) -> None:
+    assert_type(post.excerpt, str)
+    assert_type(post.letters, int)
     assert_type(post.minutes, int)
     assert_type(post.words, int)
     assert_type(post.likes, float)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, assert_type
@@ -17,6 +17,7 @@ from diptych import (
     Model,
     Move,
     OnDelete,
+    Public,
     Resource,
     States,
     Tx,
@@ -36,6 +37,7 @@ from diptych import (
     none,
     not_,
     one_of,
+    query,
     signed_in,
     some,
     through,
@@ -48,13 +50,26 @@ class Tier(StrEnum):
     gold = "gold"
 
 
-class Tag(Resource):
+class Tag(Resource, public=timedelta(minutes=1)):
     id: Id = auto()
-    name: str
+    name: Annotated[str, Public(5)]
     access = (grant("read"),)
 
+    @computed(public=5)
+    def loud(self) -> str:
+        return self.name + "!"
 
-class PostTag(Resource, plural="post-tags"):
+    @computed(needs="name", public=0)
+    def length(self) -> int:
+        return len(self.name)
+
+    @query(public=30)
+    @classmethod
+    async def usual(cls, tx: Tx) -> list[Tag]:
+        return await tx.select(Tag)
+
+
+class PostTag(Resource, plural="post-tags", public=60):
     tag: Tag
     article: Article
 
@@ -124,6 +139,8 @@ def use(post: Post, article: Article) -> None:
     assert_type(article.views, int)
     assert_type(article.editor, Author | None)
     assert_type(article.tags, list[Tag])
+    assert_type(article.tags[0].loud, str)
+    assert_type(article.tags[0].length, int)
 
 
 def make() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from diptych import Model, Move, Resource, Role, Tx, Viewer, action, allow, computed, contains, grant, inverse, not_, query, through
+from diptych import (
+    Model, Move, Public, Resource, Role, Tx, Viewer, Weight, action, allow, computed, contains, grant, inverse, not_, query, through,
+)  # fmt: skip
 from tests.typing.acting import Post as Acting
 from tests.typing.blog import Author, Post
 
@@ -93,6 +95,14 @@ class Bad(Resource, plurals="bads"):  # E
     def one_for_all(bads: Sequence[Bad]) -> int:
         return len(bads)
 
+    @computed(weight="5")  # E
+    def a_weight_as_text(self) -> str:
+        return self.title
+
+    @action(weight=1.5)  # E
+    async def half_a_weight(self, tx: Tx) -> None:
+        pass
+
     @action  # E
     def not_async(self, tx: Tx) -> None:
         pass
@@ -115,9 +125,28 @@ class Bad(Resource, plurals="bads"):  # E
         return []
 
 
+class Kept(Resource, public="60"):  # E
+    title: str
+
+    @computed(public="5")  # E
+    def loud(self) -> str:
+        return self.title
+
+    @query(public=1.5)  # E
+    @classmethod
+    async def usual(cls, tx: Tx) -> list[Kept]:
+        return []
+
+    @action(public=5)  # E
+    async def act(self, tx: Tx) -> None:
+        pass
+
+
+public = Public("5")  # E
 role = Role(3)  # E
 implied = Role("admin", implies="editor")  # E
 move = Move("new", State.old)  # E
+weight = Weight("5")  # E
 model = Model(Post, "Author")  # E
 
 ann = Author(name="Ann", email="ann@example.com")

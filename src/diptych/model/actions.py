@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Concatenate, Literal, TypeVar, overload
 
 from diptych.model.roles import Role
@@ -34,24 +35,36 @@ class Offer:
 
     kind: Kind
     to: Role | None
+    weight: int | None = None
+    public: int | timedelta | None = None
 
 
 @overload
 def action(member: Call, /) -> Call: ...
 @overload
-def action(*, to: Role | None = None) -> Callable[[Call], Call]: ...
-def action(member: Any = None, /, *, to: Role | None = None) -> Any:
-    """A write of the model's own, on one row or, above `@classmethod`, on the class; for anyone, or for a role."""
-    return _offer(member, Offer("action", to))
+def action(*, to: Role | None = None, weight: int | None = None) -> Callable[[Call], Call]: ...
+def action(member: Any = None, /, *, to: Role | None = None, weight: int | None = None) -> Any:
+    """A write of the model's own, on one row or, above `@classmethod`, on the class; for anyone, or for a role.
+
+    `weight` is what a call adds to the price of a request, besides its answer.
+    """
+    return _offer(member, Offer("action", to, weight))
 
 
 @overload
 def query(member: Call, /) -> Call: ...
 @overload
-def query(*, to: Role | None = None) -> Callable[[Call], Call]: ...
-def query(member: Any = None, /, *, to: Role | None = None) -> Any:
-    """A read of the model's own, above `@classmethod`; for anyone, or for a role."""
-    return _offer(member, Offer("query", to))
+def query(
+    *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+) -> Callable[[Call], Call]: ...
+def query(
+    member: Any = None, /, *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+) -> Any:
+    """A read of the model's own, above `@classmethod`; for anyone, or for a role. `weight` is as of an action.
+
+    With `public`, anyone may keep what an anonymous viewer is given, for so many seconds.
+    """
+    return _offer(member, Offer("query", to, weight, public))
 
 
 def _offer(member: Any, offer: Offer) -> Any:

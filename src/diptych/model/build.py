@@ -18,6 +18,7 @@ from typing import Any, ClassVar, get_origin
 
 from diptych.errors import Mistake
 from diptych.model.actions import offers
+from diptych.model.age import idle_ages, public_fault, seconds_of
 from diptych.model.calls import Home, read_call
 from diptych.model.computed import Computed
 from diptych.model.declared import Auto, Declared, annotated, evaluate
@@ -116,14 +117,26 @@ class Builder:
         called = self._calls(cls, {line.attr for line in lines})
         for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
+        public = self._public(cls, names)
         stem = _stem(cls)
         return ResourceDef(
             name=cls.__name__, cls=cls, table=stem.replace("-", "_"), path=stem.replace("_", "-"),
             one=camel(snake(cls.__name__)), many=_many(cls), description=own_doc(cls),
             fields=names.fields, relations=names.relations,
             actions={each.name: each for each in called if isinstance(each, ActionDef)},
-            queries={each.name: each for each in called if isinstance(each, QueryDef)},
+            queries={each.name: each for each in called if isinstance(each, QueryDef)}, public=public,
         )  # fmt: skip
+
+    def _public(self, cls: type[Resource], names: Names) -> int:
+        """For how many seconds anyone may keep what is told of it; what its fields say of that is held against it."""
+        declared = cls.__diptych__["public"]
+        if fault := public_fault(declared):
+            self.wrong(cls, "", *fault)
+            return 0
+        public = seconds_of(declared) or 0
+        for attr, fault in idle_ages(public, cls.__name__, names.fields.values()):
+            self.wrong(cls, attr, *fault)
+        return public
 
     def _lines(self, cls: type[Resource]) -> Iterator[Line]:
         """Every annotated line that declares a field or a relation, taken apart."""

@@ -15,11 +15,12 @@ from typing import Any, Self, get_args, get_origin
 
 from diptych.model import markers as mark
 from diptych.model.actions import Offer
+from diptych.model.age import public_fault, seconds_of
 from diptych.model.computed import Computed
 from diptych.model.declared import MISSING, evaluate
 from diptych.model.defs import ActionDef, ArgumentDef, CallDef, QueryDef, ResultDef
 from diptych.model.fields import constraints_of, default_of, value_markers
-from diptych.model.lines import Line, Wrong, check_bounds, check_markers, check_use, take_apart
+from diptych.model.lines import Line, Wrong, check_bounds, check_markers, check_use, take_apart, weight_fault
 from diptych.model.names import RESERVED_PARAMETERS
 from diptych.model.naming import Fault, camel, kebab, upper_first, word_fault
 from diptych.model.resource import Resource, allowances
@@ -27,6 +28,8 @@ from diptych.model.roles import Role
 from diptych.model.scalars import Scalar
 from diptych.model.tx import Tx
 
+CALL_WEIGHT = 100
+"""What a call adds to a price, if the model does not say: code that nobody measured, in a transaction of its own."""
 _IMPORT = "Import or define what it names"
 _RESULTS = "Write -> Post, -> list[Post], a plain type, or -> None of an action"
 
@@ -63,6 +66,7 @@ def read_call(attr: str, member: Any, offers: tuple[Offer, ...], home: Home, wro
         root=name + (upper_first(home.many) if on_class else home.cls.__name__), arguments=arguments, result=result,
         role=offer.to.name if isinstance(offer.to, Role) else None, function=function,
         description=inspect.cleandoc(function.__doc__ or ""),
+        weight=CALL_WEIGHT if offer.weight is None else offer.weight, public=seconds_of(offer.public) or 0,
     )  # fmt: skip
 
 
@@ -81,8 +85,12 @@ def _faults(attr: str, member: Any, offers: tuple[Offer, ...]) -> Iterator[Fault
         yield "@action and @query stand there more than once", "Leave one"
     for to in (offer.to for offer in offers if not isinstance(offer.to, Role | None)):
         yield f"to={to!r} is no Role", "Write to=admin, with admin = Role(…)"
-    if fault := word_fault(attr):
-        yield fault
+    for weight in (offer.weight for offer in offers if offer.weight is not None):
+        if fault := weight_fault(weight):
+            yield f"weight={weight!r} {fault}", f"Write @{kind}(weight=50)"
+    yield from (aged for offer in offers if (aged := public_fault(offer.public)))
+    if named := word_fault(attr):
+        yield named
     if isinstance(member, Computed):
         yield f"@{kind} on a computed field", f"Remove @{kind} or @computed"
     elif not isinstance(member, FunctionType | classmethod) or not isinstance(function, FunctionType):

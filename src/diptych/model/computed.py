@@ -8,6 +8,10 @@
     def minutes(self) -> int:
         return len(self.body.split()) // 200 + 1
 
+    @computed(weight=5)                         each object that shows it costs 5 more
+    def digest(self) -> str:
+        return self.body[:200] + self.author.name
+
     @computed(needs="body", batch=True)         the same for all rows of a request at once
     @staticmethod
     def minutes(posts: Sequence[Post]) -> Sequence[int]:
@@ -18,19 +22,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, cast, overload
 
 T = TypeVar("T")
+Age = int | timedelta
 
 
 class Computed(Generic[T]):
     """A read-only field. Without `needs` it is traced into SQL; with them it is Python."""
 
-    def __init__(self, member: Any, needs: object = None, batch: bool = False) -> None:
+    def __init__(
+        self, member: Any, needs: object = None, batch: bool = False, weight: object = None, public: object = None
+    ) -> None:
         self.member = member
         self.function: Callable[..., Any] = getattr(member, "__func__", member)
         self.needs = (needs,) if isinstance(needs, str) else needs
         self.batch = batch
+        self.weight = weight
+        self.public = public
         self.name = ""
         self.__doc__ = self.function.__doc__
 
@@ -59,16 +69,27 @@ class Computed(Generic[T]):
 @overload
 def computed(function: Callable[[Any], T], /) -> Computed[T]: ...
 @overload
-def computed(*, needs: str | tuple[str, ...]) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
+def computed(
+    *, weight: int | None = None, public: Age | None = None
+) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
 @overload
 def computed(
-    *, needs: str | tuple[str, ...], batch: Literal[True]
+    *, needs: str | tuple[str, ...], weight: int | None = None, public: Age | None = None
+) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
+@overload
+def computed(
+    *, needs: str | tuple[str, ...], batch: Literal[True], weight: int | None = None, public: Age | None = None
 ) -> Callable[[Callable[[Sequence[Any]], Sequence[T] | Awaitable[Sequence[T]]]], Computed[T]]: ...
-def computed(function: Any = None, /, *, needs: Any = None, batch: bool = False) -> Any:
+def computed(
+    function: Any = None, /, *, needs: Any = None, batch: bool = False, weight: int | None = None,
+    public: Age | None = None,
+) -> Any:  # fmt: skip
     """A read-only field. It is traced into SQL, or, with `needs`, run in Python on a row that has those fields.
 
-    With `batch` it is a static method that takes all rows of a request, and gives a value for each.
+    With `batch` it is a static method that takes all rows of a request, and gives a value for each. `weight` is what
+    it adds to the price of every object that has it selected; `public`, for how many seconds anyone may keep it, if for
+    less than its resource and all that it is made of.
     """
     if function is not None:
         return Computed(function)
-    return lambda member: Computed(member, needs, batch)
+    return lambda member: Computed(member, needs, batch, weight, public)

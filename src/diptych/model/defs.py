@@ -63,6 +63,10 @@ class FieldDef:
     """The fields, by their names on the wire, that Python computes it of."""
     relation: str = ""
     """The to-one relation whose id this is."""
+    weight: int = 0
+    """What it adds to the price of an object that has it selected."""
+    public: int | None = None
+    """For how many seconds anyone may keep what depends on it, if for less than the resource allows."""
     description: str = ""
 
     @property
@@ -94,6 +98,8 @@ class RelationDef:
     nullable: bool = False
     hideable: bool = False
     on_delete: Literal["restrict", "cascade", "set null"] = "restrict"
+    weight: int = 0
+    """What following it adds to the price of a row."""
     description: str = ""
 
 
@@ -143,6 +149,10 @@ class CallDef:
     """Who may call it; None is everyone."""
     description: str
     function: Callable[..., Awaitable[Any]]
+    weight: int
+    """What running it adds to the price of a request."""
+    public: int = 0
+    """For how many seconds anyone may keep what a query gives to an anonymous viewer; 0 is never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -171,6 +181,8 @@ class ResourceDef:
     rules: tuple[RuleDef, ...] = field(default=())
     actions: Mapping[str, ActionDef] = field(default_factory=dict)
     queries: Mapping[str, QueryDef] = field(default_factory=dict)
+    public: int = 0
+    """For how many seconds anyone may keep what an anonymous viewer is told; 0 is never."""
 
     def offers(self, verb: Verb) -> bool:
         """Is there a rule that may allow this to someone?"""

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from diptych.model import markers as mark
+from diptych.model.age import seconds_of
 from diptych.model.computed import Computed
 from diptych.model.constraints import NUMBER, TEXT, VALUE, fault_of
 from diptych.model.declared import MISSING, Auto
@@ -30,6 +31,9 @@ from diptych.model.scalars import (
     decimal,
 )
 
+PYTHON_WEIGHT = 5
+"""What a field that Python computes adds to the price of an object, if the model does not say: about so many objects
+are read in the time in which one row goes through Python."""
 VALUES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum or Json"
 TYPES = VALUES.replace(" or Json", ", Json or a Resource")
 
@@ -93,7 +97,7 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
         unique=line.marker(mark.Unique) is not None, indexed=line.marker(mark.Index) is not None,
         constraints=constraints_of(line),
         read_roles=read_by, write_roles=line.roles(mark.WriteBy),
-        moves=states.moves if states else (), description=line.description,
+        moves=states.moves if states else (), weight=line.weight, public=line.public, description=line.description,
     )  # fmt: skip
 
 
@@ -104,7 +108,7 @@ def constraints_of(line: Line) -> tuple[object, ...]:
 
 def _markers_for(scalar: Scalar) -> tuple[type[Any], ...]:
     """The markers that mean something on a field of this type."""
-    common = (mark.ReadBy, mark.WriteBy, mark.States)
+    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public)
     if scalar is JSON:
         return (*common, *value_markers(scalar))
     return (*common, mark.Unique, mark.Index, *value_markers(scalar))
@@ -128,13 +132,25 @@ def read_computed(
     """A computed field, before it is traced, or before it is known what it needs."""
     check_markers(line, wrong)
     kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key)
-    check_use(line, kinds, "a computed field", wrong)
+    if line.marker(mark.Weight):
+        wrong("Weight stands in the type of a computed field", "Write @computed(weight=5)")
+    if line.marker(mark.Public):
+        wrong("Public stands in the type of a computed field", "Write @computed(public=5)")
+    check_use(line, (*kinds, mark.Weight, mark.Public), "a computed field", wrong)
     read_by = line.roles(mark.ReadBy)
     return FieldDef(
         name=camel(line.attr), attr=line.attr, column="", scalar=scalar, nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted, read_roles=read_by,
         python=None if each.needs is None else each.function, batch=each.batch, description=line.description,
+        weight=_weight(each), public=seconds_of(each.public),
     )  # fmt: skip
+
+
+def _weight(each: Computed[Any]) -> int:
+    """What it adds to a price. SQL has a row at hand anyway; Python is called for it."""
+    if isinstance(each.weight, int):
+        return each.weight
+    return 0 if each.needs is None else PYTHON_WEIGHT
 
 
 def default_of(line: Line, scalar: Scalar, wrong: Wrong) -> Any:

@@ -19,6 +19,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from diptych.model import markers as mark
+from diptych.model.age import field_fault, seconds_of
 from diptych.model.roles import Role
 
 Wrong = Callable[[str, str], None]
@@ -53,6 +54,18 @@ class Line:
             elif isinstance(marker, mark.States):
                 named.extend(getattr(move, "to", None) for move in marker.moves)
         return [role for role in named if isinstance(role, Role)]
+
+    @property
+    def weight(self) -> int:
+        """What it adds to a price; nothing, if it does not say."""
+        marker = self.marker(mark.Weight)
+        return marker.amount if marker is not None and weight_fault(marker.amount) is None else 0
+
+    @property
+    def public(self) -> int | None:
+        """For how many seconds anyone may keep it, if it says so."""
+        marker = self.marker(mark.Public)
+        return None if marker is None else seconds_of(marker.age)
 
     @property
     def is_enum(self) -> bool:
@@ -95,16 +108,27 @@ def _check_marker(marker: Any, wrong: Wrong) -> None:
     match marker:
         case mark.MinLen(length) | mark.MaxLen(length) if type(length) is not int or length < 0:
             wrong(f"{name}({length!r}) is no length", f"Write {name}(80)")
+        case mark.Weight(amount) if fault := weight_fault(amount):
+            wrong(f"Weight({amount!r}) {fault}", "Write Weight(5)")
         case mark.Min(value) | mark.Max(value) if not _is_number(value):
             wrong(f"{name}({value!r}) is no number", f"Write {name}(0)")
         case mark.Pattern(regex):
             _check_pattern(regex, wrong)
         case mark.OnDelete(do) if do not in ("restrict", "cascade", "set null"):
             wrong(f"OnDelete({do!r}) is unknown", 'Write OnDelete("restrict"), "cascade" or "set null"')
+        case mark.Public(age) if aged := field_fault(age):
+            wrong(f"Public({age!r}) {aged[0]}", f"Write Public(5){aged[1]}")
         case mark.ReadBy(roles=roles) | mark.WriteBy(roles=roles):
             for role in roles:
                 if not isinstance(role, Role):
                     wrong(f"{name}({role!r}) does not name a Role", f"Write {name}(admin), admin = Role(…)")
+
+
+def weight_fault(amount: Any) -> str | None:
+    """What is wrong with a weight."""
+    if type(amount) is not int:  # True is an int to Python
+        return "is no whole number"
+    return "is less than nothing" if amount < 0 else None
 
 
 def _is_number(value: Any) -> bool:

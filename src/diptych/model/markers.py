@@ -3,6 +3,7 @@
     name: Annotated[str, MaxLen(80)]
     email: Annotated[str, Unique(), ReadBy(admin)]
     total: Annotated[Decimal, Digits(12, 2), Min(0)]
+    scan: Annotated[Json, Weight(5)]
     status: Annotated[Status, States(Move(Status.pending, Status.paid, to=staff))] = Status.pending
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -112,6 +114,21 @@ class WriteBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """What the field, or following the relation, adds to the price of every object that has it selected."""
+
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """For how long (in seconds) anyone may keep an answer that depends on the field, if that is less than its resource
+    allows. 0 is never."""
+
+    age: int | timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """One allowed transition of a state, and who may make it."""
 
@@ -132,6 +149,7 @@ class States:
 
 MARKERS: tuple[type[Any], ...] = (
     Unique, Index, MinLen, MaxLen, Pattern, Min, Max, Digits, Big, AnyJson, Key, OnDelete, ReadBy, WriteBy, States,
+    Weight, Public,
 )  # fmt: skip
 """Every marker. All else that stands in `Annotated` belongs to others."""
 

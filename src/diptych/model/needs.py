@@ -15,15 +15,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_origin
 
+from diptych.model.age import field_fault
 from diptych.model.computed import Computed
 from diptych.model.defs import ResourceDef
-from diptych.model.lines import Line, Wrong, take_apart
+from diptych.model.lines import Line, Wrong, take_apart, weight_fault
 from diptych.model.naming import Fault
 
 
 def form_fault(attr: str, each: Computed[Any]) -> Fault | None:
     """What is wrong with how a computed field is declared."""
     needs: Any = each.needs
+    if each.weight is not None and (fault := weight_fault(each.weight)):
+        return f"weight={each.weight!r} {fault}", "Write @computed(weight=5)"
+    if each.public is not None and (aged := field_fault(each.public)):
+        return f"public={each.public!r} {aged[0]}", f"Write @computed(public=5){aged[1]}"
     if each.needs is None:
         return _traced_fault(each)
     if not isinstance(needs, tuple) or not all(isinstance(name, str) for name in needs):

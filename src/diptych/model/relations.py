@@ -20,7 +20,7 @@ from diptych.model.naming import camel
 from diptych.model.resource import Grant, Resource
 from diptych.model.scalars import ID, Scalar
 
-_ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index)
+_ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public)
 
 
 def read_relation(
@@ -36,11 +36,11 @@ def read_relation(
         name=name + "Id", attr=line.attr + "_id", column=line.attr + "_id", scalar=ID, nullable=line.optional,
         hideable=hideable, required=not line.optional, unique=line.marker(mark.Unique) is not None, indexed=True,
         read_roles=read_by, write_roles=line.roles(mark.WriteBy), relation=name,
-        description=f"The id of `{name}`.",
+        public=line.public, description=f"The id of `{name}`.",
     )  # fmt: skip
     return field, RelationDef(
         name=name, attr=line.attr, kind="one", target=target, column=field.column, nullable=line.optional,
-        hideable=hideable, on_delete=on_delete.do, description=line.description,
+        hideable=hideable, on_delete=on_delete.do, weight=line.weight, description=line.description,
     )  # fmt: skip
 
 
@@ -72,11 +72,13 @@ def read_list(line: Line, classes: Mapping[str, type[Resource]], wrong: Wrong) -
         wrong("a list of resources does not say how they are related",
               'Write = inverse("author"), or = through("PostTag", "post", "tag")')  # fmt: skip
         return None
-    if line.markers or line.optional:
-        wrong("markers and None mean nothing on a to-many relation", "Remove them")
+    check_markers(line, wrong)
+    if line.optional or any(not isinstance(each, mark.Weight) and each is not mark.Weight for each in line.markers):
+        wrong("markers and None mean nothing on a to-many relation", "Remove them; only Weight may stand there")
     empty = RelationDef(
-        camel(line.attr), line.attr, "many", item.__name__, column="", description=line.description
-    )
+        camel(line.attr), line.attr, "many", item.__name__, column="", weight=line.weight,
+        description=line.description,
+    )  # fmt: skip
     if isinstance(way, Inverse):
         return replace(empty, inverse=way.field)
     return replace(empty, kind="through", link=way.link, link_mine=way.mine, link_theirs=way.theirs)

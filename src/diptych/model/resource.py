@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
 from diptych.model import rows
@@ -90,7 +90,8 @@ def allowances(rule: object) -> tuple[Allowance, ...]:
 class Resource:
     """The base of every resource. It brings `id`, `version`, `created_at` and `updated_at`.
 
-    `class Person(Resource, plural="people")` gives the plural; `ids="integer"` takes integers as ids.
+    `class Person(Resource, plural="people")` gives the plural; `ids="integer"` takes integers as ids; with `public=60`,
+    anyone may keep, for so many seconds, what an anonymous viewer is told. A subclass says so itself, or is not public.
     """
 
     id: Id = auto()
@@ -99,11 +100,13 @@ class Resource:
     updated_at: datetime = auto()
 
     access: ClassVar[tuple[Grant, ...]] = ()
-    __diptych__: ClassVar[dict[str, str]] = {}
+    __diptych__: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None) -> None:
+    def __init_subclass__(
+        cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None, public: int | timedelta | None = None
+    ) -> None:
         super().__init_subclass__()
-        cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid")}
+        cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid"), "public": public}
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform
         __init__ = rows.start
