@@ -1,5 +1,5 @@
 """The command line: `diptych dev | serve | schema | openapi | explain | rules | check | token`, and the groups
-`diptych account | client | key | api-key`.
+`diptych account | client | key | api-key | documents`.
 
 A command that fails says why in one sentence and exits with status 2; it never shows a traceback.
 """
@@ -21,6 +21,7 @@ from diptych.cli.model import told
 from diptych.cli.rules import rules
 from diptych.cli.run import dev, serve
 from diptych.cli.token import token
+from diptych.cli.trusted import documents
 from diptych.errors import DiptychError
 
 
@@ -30,7 +31,7 @@ def commands() -> None:
     """Declare a model once, in typed Python, and serve it as GraphQL and as REST."""
 
 
-for command in (dev, serve, schema, openapi, explain, rules, check, token, account, client, key, api_key):
+for command in (dev, serve, schema, openapi, explain, rules, check, token, account, client, key, api_key, documents):
     commands.add_command(command)
 
 

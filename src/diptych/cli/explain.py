@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from diptych.api.graphql.http import Parameters
+from diptych.ask.asked import Limits
 from diptych.ask.change import Guard
-from diptych.ask.nodes import Read, Write
+from diptych.ask.nodes import Write
 from diptych.ask.split import Finish, split, split_watch
 from diptych.ask.wish import WatchWish, WriteWish
 from diptych.check.access import narrow, narrow_watch
 from diptych.check.change import guard
-from diptych.check.cost import HOP_PRICE, Limits, depth, hops, price_of
+from diptych.check.limits import Checks
 from diptych.cli.documents import ROLE, role_of
 from diptych.cli.model import load_model
 from diptych.cli.settings import check_lasting, config_of
@@ -31,6 +32,8 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.engine import Engine
 from diptych.errors import Refusal, StartError
+from diptych.explain.cost import cost_lines
+from diptych.explain.keeping import keeping_lines
 from diptych.explain.lines import lay, matter_lines
 from diptych.explain.rulebook import Rulebook
 from diptych.explain.touched import touched
@@ -40,6 +43,7 @@ from diptych.explain.why import tell_rows
 from diptych.model.expr import FALSE
 from diptych.model.model import Model
 from diptych.model.roles import ANONYMOUS, Claims, Viewer
+from diptych.serve.app import limits_of
 
 _WORDS = r"\b(FROM|WHERE|ORDER BY|LIMIT)\b"
 _REST = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/\S*)")
@@ -64,17 +68,19 @@ def explain(
     viewer = _viewer(found, role_of(found, role), user, scopes, _object("--claims", claims))
     view = found.view(found.signature(viewer))
     rulebook = Rulebook(found, view)
+    config = config_of({} if database is None else {"database": database})
+    limits = limits_of(config)
     try:
         wanted, refusal = interpret(_sent(request, variables, body), found, view)
         if refusal is None:
-            _show(wanted, rulebook)
+            _show(wanted, rulebook, limits)
     except Refusal as faulty:
         raise StartError(_told(faulty)) from None
     if refusal is not None:
         click.echo(f"Refused {_told(refusal)}")
     _show_rules(wanted, rulebook)
     if database is not None:
-        asyncio.run(_show_rows(wanted, rulebook, viewer, config_of({"database": database}), refusal))
+        asyncio.run(_show_rows(wanted, rulebook, viewer, config, limits, refusal))
 
 
 def _told(refusal: Refusal) -> str:
@@ -128,23 +134,30 @@ def _object(option: str, text: str | None) -> dict[str, Any] | None:
 # what becomes of it
 
 
-def _show(wanted: Wanted, rulebook: Rulebook) -> None:
+def _show_cost(wanted: Wanted, model: Model, limits: Limits) -> None:
+    for line in cost_lines(wanted, model.resources, limits):
+        _echo(line, 0)
+
+
+def _show(wanted: Wanted, rulebook: Rulebook, limits: Limits) -> None:
     """The Asks, their values and their price, what Python does, and the statements."""
     if wanted.watch is not None:
-        _show_watch(*wanted.watch, wanted, rulebook.model)
+        _show_watch(*wanted.watch, wanted, rulebook.model, limits)
         return
     wish, values = wanted.reads
     asks = [*wish.asks, *(deed.ask for deed, _ in wanted.deeds)]
     for index, ask in enumerate(asks):
         click.echo(f"Ask {index}\n{pformat(ask, width=110)}\n")
     if wish.asks or not wanted.deeds:
-        levels = max(map(depth, wish.asks), default=0)
-        click.echo(f"Values {values}\nDepth  {levels}\nPrice  {price_of(wish.asks)(values)}")
+        click.echo(f"Values {values}")
     for deed, given in wanted.deeds:
         known = ["a new id" if source.make else value for source, value in zip(deed.sources, given, strict=True)]
         click.echo(f"Values {known}")
         if isinstance(deed, WriteWish):
             _show_guards(deed.ask, wanted, rulebook)
+    _show_cost(wanted, rulebook.model, limits)
+    for line in keeping_lines(wanted):
+        click.echo(line)
     _show_reads(wanted, rulebook.model)
     for deed, _ in wanted.deeds:
         if isinstance(deed, WriteWish):
@@ -153,15 +166,12 @@ def _show(wanted: Wanted, rulebook: Rulebook) -> None:
                 _show_plan(compile_write(changed, rulebook.model, dialect).change, dialect)
 
 
-def _show_watch(wish: WatchWish, values: list[Any], wanted: Wanted, model: Model) -> None:
+def _show_watch(wish: WatchWish, values: list[Any], wanted: Wanted, model: Model, limits: Limits) -> None:
     """The same of changes. Their statement runs over one part of the feed after the other."""
     ask = wish.ask
-    levels = max(map(depth, (Read(ask.resource, "one", (), ask.where), *ask.rows)))
     click.echo(f"Ask 0\n{pformat(ask, width=110)}\n")
-    price = f"{price_of(ask.rows)(values)} for each change"
-    if filtering := HOP_PRICE * hops(ask.where):
-        price += f", and {filtering} to find them"
-    click.echo(f"Values {values}\nDepth  {levels}\nPrice  {price}")
+    click.echo(f"Values {values}")
+    _show_cost(wanted, model, limits)
     whole, finishes = split_watch(ask, model.resources)
     _show_python([finish for finish in finishes if finish])
     narrowed = narrow_watch(whole, wanted.view)
@@ -227,7 +237,7 @@ def _show_rules(wanted: Wanted, rulebook: Rulebook) -> None:
 
 
 async def _show_rows(
-    wanted: Wanted, rulebook: Rulebook, viewer: Viewer, config: Config, refusal: Refusal | None
+    wanted: Wanted, rulebook: Rulebook, viewer: Viewer, config: Config, limits: Limits, refusal: Refusal | None
 ) -> None:
     check_lasting(config)
     path = config.database.removeprefix("sqlite:///")
@@ -240,7 +250,7 @@ async def _show_rows(
         for each in await tell_rows(wanted, rulebook, viewer, store):
             click.echo("\n".join("    " + line for line in each.lines))
         if refusal is None and wanted.deeds and all(isinstance(wish, WriteWish) for wish, _ in wanted.deeds):
-            met = await tried(wanted, viewer, Engine(rulebook.model, store, Limits()))
+            met = await tried(wanted, viewer, Engine(rulebook.model, store, Checks(limits)))
             click.echo(f"\nRefused {_told(met)}" if met else "\nThe change would be made.")
     finally:
         await store.close()

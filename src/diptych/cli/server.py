@@ -12,6 +12,7 @@ import gc
 import math
 import multiprocessing
 import os
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ from diptych.cli.settings import config_of
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
 from diptych.serve.app import Diptych
-from diptych.serve.protocol import Protocol, SocketProtocol
+from diptych.serve.protocol import Protocol
+from diptych.serve.socket_protocol import SocketProtocol
 
 _MODEL_VARIABLE = "DIPTYCH_MODEL"
 _BACKLOG = 2048
@@ -52,6 +54,7 @@ def listen(config: Config) -> socket.socket:
 
 def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool) -> None:
     """Serve until a signal ends it."""
+    _allow_files()
     os.environ.update(as_environment(config))
     os.environ[_MODEL_VARIABLE] = model or DEFAULT
     made = dev_application if dev else application
@@ -72,6 +75,13 @@ def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool
             multiprocess.Multiprocess(settings, sockets=[listener]).run()
         else:
             server.run(sockets=[listener])
+
+
+def _allow_files() -> None:
+    """Every connection is an open file: take as many as the system lets us have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def application() -> Diptych:

@@ -28,7 +28,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
 def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     name = setting.name.replace("_", "-")
     told = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
-    shown = f"{setting.help}. [default: {told}]" if told != "" else f"{setting.help}."
+    shown = f"{setting.help}. [default: {told}]" if told not in ("", ()) else f"{setting.help}."
     if isinstance(default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
     kind = {int: "INTEGER", float: "SECONDS"}.get(type(setting.default), "TEXT")

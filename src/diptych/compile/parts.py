@@ -79,6 +79,10 @@ _RECORDS = {
         "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, hash {text} NOT NULL, user_id {text}, "
         "roles {text} NOT NULL, scopes {text}, created_at {number} NOT NULL, expires_at {number}, used_at {number}"
     ),
+    # not of anyone who signs in: the documents that may be sent
+    "diptych_documents": (
+        "hash {text} PRIMARY KEY, name {text} NOT NULL, body {text} NOT NULL, created_at {number} NOT NULL"
+    ),
 }  # fmt: skip
 _RECORD_INDEXES = {
     "diptych_accounts_user": "diptych_accounts (user_id)",
