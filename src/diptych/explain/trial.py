@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from diptych.ask.asked import Asked
 from diptych.ask.wish import WriteWish
 from diptych.engine import Engine
 from diptych.errors import Refusal
@@ -24,7 +25,9 @@ async def tried(wanted: Wanted, viewer: Viewer, engine: Engine) -> Refusal | Non
         deeds.append(Deed(transactor.ready(wish, inputs, wanted.view), inputs))
     session = await engine.store.session()
     try:
-        for bound in transactor.bind(deeds, viewer):
+        found = transactor.bind(deeds, viewer)
+        engine.checks.price(Asked("rest", viewer), viewer, sum(bound.price for bound in found))
+        for bound in found:
             await session.drive(partial(steps, bound, engine.store.dialect))
     except Refusal as refusal:
         return refusal

@@ -26,9 +26,10 @@ from diptych.api.rest.translate import (
     write_inputs,
 )
 from diptych.api.rest.translate import translate as translate_rest
+from diptych.ask.asked import Asked, Limits
 from diptych.ask.nodes import Assign, Change
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
-from diptych.check.cost import Limits
+from diptych.check.limits import Checks
 from diptych.check.values import Binder
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ActionDef, QueryDef
@@ -37,6 +38,7 @@ from diptych.model.view import View, not_yours
 
 _VERBS: Mapping[str, Change] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
 _LIMITS = Limits(page=10**9)
+_CHECKS = Checks(_LIMITS)
 """What a value may be, where nothing is run by it."""
 
 
@@ -76,7 +78,7 @@ def understand(sent: Sent, model: Model, view: View, *, bare: bool = False) -> W
 
     With `bare`, the body of a request in the resource style is not looked at.
     """
-    return _from_rest(sent, model, view, bare) if isinstance(sent, Rest) else _from_graphql(sent, view)
+    return _from_rest(sent, model, view, bare) if isinstance(sent, Rest) else _from_graphql(sent, model, view)
 
 
 def interpret(sent: Sent, model: Model, view: View) -> tuple[Wanted, Refusal | None]:
@@ -98,9 +100,10 @@ def interpret(sent: Sent, model: Model, view: View) -> tuple[Wanted, Refusal | N
             raise refusal from None
 
 
-def _from_graphql(sent: Parameters, view: View) -> Wanted:
+def _from_graphql(sent: Parameters, model: Model, view: View) -> Wanted:
     given = sent.variables or {}
-    document, operation = read_document(sent.query or "", sent.operationName)
+    asked = Asked("graphql", model.anonymous)
+    document, operation = read_document(sent.query or "", sent.operationName, asked, _CHECKS)
     check_roots(document, operation, view)
     schema = build_schema(view)
     sound = check_document(document, operation, schema)
