@@ -13,9 +13,10 @@ def connect(config: Config) -> Store:
     """The store of `sqlite:///PATH`, `sqlite:///:memory:` or `postgresql://…`; it is not opened yet."""
     url = config.database
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return SqliteStore(url.removeprefix("sqlite:///"), timeout=config.statement_timeout)
+        return SqliteStore(url.removeprefix("sqlite:///"), timeout=config.statement_timeout, waiting=config.max_waiting)
     if url.startswith(("postgresql://", "postgres://")):
-        return PostgresStore(url, size=config.pool_size, timeout=config.statement_timeout)
+        timeout, waiting = config.statement_timeout, config.max_waiting
+        return PostgresStore(url, size=config.pool_size, timeout=timeout, waiting=waiting)
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         raise StartError("The address of a SQLite database has three slashes and a path: sqlite:///PATH.")

@@ -19,6 +19,7 @@ from datetime import datetime
 
 import asyncpg
 
+from diptych.asking import ASKER
 from diptych.compile.plan import Plan
 from diptych.db.feed import Head, Run, head_of
 from diptych.db.postgres_writer import BROKEN
@@ -53,6 +54,7 @@ class Numbering:
         return await asyncio.shield(self._next)  # others may wait for the same
 
     async def _round(self) -> Head:
+        ASKER.set("")  # it is for all who wait, and for those who come meanwhile
         async with self._one:
             self._next = None  # who comes from now on may have committed something since
             loop = asyncio.get_running_loop()
@@ -85,6 +87,8 @@ class Listening:
     def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], wake: Callable[[], None]) -> None:
         self._connect = connect
         self._wake = wake
+        self.connection: asyncpg.Connection | None = None
+        """The one that listens now, if there is one; nothing else uses it."""
         self._task = asyncio.get_running_loop().create_task(self._listen())
 
     async def close(self) -> None:
@@ -101,12 +105,14 @@ class Listening:
                 gone = asyncio.Event()
                 connection.add_termination_listener(lambda _, gone=gone: gone.set())
                 await connection.add_listener(CHANNEL, self._heard)
+                self.connection = connection
                 pause = _FIRST_PAUSE
                 self._wake()  # something may have been numbered while nobody listened
                 await gone.wait()
             except (*BROKEN, asyncpg.PostgresError, TimeoutError):
                 log.debug("the connection that listens for changes is broken", exc_info=True)
             finally:
+                self.connection = None
                 if connection is not None:
                     connection.terminate()
             await asyncio.sleep(random.uniform(pause / 2, pause))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import asyncpg
 
+from diptych.asking import ASKER
 from diptych.compile.dialect import POSTGRES
 from diptych.compile.fragment import identifier
-from diptych.compile.plan import Plan
+from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.tables import catch_up, complete, fill
 from diptych.db import feed
 from diptych.db.catalogue import Catalogue, postgres_catalogue
@@ -47,15 +49,19 @@ class PostgresStore:
     numbers = True
     look_every = 0.5
 
-    def __init__(self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0) -> None:
+    def __init__(
+        self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0, waiting: int = 1_000
+    ) -> None:
         self.url = url
         self.timeout = timeout
         self._size = size
         self._wait = wait
+        self._waiting = waiting
         self._pool: Pool | None = None
         self._wake: Callable[[], None] | None = None
         self._numbering: Numbering | None = None
         self._listening: Listening | None = None
+        self._pinging: asyncio.Task[None] | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
         try:
@@ -67,7 +73,7 @@ class PostgresStore:
                 raise
         except _UNOPENED as error:
             raise _unopened(error) from None
-        self._pool = Pool(self._connect, self._size, self._wait)
+        self._pool = Pool(self._connect, self._size, self._wait, self._waiting)
         self._pool.add(connection)
         self._numbering = Numbering(self.run)
 
@@ -130,7 +136,7 @@ class PostgresStore:
                 link = await pool.take()
                 try:
                     row = await link.row(plan.sql, parameters)
-                    return (None,) if row is None else cast("Sequence[bytes | None]", row)
+                    return (None,) if row is None else _bounded(row)
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
                 except BROKEN:
@@ -144,6 +150,8 @@ class PostgresStore:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
         except asyncpg.DataError:
             raise
+        except asyncpg.ProgramLimitExceededError as error:  # no text has more than a gigabyte
+            raise too_long() from error
         except (*BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
@@ -189,7 +197,28 @@ class PostgresStore:
             self._wake()
 
     async def ping(self) -> None:
-        await self.run(Plan("SELECT NULL::bytea", (), ()), ())
+        """Whoever asks at the same time shares one answer, so that asking often costs nothing."""
+        if self._pinging is None:
+            self._pinging = asyncio.get_running_loop().create_task(self._ping())
+            self._pinging.add_done_callback(self._pinged)
+        await asyncio.shield(self._pinging)
+
+    async def _ping(self) -> None:
+        """By the connection that listens, which has nothing else to do: however long the line is, this is not in it."""
+        ASKER.set("")
+        idle = self._listening.connection if self._listening is not None else None
+        if idle is None or idle.is_closed():
+            await self.run(Plan("SELECT NULL::bytea", (), ()), ())
+            return
+        try:
+            await idle.fetchval("SELECT 1", timeout=self._wait)
+        except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
+            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+
+    def _pinged(self, done: asyncio.Task[None]) -> None:
+        self._pinging = None
+        if not done.cancelled():
+            done.exception()  # all who waited have heard of it
 
     # keys and sample data
 
@@ -235,6 +264,13 @@ class PostgresStore:
                     await connection.execute(catch_up(resource))
         finally:
             self.pool.give(link)
+
+
+def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    for answer in row:
+        if isinstance(answer, bytes) and len(answer) > MAX_ANSWER:
+            raise too_long()
+    return row
 
 
 _UNOPENED = (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError)

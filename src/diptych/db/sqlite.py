@@ -3,31 +3,37 @@
 A thread hop costs many times a point read, so a short read runs right in the event loop, under a budget: a
 progress handler counts the steps of SQLite's machine, and a read that takes more is aborted and run again in a
 worker thread, where only the clock ends it. Steps and not time, so that a busy machine makes no read look long.
-Its statement then goes straight to a worker for its next thousand runs. WAL lets readers and the writer go on
+Its statement then goes straight to a worker for its next thousand runs. So does one that took very long for its steps
+(it looks through long texts), and whatever is asked by someone who has used too much of the loop's time (`credit.py`).
+Whoever needs a worker waits for its turn (`turns.py`). WAL lets readers and the writer go on
 beside each other; `synchronous=FULL` means that what was committed stays.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import apsw
 
 from diptych.ask.cursor import seal
+from diptych.asking import ASKER
 from diptych.compile.dialect import SQLITE
 from diptych.compile.fragment import identifier
-from diptych.compile.plan import Plan
+from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.tables import complete
 from diptych.db import feed
 from diptych.db.catalogue import Catalogue, sqlite_catalogue
+from diptych.db.credit import NOTED, Credit
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite_connection import Connection as Writing
@@ -35,6 +41,7 @@ from diptych.db.sqlite_connection import told
 from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, fit, insert_statement, insert_values
+from diptych.db.turns import Turns
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -42,9 +49,16 @@ from diptych.model.model import Model
 T = TypeVar("T")
 _TICK = 2_000
 """Steps of SQLite's machine between two calls of the progress handler."""
+_LONG_TICK = 50_000
+"""The same in a worker, where each call takes the interpreter from the loop for a moment."""
 _UNLIMITED = 1 << 60
 _SLOW_RUNS = 1_000
 _SLOW_PLANS = 1_000
+_LONG = 0.05
+"""Seconds that no read may take in the loop twice, however few steps it has."""
+_NICE = 10
+_WAIT = 5.0
+"""Seconds for which a read waits for a worker."""
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 Row = Sequence[bytes | None]
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
@@ -53,16 +67,17 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cach
 class Connection:
     """One connection of one thread, whose statements end when their time is over."""
 
-    def __init__(self, path: str, *, write: bool = False) -> None:
+    def __init__(self, path: str, *, write: bool = False, tick: int = _TICK) -> None:
         self.db = apsw.Connection(path, flags=_FLAGS, statementcachesize=512)
         self.db.set_busy_timeout(5_000)
         for pragma in _PRAGMAS:
             self.db.execute(f"PRAGMA {pragma}").fetchall()
         if not write:
             self.db.execute("PRAGMA query_only=1").fetchall()
+            self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
-        self.db.set_progress_handler(self._over, _TICK)
+        self.db.set_progress_handler(self._over, tick)
         self._execute = self.db.cursor().execute
         self._ticks = _UNLIMITED
         self._deadline = 0.0
@@ -95,14 +110,18 @@ class SqliteStore:
     numbers = False
     look_every = 0.05
 
-    def __init__(self, path: str, *, budget: int = 200_000, timeout: float = 5.0, workers: int = 4) -> None:
+    def __init__(
+        self, path: str, *, budget: int = 200_000, timeout: float = 5.0, workers: int = 4, waiting: int = 1_000
+    ) -> None:
         # a path that begins with file: would be taken for a URI
         path = f"./{path}" if path.startswith("file:") else path
         self.path = path if path != ":memory:" else f"file:/diptych-{id(self)}?vfs=memdb"
         self.budget = budget
         self.timeout = timeout
         self._slow: dict[str, int] = {}
-        self._threads = workers
+        self._credit = Credit()
+        self._waiting = waiting
+        self.turns = Turns(workers, waiting, _WAIT)
         self._pool: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._workers: list[Connection] = []
@@ -111,7 +130,8 @@ class SqliteStore:
         self._changes: Writer | None = None
 
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="diptych-sqlite")
+        self.turns = Turns(self.turns.size, self._waiting, _WAIT)
+        self._pool = ThreadPoolExecutor(self.turns.size, "diptych-sqlite", _step_back)
         try:
             self._writer = Connection(self.path, write=True)
             self._writer.db.execute("BEGIN IMMEDIATE")  # one of several processes makes the tables
@@ -123,7 +143,7 @@ class SqliteStore:
             self._writer.db.execute("COMMIT")
             self._inline = Connection(self.path)
             self._inline.db.set_busy_timeout(0)  # in the loop nothing waits, least of all for what needs the loop
-            self._changes = Writer(self._connect, self.timeout, self.timeout)
+            self._changes = Writer(self._connect, self.timeout, self.timeout, self._waiting, self._credit)
         except apsw.Error as error:
             raise self._unopened(error) from None
 
@@ -140,6 +160,7 @@ class SqliteStore:
         if self._changes is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._changes.close)
             self._changes = None
+        self.turns.close()
         if self._pool is not None:
             self._pool.shutdown()
         for connection in (self._inline, self._writer, *self._workers):
@@ -164,25 +185,64 @@ class SqliteStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         left = self._slow.get(plan.sql)
         if left is None:
-            try:
-                return inline.run(plan, parameters, steps=self.budget)
-            except apsw.InterruptError:
-                self._remember(plan)
-            except apsw.BusyError:
-                pass  # a database in memory is being changed: a worker waits for that
-            except _PASSING as error:
-                raise _refusal(error) from error
+            if not self._credit.earned or self._credit.has(ASKER.get()):
+                begun = time.perf_counter()
+                try:
+                    return inline.run(plan, parameters, steps=self.budget)
+                except apsw.InterruptError:
+                    self._remember(plan)
+                except apsw.BusyError:
+                    pass  # a database in memory is being changed: a worker waits for that
+                except _PASSING as error:
+                    raise _refusal(error) from error
+                finally:
+                    took = time.perf_counter() - begun
+                    if took > NOTED:
+                        self._note(plan, took)
         elif left > 1:
             self._slow[plan.sql] = left - 1
         else:
             del self._slow[plan.sql]
+        return await self._run_apart(plan, parameters)
+
+    def _note(self, plan: Plan, took: float) -> None:
+        """A read took its time in the loop: its caller has less of that, and too long a plan goes elsewhere."""
+        self._credit.spend(ASKER.get(), took)
+        if took > _LONG:
+            self._remember(plan)
+
+    async def _run_apart(self, plan: Plan, parameters: Sequence[Any]) -> Row:
+        """Run in a worker, when it is the caller's turn."""
+        who = ASKER.get()
+        if not self.turns.at_once(who):
+            await self.turns.wait(who)
         gone: list[bool] = []
-        work = functools.partial(self._work, plan, parameters, gone)
+        work = self._submit(who, self._work, plan, parameters, gone)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await asyncio.wrap_future(work)
         except asyncio.CancelledError:
             gone.append(True)  # the worker has better things to do
             raise
+
+    def _submit(self, who: str, work: Callable[..., T], *given: Any) -> Future[T]:
+        """Have work done in the caller's turn, which lasts until the thread has done it, whoever still waits for it."""
+        loop = asyncio.get_running_loop()
+
+        def done(_: Future[T]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(self.turns.give, who)
+
+        try:
+            if self._pool is None:
+                raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+            found = self._pool.submit(work, *given)
+        except BaseException as error:
+            self.turns.give(who)
+            if isinstance(error, RuntimeError):
+                raise Refusal(Code.UNAVAILABLE, "The database is closed.") from error
+            raise
+        found.add_done_callback(done)
+        return found
 
     def _remember(self, plan: Plan) -> None:
         """Send the next runs of a plan to a worker; of very many plans the oldest is forgotten."""
@@ -195,7 +255,7 @@ class SqliteStore:
         try:
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
-                connection = self._local.connection = Connection(self.path)
+                connection = self._local.connection = Connection(self.path, tick=_LONG_TICK)
                 self._workers.append(connection)
             return connection.run(plan, parameters, seconds=self.timeout, gone=gone)
         except _PASSING as error:
@@ -211,9 +271,10 @@ class SqliteStore:
         if not reading:
             return await self._line().session()
         session = Session(asyncio.get_running_loop(), self.timeout, "BEGIN")
-        if self._pool is None:
-            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-        self._pool.submit(self._serve, session)
+        who = ASKER.get()
+        if not self.turns.at_once(who):
+            await self.turns.wait(who)
+        self._submit(who, self._serve, session)
         return await session.ready()
 
     def _serve(self, session: Session) -> None:
@@ -285,6 +346,13 @@ class SqliteStore:
         return list(self._writer.db.execute(sql, parameters))
 
 
+def _step_back() -> None:
+    """Let the loop go first wherever this thread and it want the same processor."""
+    if sys.platform == "linux":  # where a thread has a priority of its own
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+
+
 def _seal(key: Any, payload: Any) -> str | None:
     """The signed cursor of a row; an empty page has none."""
     return None if payload is None else seal(key, payload)
@@ -308,11 +376,14 @@ def _sentence(error: Exception) -> str:
     return str(error).removeprefix(type(error).__name__ + ": ").rstrip(".") or type(error).__name__
 
 
-_PASSING = (apsw.InterruptError, apsw.BusyError, apsw.LockedError, apsw.IOError, apsw.CantOpenError, apsw.FullError)
+_PASSING = (apsw.InterruptError, apsw.BusyError, apsw.LockedError, apsw.IOError, apsw.CantOpenError, apsw.FullError,
+            apsw.TooBigError)  # fmt: skip
 """What is no fault of ours and may be over soon."""
 
 
 def _refusal(error: apsw.Error) -> Refusal:
     if isinstance(error, apsw.InterruptError):
         return Refusal(Code.TIMEOUT, "The request took too long.")
+    if isinstance(error, apsw.TooBigError):
+        return too_long()
     return Refusal(Code.UNAVAILABLE, "The database cannot answer now.")

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import apsw
 
+from diptych.compile.plan import too_long
 from diptych.db.script import Row, Script, Step, Violation
 from diptych.db.violations import columns_of_violation
 from diptych.errors import Code, Refusal
@@ -116,6 +117,8 @@ def told(error: BaseException) -> BaseException:
     found: Refusal
     if isinstance(error, apsw.InterruptError):
         found = Refusal(Code.TIMEOUT, "The request took too long.")
+    elif isinstance(error, apsw.TooBigError):
+        found = too_long()
     elif isinstance(error, STORE):
         found = Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
     else:

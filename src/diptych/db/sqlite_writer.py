@@ -10,6 +10,9 @@ others run again together; if the store itself failed (the disk is full), each r
 so that only those fail that cannot be done. One whose caller has gone before its turn is left out.
 
 Code of the model's own takes its turn as a Session: a transaction that it has for itself, under a budget of time.
+
+Callers wait in a Line, and after every transaction the next ones are chosen anew. So whoever comes waits for what is
+under way, and then for no more than one turn of each other caller, however much these have put in line.
 """
 
 from __future__ import annotations
@@ -18,16 +21,19 @@ import asyncio
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
+from diptych.asking import ASKER
+from diptych.db.credit import NOTED, Credit
+from diptych.db.line import Line
 from diptych.db.script import Again, Row, Script, Step, one_step
 from diptych.db.sqlite_connection import STORE, Connection, told
+from diptych.db.sqlite_job import Job, call, settle
 from diptych.db.sqlite_session import Session
 from diptych.errors import Code, Refusal
 
@@ -36,54 +42,23 @@ _MOST = 64
 """Scripts that share a transaction."""
 _LONG = 0.1
 """Seconds after which a transaction takes no further script in: others wait for its commit."""
-_WAITING = 1_000
-"""Scripts that may wait for their turn."""
 _ATTEMPTS = 3
 _SHORT = 0.02
-"""Seconds that a script may take in the loop."""
-
-
-class Job(Generic[T]):
-    """A script that waits for its turn, and then for its commit."""
-
-    __slots__ = ("error", "future", "loop", "result", "script", "settled", "step")
-
-    def __init__(
-        self, script: Callable[[], Script[T]], loop: asyncio.AbstractEventLoop, step: Step | None = None
-    ) -> None:
-        self.script = script
-        self.step = step
-        """Its one statement, if that is all: it is made or not, and needs no savepoint."""
-        self.loop = loop
-        self.future: asyncio.Future[T] = loop.create_future()
-        self.result: T | None = None
-        self.error: BaseException | None = None
-        self.settled = False
-        """Is it known what became of it?"""
-
-    def fail(self, error: BaseException) -> None:
-        """It cannot be done."""
-        self.error = error
-        _settle([self])
-
-    def tell(self) -> None:
-        """Tell whoever waits, in the loop's own thread."""
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)  # type: ignore[arg-type]
+"""Seconds that a script may take in the loop, and after which no other one is begun there."""
 
 
 class Writer:
     """The line, and who has the connection: the loop, for short work, or else a thread of its own."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection], timeout: float, budget: float) -> None:
+    def __init__(
+        self, connect: Callable[[], apsw.Connection], timeout: float, budget: float, waiting: int = 1_000,
+        credit: Credit | None = None,
+    ) -> None:  # fmt: skip
         self._connect = connect
         self._timeout = timeout
         self._budget = budget
-        self._waiting: deque[Job[Any] | Session] = deque()
+        self._credit = credit or Credit()
+        self._waiting: Line[Job[Any] | Session] = Line(waiting)
         self._door = threading.Lock()
         self._at_work = False
         """Has someone the connection, or will have it soon?"""
@@ -122,13 +97,11 @@ class Writer:
         with self._door:
             if self._closed:
                 raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-            if len(self._waiting) >= _WAITING:
-                raise Refusal(Code.UNAVAILABLE, "Too many changes are waiting; try again.")
+            self._waiting.put(ASKER.get(), item, _is_gone)
             if self._thread is None:
                 self._home = loop
                 self._thread = threading.Thread(target=self._run, name="diptych-writer", daemon=True)
                 self._thread.start()
-            self._waiting.append(item)
             begins, self._at_work = not self._at_work, True
         if begins and loop is self._home:
             loop.call_soon(self._turn)
@@ -162,7 +135,7 @@ class Writer:
                 if loop is self._home and not loop.is_closed():
                     wake()
                 else:
-                    _call(loop, wake)
+                    call(loop, wake)
         finally:
             self._turn()
 
@@ -177,46 +150,65 @@ class Writer:
                 return
         if session is not None:
             self._work.put(partial(self._serve, session))
-        elif self._run_here(batch):
-            self._work.put(partial(self._seal, batch))
+        elif ran := self._run_here(batch):
+            self._put_back(batch[ran:])
+            self._work.put(partial(self._seal, batch[:ran]))
         else:
             self._work.put(partial(self._commit, batch))
 
     def _take(self) -> tuple[list[Job[Any]], Session | None]:
-        """The scripts that are next in line, or a session."""
+        """The scripts that are next in line, or a session, or a script that must be alone."""
         batch: list[Job[Any]] = []
-        while self._waiting and len(batch) < _MOST:
-            item = self._waiting[0]
-            if isinstance(item, Session) and batch:
-                break
-            self._waiting.popleft()
+        while len(batch) < _MOST and (found := self._waiting.pop(_joins if batch else None)) is not None:
+            item = found[1]
             if isinstance(item, Session):
                 return batch, item
             if not item.future.cancelled():
                 batch.append(item)
+                if item.alone:
+                    break
         return batch, None
 
-    def _run_here(self, batch: Sequence[Job[Any]]) -> bool:
+    def _put_back(self, jobs: Sequence[Job[Any]]) -> None:
+        """They are still to be done, when it is their callers' turn again."""
+        if jobs:
+            with self._door:
+                self._waiting.put_back((job.who, job) for job in jobs)
+
+    def _run_here(self, batch: Sequence[Job[Any]]) -> int:
         """Run scripts right here, up to their commit: a hop between threads costs more than a short statement.
 
-        Says no if that is not to be done here: the file is locked, or a statement takes too long. Then nothing is.
+        Gives how many ran: those that fit into the time. None, and nothing is done, if that is not to be done here: the
+        file is locked, a statement takes too long, or someone among them has used too much of the loop's time.
         """
         connection = self._connection
-        if connection is None:
-            return False
+        if connection is None or batch[0].alone or not self._may_run_here(batch):
+            return 0
         connection.patient = False
+        ran, begun = 0, time.monotonic()
+        now = begun
         try:
             connection.begin(most=_SHORT)
             for job in batch:
                 connection.start_clock(_SHORT)
                 self._run_one(connection, job)
+                ran += 1
+                before, now = now, time.monotonic()
+                if now - before > NOTED:
+                    self._credit.spend(job.who, now - before)
+                if now - begun > _SHORT:
+                    break
         except Exception:
+            self._credit.spend(batch[ran].who, time.monotonic() - now)
             with suppress(apsw.Error):
                 connection.undo()
-            return False
+            return 0
         finally:
             connection.patient = True
-        return True
+        return ran
+
+    def _may_run_here(self, batch: Sequence[Job[Any]]) -> bool:
+        return not self._credit.earned or all(self._credit.has(who) for who in {job.who for job in batch})
 
     @staticmethod
     def _run_one(connection: Connection, job: Job[Any]) -> None:
@@ -241,7 +233,7 @@ class Writer:
                 with suppress(RuntimeError):  # the loop is closed: nobody waits
                     job.tell()
             else:
-                _settle([job])
+                settle([job])
         assert self._home is not None
         if self._home.is_closed():
             self._work.put(self._turn)
@@ -279,15 +271,14 @@ class Writer:
 
     def _commit(self, batch: Sequence[Job[Any]], rest: Sequence[Job[Any]] = ()) -> None:
         """Run scripts and commit them. The rest is committed already."""
-        _settle(rest)
+        settle(rest)
         try:
             connection = self._open()
             connection.undo()
-            left = batch
-            while len(left) > 1:
-                left = self._share(connection, left)
-            for job in left:
-                self._alone(connection, job)
+            if len(batch) > 1:
+                self._put_back(self._share(connection, batch))
+            else:
+                self._alone(connection, batch[0])
         except BaseException as error:
             self._drop()
             for job in batch:
@@ -308,7 +299,7 @@ class Writer:
                 connection.db.close()
 
     def _share(self, connection: Connection, jobs: Sequence[Job[Any]]) -> Sequence[Job[Any]]:
-        """One transaction for all, or for as many as fit. Gives those that are left to do."""
+        """One transaction for all, or for as many as fit. Gives those that are left to do, some of them alone."""
         connection.begin()
         until = time.monotonic() + _LONG
         ran: list[Job[Any]] = []
@@ -322,14 +313,13 @@ class Writer:
             connection.execute("COMMIT")
         except apsw.Error:
             connection.undo()
-            for job in ran:
-                self._alone(connection, job)
+            again = ran
         else:
             again = [job for job in ran if isinstance(job.error, Again)]
-            _settle([job for job in ran if job not in again] if again else ran)
-            for job in again:
-                self._alone(connection, job)
-        return jobs[len(ran) :]
+            settle([job for job in ran if job not in again] if again else ran)
+        for job in again:
+            job.alone = True
+        return [*again, *jobs[len(ran) :]]
 
     def _apart(self, connection: Connection, job: Job[Any]) -> bool:
         """Run one of several. Says no if the whole transaction is lost with it."""
@@ -343,7 +333,7 @@ class Writer:
         except Exception as error:
             job.error = told(error)
             if not connection.is_open:
-                _settle([job])
+                settle([job])
                 return False
             connection.execute("ROLLBACK TO one")
         connection.execute("RELEASE one")
@@ -364,24 +354,15 @@ class Writer:
             else:
                 job.error = None
             if not isinstance(job.error, Again):
-                return _settle([job])
+                return settle([job])
         return job.fail(Refusal(Code.UNAVAILABLE, "Others keep changing this; try again."))
 
 
-def _settle(batch: Sequence[Job[Any]]) -> None:
-    """Tell all who wait: one call for each loop among them."""
-    for job in batch:
-        job.settled = True
-    for loop in {job.loop for job in batch}:
-        own = [job for job in batch if job.loop is loop]
-        _call(loop, partial(_tell, own))
+def _is_gone(item: Job[Any] | Session) -> bool:
+    """Does nobody wait for it any more?"""
+    return (item.begun if isinstance(item, Session) else item.future).cancelled()
 
 
-def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits
-        loop.call_soon_threadsafe(what)
-
-
-def _tell(batch: Sequence[Job[Any]]) -> None:
-    for job in batch:
-        job.tell()
+def _joins(_: str, item: Job[Any] | Session) -> bool:
+    """Can it share a transaction?"""
+    return isinstance(item, Job) and not item.alone

@@ -13,6 +13,9 @@ out of it again, which costs less than a microsecond, where `asyncio.timeout` ma
 
 Time goes in ticks, a twentieth of what a request may take: it is ended at most one tick late. Nothing ticks while
 nothing runs.
+
+So it is known how many requests run, too, and there may be so many. Those that wait for their body do not count: they
+cost next to nothing, and whoever sends slowly would keep all others out.
 """
 
 from __future__ import annotations
@@ -29,9 +32,12 @@ _OVER = -1
 class Deadlines:
     """The requests that run, each with the tick in which it began."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, most: int = 2_000) -> None:
         self.seconds = seconds
-        self._running: dict[Task, int] = {}
+        self.most = most
+        self._reading: set[Task] = set()
+        self.running: dict[Task, int] = {}
+        """The tick in which each began."""
         self._now = 0
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -42,17 +48,39 @@ class Deadlines:
         assert task is not None
         if self._timer is None or self._loop is not task.get_loop():
             self._start()
-        self._running[task] = self._now
+        self.running[task] = self._now
         return task
 
     def end(self, task: Task) -> None:
         """It no longer does."""
-        if self._running.pop(task) == _OVER:
+        if self._reading:
+            self._reading.discard(task)
+        if self.running.pop(task) == _OVER:
             task.uncancel()
+
+    @property
+    def is_full(self) -> bool:
+        """Are there as many as there may be?"""
+        return len(self.running) - len(self._reading) >= self.most
+
+    def reads_body(self) -> Task:
+        """The request of the current task waits for its body now."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._reading.add(task)
+        return task
+
+    def waits_for_body(self, task: Task) -> bool:
+        """Does it?"""
+        return task in self._reading
+
+    def has_body(self, task: Task) -> None:
+        """It no longer does."""
+        self._reading.discard(task)
 
     def is_over(self, task: Task) -> bool:
         """Was it cancelled for taking too long, and for nothing else?"""
-        return self._running[task] == _OVER and task.cancelling() == 1
+        return self.running[task] == _OVER and task.cancelling() == 1
 
     def stop(self) -> None:
         """Tick no more."""
@@ -69,13 +97,13 @@ class Deadlines:
     def _tick(self) -> None:
         self._timer = None
         self._now += 1
-        if not self._running:
+        if not self.running:
             return
         self._start()
-        for task, begun in self._running.items():
+        for task, begun in self.running.items():
             if begun == _OVER:
                 continue
             if self._now - begun <= _TICKS:
                 return  # those that come after it are younger
-            self._running[task] = _OVER
+            self.running[task] = _OVER
             task.cancel()

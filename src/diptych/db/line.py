@@ -1,0 +1,84 @@
+"""A line in which callers wait fairly: whoever has much to ask for waits behind itself, and not before others.
+
+    line.put("ann", a1); line.put("ann", a2); line.put("ben", b1)
+    line.pop()  → ("ann", a1)       then ("ben", b1), then ("ann", a2)
+
+Everyone's things come in the order in which they were put there, one of each caller in turn. What the service itself
+wants, "", comes before all others. The line has an end, and nobody fills more than half of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
+
+from diptych.errors import Code, Refusal
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Line(Generic[T]):
+    """Things that wait, by who wants them; each is there once."""
+
+    __slots__ = ("_callers", "_count", "_each", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._each = max(1, most // 2)
+        self._callers: OrderedDict[str, OrderedDict[T, None]] = OrderedDict()
+        """In the order of whose turn it is."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, who: str, item: T, gone: Callable[[T], bool] | None = None) -> None:
+        """Stand in line, or a Refusal. If there is no room, what its caller does not want any more is dropped first."""
+        own = self._callers.get(who)
+        if who and (self._count >= self._most or (own is not None and len(own) >= self._each)):
+            if gone is None or own is None or not self._drop(who, [each for each in own if gone(each)]):
+                raise Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
+            return self.put(who, item)
+        if own is None:
+            own = self._callers[who] = OrderedDict()
+            if not who:
+                self._callers.move_to_end(who, last=False)
+        own[item] = None
+        self._count += 1
+        return None
+
+    def put_back(self, items: Iterable[tuple[str, T]]) -> None:
+        """Things that were taken, and are still to be done: they are first again among what their callers want."""
+        for who, item in reversed(list(items)):
+            own = self._callers.setdefault(who, OrderedDict())
+            own[item] = None
+            own.move_to_end(item, last=False)
+            self._count += 1
+            if not who:
+                self._callers.move_to_end(who, last=False)
+
+    def pop(self, fits: Callable[[str, T], bool] | None = None) -> tuple[str, T] | None:
+        """The next thing; of a caller whose next one does not fit, none."""
+        for who, own in self._callers.items():
+            item = next(iter(own))
+            if fits is None or fits(who, item):
+                self.remove(who, item)
+                if own and who:
+                    self._callers.move_to_end(who)
+                return who, item
+        return None
+
+    def remove(self, who: str, item: T) -> bool:
+        """Leave the line; says whether it was there."""
+        own = self._callers.get(who)
+        if own is None or item not in own:
+            return False
+        del own[item]
+        self._count -= 1
+        if not own:
+            del self._callers[who]
+        return True
+
+    def _drop(self, who: str, items: Iterable[T]) -> bool:
+        return bool([item for item in items if self.remove(who, item)])

@@ -1,0 +1,257 @@
+"""The line and the places themselves: who is next, who must wait, and that no place is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from diptych.asking import ASKER, peer_name
+from diptych.db.credit import Credit
+from diptych.db.line import Line
+from diptych.db.pool import Pool
+from diptych.db.turns import Turns
+from diptych.errors import Code, Refusal
+from tests.prove.parts import scaled
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    async def all_of_it() -> None:
+        await work()
+
+    asyncio.run(all_of_it())
+
+
+# the line
+
+
+def emptied(line: Line[str]) -> str:
+    found = []
+    while (item := line.pop()) is not None:
+        found.append(item[1])
+    return " ".join(found)
+
+
+def test_one_of_each_caller_in_turn() -> None:
+    line: Line[str] = Line(100)
+    for item in ("a1", "a2", "a3", "b1", "c1", "c2"):
+        line.put(item[0], item)
+    assert emptied(line) == "a1 b1 c1 a2 c2 a3"
+    assert len(line) == 0
+
+
+def test_the_service_itself_comes_first() -> None:
+    line: Line[str] = Line(4)
+    for who, item in (("a", "a1"), ("b", "b1"), ("", "s1"), ("", "s2"), ("", "s3"), ("a", "a2")):
+        line.put(who, item) if not who or len(line) < 4 else None
+    for number in range(4, 50):  # and there is always room for it
+        line.put("", f"s{number}")
+    assert emptied(line).startswith("s1 s2 s3 s4 ")
+
+
+def test_the_line_has_an_end_for_all_and_for_each() -> None:
+    line: Line[int] = Line(10)
+    for number in range(5):
+        line.put("a", number)
+    with pytest.raises(Refusal) as refused:
+        line.put("a", 5)
+    assert refused.value.code is Code.UNAVAILABLE
+    for number in range(5):
+        line.put("b", 10 + number)
+    with pytest.raises(Refusal):
+        line.put("c", 20)
+    line.put("", 30)
+    assert len(line) == 11
+
+
+def test_what_is_gone_makes_room_for_its_own_caller() -> None:
+    line: Line[int] = Line(10)
+    for number in range(5):
+        line.put("a", number)
+    line.put("a", 5, lambda each: each < 2)
+    assert [line.pop() for _ in range(len(line))] == [("a", 2), ("a", 3), ("a", 4), ("a", 5)]
+
+
+def test_what_is_put_back_is_the_first_of_its_caller() -> None:
+    line: Line[str] = Line(10)
+    for item in ("a1", "a2", "a3", "b1"):
+        line.put(item[0], item)
+    taken = [line.pop() for _ in range(3)]
+    line.put_back([each for each in taken if each is not None][1:])
+    assert emptied(line) in ("a2 b1 a3", "b1 a2 a3")
+
+
+# the places
+
+
+def test_the_last_places_are_kept_for_those_who_have_none() -> None:
+    turns = Turns(8, 100, 5)
+    assert [turns.at_once("a") for _ in range(8)] == [True] * 6 + [False] * 2
+    assert [turns.at_once("b") for _ in range(3)] == [True, False, False]
+    assert turns.at_once("c") and not turns.at_once("d")
+    assert turns.free == 0
+    for who in "aaaaaabc":
+        turns.give(who)
+    assert (turns.free, turns._held) == (8, {})
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_whoever_comes_alone_gets_something_and_leaves_something(size: int) -> None:
+    turns = Turns(size, 100, 5)
+    own = sum(turns.at_once("a") for _ in range(size))
+    assert own == (size if size == 1 else size - max(1, size // 4))
+    assert turns.at_once("b") is (size > 1)
+    service = sum(turns.at_once("") for _ in range(size))
+    assert own + (size > 1) + service == size
+
+
+def test_those_who_wait_are_served_in_turn() -> None:
+    async def work() -> None:
+        turns = Turns(4, 100, 5)
+        order: list[str] = []
+
+        async def hold(who: str) -> None:
+            if not turns.at_once(who):
+                await turns.wait(who)
+            order.append(who)
+            await asyncio.sleep(0.001)
+            turns.give(who)
+
+        await asyncio.gather(*(hold("a") for _ in range(30)), *(hold(who) for who in "bcd"))
+        assert order.index("b") < 6 and order.index("c") < 8 and order.index("d") < 10
+        assert (turns.free, turns.waiting, turns._held, turns._until) == (4, 0, {}, {})
+
+    run(work)
+
+
+def test_a_wait_has_an_end() -> None:
+    async def work() -> None:
+        turns = Turns(1, 100, 0.1)
+        assert turns.at_once("a")
+        with pytest.raises(Refusal, match="busy"):
+            await turns.wait("b")
+        turns.give("a")
+        assert (turns.free, turns.waiting) == (1, 0)
+
+    run(work)
+
+
+def test_no_place_is_lost_whoever_goes_and_when() -> None:
+    """Callers who give up at any moment: while they wait, when they are called, when they have the place."""
+
+    async def work() -> None:
+        turns, dice = Turns(5, 1_000, 0.02), random.Random(7)
+        under_way: Counter[str] = Counter()
+
+        async def hold(who: str) -> None:
+            if not turns.at_once(who):
+                await turns.wait(who)
+            try:
+                under_way[who] += 1
+                assert under_way.total() <= 5
+                await asyncio.sleep(dice.choice((0, 0, 0.001, 0.004)))
+            finally:
+                under_way[who] -= 1
+                turns.give(who)
+
+        tasks: list[asyncio.Task[None]] = []
+        for _ in range(scaled(20_000, 1_500)):
+            tasks.append(asyncio.create_task(hold(dice.choice(("", "a", "a", "a", "b", "c")))))
+            if dice.random() < 0.1:
+                await asyncio.sleep(0)
+                called = [task for task in tasks[-200:] if not task.done()]
+                for task in called[:: dice.randint(2, 9)]:
+                    task.cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(each, Refusal | asyncio.CancelledError | None) for each in found)
+        assert (turns.free, turns.waiting, turns._held, turns._until) == (5, 0, {}, {})
+
+    run(work)
+
+
+def test_whoever_is_called_and_has_gone_passes_it_on() -> None:
+    async def work() -> None:
+        turns = Turns(1, 10, 5)
+        assert turns.at_once("a")
+        one, two = asyncio.create_task(turns.wait("b")), asyncio.create_task(turns.wait("c"))
+        await asyncio.sleep(0)
+        turns.give("a")  # it is for the first, who has not heard of it yet
+        one.cancel()
+        await asyncio.wait_for(two, 1)
+        turns.give("c")
+        assert (turns.free, turns._held) == (1, {})
+
+    run(work)
+
+
+def test_whoever_goes_is_in_line_no_longer() -> None:
+    async def work() -> None:
+        turns = Turns(1, 10, 5)
+        assert turns.at_once("a")
+        for _ in range(20):
+            wait = asyncio.create_task(turns.wait("b"))
+            await asyncio.sleep(0)
+            wait.cancel()
+            await asyncio.gather(wait, return_exceptions=True)
+        assert (turns.free, turns.waiting, turns._until) == (0, 0, {})
+
+    run(work)
+
+
+def test_closing_sends_all_home() -> None:
+    async def work() -> None:
+        turns = Turns(1, 10, 5)
+        assert turns.at_once("a")
+        waits = [asyncio.create_task(turns.wait(who)) for who in ("b", "", "c")]
+        await asyncio.sleep(0)
+        turns.close()
+        found = await asyncio.gather(*waits, return_exceptions=True)
+        assert [isinstance(each, Refusal) for each in found] == [True] * 3
+
+    run(work)
+
+
+def test_a_pool_that_cannot_connect_loses_no_place() -> None:
+    async def work() -> None:
+        async def refuse() -> None:
+            await asyncio.sleep(0)
+            raise OSError
+
+        pool = Pool(refuse, 4, 0.5)  # type: ignore[arg-type]
+        ASKER.set("a")
+        found = await asyncio.gather(*(pool.take() for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(each, OSError) for each in found)
+        assert (pool.idle, pool.turns.waiting) == (4, 0)
+
+    run(work)
+
+
+# the loop's own time, and names
+
+
+def test_time_of_the_loop_is_earned_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("diptych.db.credit.time.monotonic", lambda: now)
+    credit = Credit()
+    assert not credit.earned and credit.has("a")
+    credit.spend("a", 0.04)
+    assert credit.has("a")
+    credit.spend("a", 0.04)
+    assert not credit.has("a") and credit.has("b") and credit.has("")
+    now += 0.13
+    assert credit.has("a")
+    for number in range(3_000):
+        credit.spend(f"caller {number}", 1)
+    assert len(credit.earned) <= 1_000
+    credit.spend("", 100)
+    assert credit.has("")
+
+
+def test_whoever_has_a_network_has_one_name() -> None:
+    names = {peer_name((host, 1)) for host in ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2::1%eth0")}
+    assert names == {"peer:2001:db8:1:2::/64"}
+    assert peer_name(("::ffff:192.0.2.1", 1)) == peer_name(("192.0.2.1", 2)) == "peer:192.0.2.1"
+    assert peer_name(None) == "peer:" and peer_name(("testclient", 1)) == "peer:testclient"
