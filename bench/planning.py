@@ -15,7 +15,8 @@ from bench.cases import DOCUMENTS
 from diptych.api.graphql.document import check_document, check_roots, check_variables, read_document
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate
-from diptych.check.cost import Limits
+from diptych.ask.asked import Asked
+from diptych.check.limits import Checks
 from diptych.db.sqlite import SqliteStore
 from diptych.default import model
 from diptych.engine import Engine
@@ -36,8 +37,8 @@ def planning_ratio() -> tuple[float, float]:
     store = SqliteStore(":memory:")
 
     def ours() -> None:
-        engine = Engine(model, store, Limits())
-        node, operation = read_document(document, None)
+        engine = Engine(model, store, Checks())
+        node, operation = read_document(document, None, Asked("graphql", model.anonymous), Checks())
         check_roots(node, operation, view)
         sound = check_document(node, operation, schema)
         check_variables(sound, VARIABLES, schema)

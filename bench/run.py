@@ -26,6 +26,7 @@ from pathlib import Path
 from bench.cases import CASES, VIEWER, Case, Request, draw, probes, request, same
 from bench.copies import copied, remove_orders
 from bench.data import ensure_data
+from bench.guard import main as tell_guard
 from bench.home import DATA, open_store
 from bench.load import CONNECTIONS, Sample, ensure_wrk, load, warm, write_script
 from bench.planning import main as tell_planning
@@ -219,6 +220,7 @@ def run(plan: Plan) -> None:
         write_json(plan, results)
     if "service" in plan.servers:
         tell_planning()
+        tell_guard()
 
 
 def main() -> None:

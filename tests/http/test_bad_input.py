@@ -76,7 +76,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "300 brackets in a value": (body('{"w": {"text": {"eq": %s}}}' % ("[" * 300 + "]" * 300)), 400, "TOO_DEEP"),
     "100,000 brackets, never closed": (body('{"w": ' + "[" * 100_000), 400, "TOO_DEEP"),
     "deep extensions": (b'{"query": "{ __typename }", "extensions": {"a": ' + b"[" * 300 + b"]" * 300 + b"}}", 400, "TOO_DEEP"),
-    "many brackets side by side": (body('{{"w": {{"and": [{}]}}}}'.format(",".join(["{}"] * 500))), 200, ""),
+    "many brackets side by side": (body('{{"w": {{"and": [{}]}}}}'.format(",".join(["{}"] * 300))), 200, ""),
     "a very long string": (body('{"w": {"text": {"eq": "%s"}}}' % ("x" * 900_000)), 200, ""),
     "a very long string to find": (body('{"w": {"text": {"contains": "%s"}}}' % ("é" * 400_000)), 200, ""),
     "too many choices": (body('{{"w": {{"text": {{"in": {}}}}}}}'.format(json.dumps(["x"] * 251))), 422, "BAD_USER_INPUT"),
@@ -84,7 +84,8 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "very many filters": (body('{{"w": {{"and": [{}]}}}}'.format(",".join(["{}"] * 50_000))), 400, "TOO_COMPLEX"),
     "very many filters in filters": (body('{{"w": {{"and": [{}]}}}}'.format(",".join(['{"or":[{},{},{},{}]}'] * 2_000))), 400, "TOO_COMPLEX"),
     "very many keys": (body('{{"w": {{{}}}}}'.format(",".join(f'"k{n}": 1' for n in range(50_000)))), 400, "TOO_COMPLEX"),
-    "very many variables": (body("{{{}}}".format(",".join(f'"k{n}": 1' for n in range(50_000)))), 200, ""),
+    "very many variables": (body("{{{}}}".format(",".join(f'"k{n}": 1' for n in range(9_000)))), 200, ""),
+    "more variables than may be": (body("{{{}}}".format(",".join(f'"k{n}": 1' for n in range(50_000)))), 400, "TOO_COMPLEX"),
     "the same key often": (body('{{"w": {{{}}}}}'.format(",".join(['"text": {"eq": "x"}'] * 5_000))), 400, "BAD_REQUEST"),
     "proto": (body('{"w": {"__proto__": {"eq": 1}}}'), 422, "BAD_USER_INPUT"),
     "dunder": (body('{"w": {"__class__": {"eq": 1}}}'), 422, "BAD_USER_INPUT"),
@@ -95,7 +96,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "a query of braces": (json.dumps({"query": "{" * 50_000}).encode(), 400, "TOO_COMPLEX"),
     "a query of quotes": (json.dumps({"query": '"' * 50_000}).encode(), 400, "TOO_COMPLEX"),
     "a query of backslashes": (json.dumps({"query": '"' + "\\" * 50_000}).encode(), 400, "TOO_COMPLEX"),
-    "a query of a long name": (json.dumps({"query": "{ " + "a" * 90_000 + " }"}).encode(), 400, "GRAPHQL_VALIDATION_FAILED"),
+    "a query of a long name": (json.dumps({"query": "{ " + "a" * 90_000 + " }"}).encode(), 400, "TOO_COMPLEX"),
     "an operation name without end": (json.dumps({"query": "{ items { id } }", "operationName": "x" * 500_000}).encode(), 400,
                                       "GRAPHQL_VALIDATION_FAILED"),
 }  # fmt: skip
@@ -156,8 +157,9 @@ def test_an_absurd_id_names_nothing(things: Service, shop: Service, id: str) -> 
 
 
 def test_an_id_of_very_many_digits_is_no_failure(things: Service) -> None:
-    answer = things.query("{ item(id: %s) { id } }" % ("9" * 5_000))
-    assert answer.status in (200, 422)
+    for digits in (4_000, 4_096):
+        assert things.query("{ item(id: %s) { id } }" % ("9" * digits)).status in (200, 422)
+    assert things.query("{ item(id: %s) { id } }" % ("9" * 5_000)).code == "TOO_COMPLEX"
 
 
 DOCUMENTS: dict[str, tuple[str, list[str]]] = {
@@ -179,13 +181,17 @@ DOCUMENTS: dict[str, tuple[str, list[str]]] = {
     "a lone surrogate in braces": ('{ items(where: {text: {eq: "\\u{d800}"}}) { id } }', ["GRAPHQL_PARSE_FAILED"]),
     "a surrogate pair": ('{ items(where: {text: {eq: "\\ud83d\\ude00"}}) { id } }', [""]),
     "half a pair": ('{ items(where: {text: {eq: "\\ud83d\\u0061"}}) { id } }', ["GRAPHQL_PARSE_FAILED"]),
-    "500 variables": ("query({}) {{ __typename }}".format(" ".join(f"$v{n}: Int" for n in range(400))), ["GRAPHQL_VALIDATION_FAILED"]),
+    "500 variables": ("query({}) {{ __typename }}".format(" ".join(f"$v{n}: Int" for n in range(400))), ["TOO_COMPLEX"]),
+    "100 variables": ("query({}) {{ __typename }}".format(" ".join(f"$v{n}: Int" for n in range(100))), ["GRAPHQL_VALIDATION_FAILED"]),
     "a huge block string": ('{ items(where: {text: {eq: """%s"""}}) { id } }' % ("\n" * 5_000), ["TOO_COMPLEX"]),
-    "a huge int of a page": ("{ items(first: %s) { id } }" % ("9" * 5_000), ["GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"]),
+    "a huge int of a page": ("{ items(first: %s) { id } }" % ("9" * 4_000), ["GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"]),
     "a huge float of a page": ("{ items(first: 1e400) { id } }", ["GRAPHQL_VALIDATION_FAILED"]),
-    "many operations": (" ".join(f"query Q{n} {{ __typename }}" for n in range(390)), ["GRAPHQL_VALIDATION_FAILED"]),
+    "many operations": (" ".join(f"query Q{n} {{ __typename }}" for n in range(390)), ["TOO_COMPLEX"]),
+    "several operations": (" ".join(f"query Q{n} {{ __typename }}" for n in range(100)), ["GRAPHQL_VALIDATION_FAILED"]),
     "many unused fragments": ("{ __typename } " + " ".join(f"fragment F{n} on Item {{ id }}" for n in range(280)),
-                              ["GRAPHQL_VALIDATION_FAILED"]),
+                              ["TOO_COMPLEX"]),
+    "unused fragments": ("{ __typename } " + " ".join(f"fragment F{n} on Item {{ id }}" for n in range(99)),
+                         ["GRAPHQL_VALIDATION_FAILED"]),
     "the same conflict often": ("{{ {} }}".format(" ".join(f"items(first: {n}) {{ id }}" for n in range(1, 100))),
                                 ["GRAPHQL_VALIDATION_FAILED"]),
     "a schema": ("schema { query: Q } type Q { a: Int }", ["GRAPHQL_VALIDATION_FAILED"]),
@@ -250,7 +256,8 @@ URLS: dict[str, tuple[str, int, str]] = {
     "5,000 digits of an id": ("/items?parentId=" + "9" * 5_000, 200, ""),
     "a very long text": ("/items?text=" + "x" * 500_000, 200, ""),
     "very many choices": ("/items?text[in]=" + "," * 100_000, 400, "BAD_REQUEST"),
-    "very many parameters": ("/items?" + "&".join(f"p{n}=1" for n in range(5_000)), 400, "BAD_REQUEST"),
+    "very many parameters": ("/items?" + "&".join(f"p{n}=1" for n in range(250)), 400, "BAD_REQUEST"),
+    "more parameters than may be": ("/items?" + "&".join(f"p{n}=1" for n in range(5_000)), 400, "TOO_COMPLEX"),
     "very many sort keys": ("/items?sort=" + ",".join(["id"] * 5_000), 400, "TOO_COMPLEX"),
     "very many fields": ("/items?fields=" + ",".join(f"a{n}:id" for n in range(2_000)), 400, "TOO_COMPLEX"),
     "very many relations": ("/items?first=1&fields=" + ",".join(f"a{n}:parent(id)" for n in range(2_000)), 400, "TOO_COMPLEX"),
@@ -285,7 +292,7 @@ def test_a_url_is_refused_with_its_code_or_answered(things: Service, name: str) 
 
 
 def test_a_url_with_very_many_faults_does_not_tell_them_all(things: Service) -> None:
-    answer = things.get("/items?" + "&".join(f"p{n}=1" for n in range(5_000)))
+    answer = things.get("/items?" + "&".join(f"p{n}=1" for n in range(250)))
     assert len(answer.json()["errors"]) == 20
 
 

@@ -86,9 +86,17 @@ def test_a_header_in_several_lines_is_a_list(shop: Service) -> None:
 
 def test_two_tokens_are_no_token(shop: Service) -> None:
     tokens = [(b"authorization", f"Bearer {shop.token(user)}".encode()) for user in (ANN, BEN)]
-    assert knock(shop, "GET", "/users", tokens).status == 401
-    assert knock(shop, "GET", "/users", [tokens[0], tokens[0]]).status == 401
+    assert knock(shop, "GET", "/users", tokens).status == 400
+    assert knock(shop, "GET", "/users", [tokens[0], tokens[0]]).status == 400
     assert knock(shop, "GET", "/users", tokens[:1]).status == 200
+
+
+def test_what_can_be_only_one_is_refused_twice(shop: Service) -> None:
+    two = [(b"content-type", b"application/json"), (b"content-type", b"text/plain")]
+    for headers in (two, two[::-1], [two[0], two[0]], [(b"host", b"a"), (b"host", b"b")], [JSON, *[(b"idempotency-key", b"a")] * 2]):
+        answer = knock(shop, "POST", "/graphql", headers, [GOOD])
+        assert (answer.status, json.loads(answer.body)["errors"][0]["extensions"]["code"]) == (400, "BAD_REQUEST")
+        assert answer.asked == 0
 
 
 def test_a_body_may_come_in_pieces(shop: Service) -> None:

@@ -1,7 +1,7 @@
 """JSON as clients send it: the bytes of a body → a value, or a Refusal that says what is wrong with them.
 
 What comes out is plain (dict, list, str, int, float, bool, None): in UTF-8, without lone surrogates, with finite
-numbers, at most MAX_NESTING levels deep, and no object of it had a key twice.
+numbers, at most MAX_NESTING levels deep, of at most MAX_VALUES values, and no object of it had a key twice.
 
     {"a": {"b": 1, "b": 2}}    →    Refusal: The body is not JSON: the key 'b' stands twice in one object.
 
@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from diptych.api.limits import check_nesting, too_deep
+from diptych.api.limits import MAX_NESTING, check_commas, check_nesting, too_deep
 from diptych.errors import Code, Refusal
 
 _BOM = b"\xef\xbb\xbf"
-_HIDDEN = b"\\u003"
+HIDDEN = b"\\u003"
 """What a colon may begin with that hides in a string. (`find` is faster than `in`, which looks for a number first.)"""
 _LONGEST = 100
 """Characters of a key that are told; a key may be as long as a body."""
@@ -39,7 +39,8 @@ def read_json(body: bytes) -> Any:
 
 
 def parse_json(text: bytes) -> Any:
-    """The value of a JSON text, wherever it stood; a ValueError says what is wrong. (Too deep is a Refusal.)"""
+    """The value of a JSON text, wherever it stood; a ValueError says what is wrong. (Too much is a Refusal.)"""
+    check_commas(text)
     try:
         found = _decode(text)
     except RecursionError:
@@ -56,8 +57,10 @@ def check_keys(text: bytes, found: Any, nested: Any) -> None:
     `found` is what was decoded of the text.
     """
     colons = text.count(b":")
-    check_nesting(nested, text.count(b"[") + colons + 1)  # only with a colon does an object hold another level
-    if colons != _encode(found).count(b":") or text.find(_HIDDEN) >= 0:
+    brackets = text.count(b"[") + colons + 1  # only with a colon does an object hold another level
+    if brackets > MAX_NESTING:
+        check_nesting(nested, brackets)
+    if colons != _encode(found).count(b":") or text.find(HIDDEN) >= 0:
         json.loads(text.decode(), object_pairs_hook=_unique, parse_int=str, parse_float=str)
 
 

@@ -1,25 +1,33 @@
-"""Limits that hold in both styles for what a client sends, whatever it asks for.
+"""Limits of JSON as clients send it, in both styles, looked at before anyone walks through it.
 
-(What a request may cost once it is an Ask is a matter of `check/cost.py`.)
+(What a request may ask for is a matter of `check/limits.py`.)
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from diptych.errors import Code, Refusal
 
 MAX_NESTING = 64
-"""Levels of JSON, of a document, of `fields`: what reads them further on is recursive."""
-MAX_ALIASES = 30
-MAX_SELECTIONS = 100
-"""Fields of one selection."""
+"""Levels of JSON: what reads it further on is recursive."""
+MAX_VALUES = 10_000
+"""Values of all objects and lists of one JSON text: what reads them further on looks at each."""
+_TO_COMMA = re.compile(rb'[^",]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^",]*+)*+,', re.DOTALL)
+"""All up to the next comma that stands in no string."""
 
 
-def allow(asked: int, allowed: int, what: str, code: Code = Code.TOO_COMPLEX) -> None:
-    """Refuse more of something than is allowed, with both numbers."""
-    if asked > allowed:
-        raise Refusal(code, f"{what.format(asked)}; {allowed} are allowed.")
+def check_commas(text: bytes) -> None:
+    """Refuse a text that has too many values, before it is parsed. (Commas in strings are no values.)"""
+    if text.count(b",") < MAX_VALUES:
+        return
+    found = at = 0
+    while part := _TO_COMMA.match(text, at):
+        at = part.end()
+        found += 1
+        if found >= MAX_VALUES:
+            raise Refusal(Code.TOO_COMPLEX, f"The JSON holds more than {MAX_VALUES} values.")
 
 
 def check_nesting(value: Any, brackets: int) -> None:
@@ -31,7 +39,8 @@ def check_nesting(value: Any, brackets: int) -> None:
     while level:
         deep += 1
         level = [inner for part in level if isinstance(part, dict | list) for inner in _inside(part)]
-    allow(deep, MAX_NESTING, "The JSON is nested {} levels deep", Code.TOO_DEEP)
+    if deep > MAX_NESTING:
+        raise Refusal(Code.TOO_DEEP, f"The JSON is nested {deep} levels deep; {MAX_NESTING} are allowed.")
 
 
 def _inside(part: dict[str, Any] | list[Any]) -> list[Any]:

@@ -6,8 +6,9 @@ A Reply is plain data: a status, header pairs and bytes, or a Stream in their pl
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -30,9 +31,12 @@ STATUS: Mapping[Code, int] = {
     Code.PAYLOAD_TOO_LARGE: 413,
     Code.UNSUPPORTED_MEDIA_TYPE: 415,
     Code.IDEMPOTENCY_MISMATCH: 422,
+    Code.RATE_LIMITED: 429,
     Code.HEADERS_TOO_LARGE: 431,
     Code.TOO_DEEP: 400,
     Code.TOO_COMPLEX: 400,
+    Code.PERSISTED_QUERY_NOT_FOUND: 404,
+    Code.PERSISTED_QUERY_HASH_MISMATCH: 400,
     Code.INTERNAL: 500,
     Code.UNAVAILABLE: 503,
     Code.TIMEOUT: 504,
@@ -46,6 +50,14 @@ PRIVATE: tuple[Header, ...] = ((b"cache-control", b"private, no-cache"), (b"vary
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Accept"))
 
 
+@functools.lru_cache(maxsize=1_024)
+def public(seconds: int) -> tuple[Header, ...]:
+    """What anyone may keep for so many seconds. It varies all the same: whoever signs in is told something else."""
+    return ((b"cache-control", b"public, max-age=%d" % seconds), *PRIVATE[1:])
+
+
+_LONGEST = 500
+"""Characters of a message, or of a step of a place, that are told."""
 _SHORT = 2_048
 """Bodies for which BLAKE2b, which begins at once, is cheaper than SHA-256, which processors compute."""
 
@@ -95,16 +107,29 @@ def tag_of_one(body: bytes, versioned: bool) -> bytes:
 
 
 def challenge(refusal: Refusal) -> tuple[Header, ...]:
-    """What to do next: how to sign in, with a 401; when to try again, with a 503."""
-    if refusal.code is Code.UNAVAILABLE:
-        return ((b"retry-after", b"1"),)
+    """What to do next: how to sign in, with a 401; when to try again, with a 429 or 503."""
+    if refusal.code in (Code.UNAVAILABLE, Code.RATE_LIMITED):
+        return ((b"retry-after", b"%d" % refusal.more.get("retryAfter", 1)),)
     return ((b"www-authenticate", b"Bearer"),) if refusal.code is Code.UNAUTHENTICATED else ()
 
 
 def pointer(place: Place) -> str:
     """A place as a JSON pointer (RFC 6901): into the body, or else into the request as a whole."""
     steps = place[1:] if place[:1] == ("body",) else place
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join("/" + shortened(str(step)).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def shortened(told: str) -> str:
+    """What is said back of what was sent, and not more of it than anyone reads."""
+    return told if len(told) <= _LONGEST else told[:_LONGEST] + "…"
+
+
+def _faults(refusal: Refusal, key: str, place: Callable[[Place], Any]) -> list[dict[str, Any]]:
+    return [{key: place(fault.place), "message": shortened(fault.message)} for fault in refusal.faults]
+
+
+def _argument(place: Place) -> list[str | int]:
+    return [shortened(step) if isinstance(step, str) else step for step in place]
 
 
 def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
@@ -114,12 +139,12 @@ def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
         "type": "about:blank",
         "title": _TITLES[refusal.code],
         "status": status,
-        "detail": refusal.message,
+        "detail": shortened(refusal.message),
         "code": refusal.code.value,
     }
     body |= refusal.more
     if refusal.faults:
-        body["errors"] = [{"pointer": pointer(fault.place), "message": fault.message} for fault in refusal.faults]
+        body["errors"] = _faults(refusal, "pointer", pointer)
     head = ((b"content-type", PROBLEM), *NO_STORE, *challenge(refusal), *headers)
     return Reply(status, head, msgspec.json.encode(body))
 
@@ -135,14 +160,14 @@ def graphql_errors(refusal: Refusal) -> list[dict[str, Any]]:
 def _running_error(refusal: Refusal) -> dict[str, Any]:
     extensions: dict[str, Any] = {"code": refusal.code.value, **refusal.more}
     if refusal.faults:
-        extensions["errors"] = [{"argument": list(each.place), "message": each.message} for each in refusal.faults]
-    return {"message": refusal.message, "path": list(refusal.path), "extensions": extensions}
+        extensions["errors"] = _faults(refusal, "argument", _argument)
+    return {"message": shortened(refusal.message), "path": list(refusal.path), "extensions": extensions}
 
 
 def _graphql_error(refusal: Refusal, fault: Fault) -> dict[str, Any]:
     extensions: dict[str, Any] = {"code": refusal.code.value, **refusal.more}
     if not fault.place:
-        return {"message": refusal.message, "extensions": extensions}
-    place = ".".join(map(str, fault.place))
-    extensions["argument"] = list(fault.place)
-    return {"message": f"{fault.message[:1].upper()}{fault.message[1:]}, at {place}.", "extensions": extensions}
+        return {"message": shortened(refusal.message), "extensions": extensions}
+    told = shortened(fault.message)
+    place = extensions["argument"] = _argument(fault.place)
+    return {"message": f"{told[:1].upper()}{told[1:]}, at {'.'.join(map(str, place))}.", "extensions": extensions}

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from diptych.ask.asked import Limits
 from diptych.ask.slots import OFFSET, SIZE, Source
-from diptych.check.cost import Limits
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.constraints import Test, tests_of
 from diptych.model.expr import Slot

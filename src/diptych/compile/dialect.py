@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.compile.fragment import Fragment, bind, join, merge, sql
-from diptych.compile.plan import Bind, ConstBind, Getter, KeyBind, NowBind, SealBind, SlotBind, Values, ViewerBind
+from diptych.compile.plan import (
+    MAX_ANSWER,
+    Bind,
+    ConstBind,
+    Getter,
+    KeyBind,
+    NowBind,
+    SealBind,
+    SlotBind,
+    Values,
+    ViewerBind,
+)
 from diptych.model.roles import Viewer
 from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
 
@@ -26,6 +37,8 @@ class Dialect:
     placeholder: str
     answer: str
     """The finished text of an answer, as bytes."""
+    bounded: str
+    """The same of a read, and not more of it than shows that it is too long."""
     rows: str
     """The texts `j` of the rows of a sub-select, joined by commas in the order in which they come."""
     only_rows: str
@@ -185,6 +198,7 @@ SQLITE = Dialect(
     name="sqlite",
     placeholder="?",
     answer="CAST({} AS BLOB)",
+    bounded="CAST({} AS BLOB)",  # a connection itself makes no text that is longer
     rows="(SELECT coalesce(group_concat(j, ','), '') FROM ({}) r)",
     only_rows="SELECT CAST(concat('[', group_concat(j, ','), ']') AS BLOB) FROM ({}) r",
     gather="coalesce(group_concat({}, ','), '')",
@@ -224,8 +238,10 @@ POSTGRES = Dialect(
     name="postgres",
     placeholder="$",
     answer="convert_to({}, 'UTF8')",
+    bounded=f"substr(convert_to({{}}, 'UTF8'), 1, {MAX_ANSWER + 1})",
     rows="array_to_string(ARRAY({}), ',')",
-    only_rows="SELECT convert_to('[' || array_to_string(ARRAY({}), ',') || ']', 'UTF8')",
+    only_rows="SELECT substr(convert_to('[' || array_to_string(ARRAY({}), ',') || ']', 'UTF8'), "
+    f"1, {MAX_ANSWER + 1})",
     gather="coalesce(string_agg({}, ','), '')",
     gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
     wide=10**9,

@@ -11,8 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diptych.errors import Code, Refusal
 from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
+
+MAX_ANSWER = 16 * 1024 * 1024
+"""Bytes that the answer to a read may have. Its price bounds the objects in it, and not how long their texts are."""
+
+
+def too_long() -> Refusal:
+    """An answer that has more."""
+    return Refusal(Code.TOO_COMPLEX, f"The answer would have more than {MAX_ANSWER} bytes: ask for less at a time.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,17 +59,17 @@ class Reads(Pages):
     def statement(self, asks: Sequence[Read]) -> Fragment:
         """The whole statement. What is asked for by itself needs no sub-select: where there is no row is no answer."""
         if len(asks) == 1 and asks[0].take == "one":
-            return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.answer)
+            return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.bounded)
         if len(asks) == 1 and asks[0].take == "list":
             return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
         return sql("SELECT {}", join(", ", self._columns(asks)))
 
     def statement_and_place(self, asks: Sequence[Read]) -> Fragment:
         """The same, with the end of the feed."""
-        return sql("SELECT {}, {}", join(", ", self._columns(asks)), sql(self.dialect.answer, Fragment(_PLACE)))
+        return sql("SELECT {}, {}", join(", ", self._columns(asks)), sql(self.dialect.bounded, Fragment(_PLACE)))
 
     def _columns(self, asks: Sequence[Read]) -> list[Fragment]:
-        return [sql(self.dialect.answer, self._root(ask)) for ask in asks]
+        return [sql(self.dialect.bounded, self._root(ask)) for ask in asks]
 
     def _root(self, read: Read) -> Fragment:
         row = self.open(read.resource)

@@ -92,7 +92,7 @@ class _Watches(Reads):
                    sql(self.dialect.limit, most))  # fmt: skip
         oldest = self.json(Fragment(self.dialect.oldest), INT, nullable=False)
         whole = self.dialect.concat(["[", *oldest, ",[", sql(self.dialect.rows, rows), "]]"])
-        return sql("SELECT {}", sql(self.dialect.answer, whole))
+        return sql("SELECT {}", sql(self.dialect.bounded, whole))
 
     def _sees(self, seen: Expr, gone: Expr, row: FeedRow, side: str) -> Fragment:
         found = self.condition(seen, row)

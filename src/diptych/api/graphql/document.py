@@ -14,6 +14,8 @@ from typing import Any
 from graphql import (
     DocumentNode,
     FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
     GraphQLError,
     GraphQLSchema,
     NamedTypeNode,
@@ -23,18 +25,20 @@ from graphql import (
     TypeNode,
     VariableDefinitionNode,
     execute_sync,
-    parse,
-    validate,
 )
 from graphql.execution.values import get_variable_values
-from graphql.validation.validate import ValidationAbortedError
 
+from diptych.api.filters import measure_filter
 from diptych.api.graphql.http import DocumentRefusal
-from diptych.api.graphql.limits import MAX_ROOTS, MAX_TOKENS, check_nodes, check_text, check_values
+from diptych.api.graphql.lexer import parse
+from diptych.api.graphql.measure import measure_text, measure_values
+from diptych.api.graphql.merge import conflicts, merge
 from diptych.api.graphql.mutations import mutation_names
+from diptych.api.graphql.rules import validate
+from diptych.api.graphql.scan import Outline
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
-from diptych.api.limits import allow
 from diptych.api.shape import VALUE, shape
+from diptych.ask.asked import Asked, Checking
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef
 from diptych.model.view import View, not_yours
@@ -44,12 +48,14 @@ _ABSENT = "absent"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """A sound document with the operation to run. `literal` names the variables that shape a statement wholly."""
+    """A sound document with the operation to run. `literal` names the variables that shape a statement wholly,
+    `filters` those that are filters."""
 
     node: DocumentNode
     operation: OperationDefinitionNode
     variables: tuple[str, ...]
     literal: frozenset[str]
+    filters: tuple[str, ...]
 
     def shape(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """What of the variables can change the statement. (A plain string in a plain place is told at a glance.)"""
@@ -64,33 +70,79 @@ class Document:
         return repr(given[name]) if name in self.literal else shape(given[name])
 
 
-def read_document(text: str, operation_name: str | None) -> tuple[DocumentNode, OperationDefinitionNode]:
-    """Parse a document and find the operation to run."""
-    check_text(text)
+def read_document(
+    text: str, operation_name: str | None, asked: Asked, checks: Checking
+) -> tuple[DocumentNode, OperationDefinitionNode]:
+    """Parse a document and find the operation to run; the checks look at the text, and at what it selects."""
+    outline = measure_text(text, checks.limits, asked)
+    asked.operation = operation_name or (outline.operations[0].name if outline.operations else "")
+    checks(asked)
     try:
-        document = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
+        document = parse(text)
     except GraphQLError as error:
         raise DocumentRefusal(Code.GRAPHQL_PARSE_FAILED, [error]) from None
     except RecursionError:
         raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
-    check_nodes(document)
+    _check_fragments(document, outline)
+    operation = _operation(document, operation_name)
+    asked.operation = operation.name.value if operation.name else ""
+    asked.roots = len(collect([operation.selection_set], fragments_of(document), None))
+    checks(asked)
+    merged = merge(document)
+    found = conflicts(merged)
+    if found:
+        raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, found)
+    return merged, operation if merged is document else _operation(merged, operation_name)
+
+
+def _check_fragments(document: DocumentNode, outline: Outline) -> None:
+    """Refuse fragments that are not there, never used, or in a circle, which graphql-core is slow to tell."""
+    parts = outline.fragments
+    used = {name for part in (*outline.operations, *parts.values()) for name, *_ in part.spreads}
+    if not outline.circle and used == parts.keys():
+        return
+    errors: list[GraphQLError] = []
+    for node in _fragment_nodes(document):
+        name = node.name.value
+        if isinstance(node, FragmentSpreadNode):
+            cause = "" if name in parts else f"Unknown fragment '{name}'."
+        else:
+            cause = f"Fragment '{name}' is never used." if name not in used else ""
+            cause = f"Cannot spread fragment '{name}' within itself." if name == outline.circle else cause
+        if cause and len(errors) < MAX_FAULTS:
+            errors.append(GraphQLError(cause, node))
+    if errors:
+        raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
+
+
+def _fragment_nodes(document: DocumentNode) -> Iterator[FragmentSpreadNode | FragmentDefinitionNode]:
+    """The fragments of a document, and where they are spread."""
+    for definition in document.definitions:
+        if isinstance(definition, FragmentDefinitionNode):
+            yield definition
+        left = [definition.selection_set] if hasattr(definition, "selection_set") else []
+        while left:
+            for node in left.pop().selections:
+                if isinstance(node, FragmentSpreadNode):
+                    yield node
+                elif node.selection_set is not None:
+                    left.append(node.selection_set)
+
+
+def _operation(document: DocumentNode, operation_name: str | None) -> OperationDefinitionNode:
     operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
     if operation_name is not None:
         operations = [node for node in operations if node.name and node.name.value == operation_name]
     if len(operations) != 1:
         cause = "The document has no such operation." if not operations else "Several operations: name the one to run."
         raise Refusal(Code.GRAPHQL_VALIDATION_FAILED, cause)
-    return document, operations[0]
+    return operations[0]
 
 
 def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view: View) -> None:
     """Refuse root fields that other roles have and this one has not."""
     kind = operation.operation
-    try:
-        fields = collect([operation.selection_set], fragments_of(document), None)
-    except (KeyError, RecursionError):
-        return  # an unknown fragment or a circle of them: validation will say so
-    allow(len(fields), MAX_ROOTS, "The document has {} root fields")
+    fields = collect([operation.selection_set], fragments_of(document), None)
     asked = {node.name.value for nodes in fields.values() for node in nodes}
     if kind is OperationType.MUTATION:
         foreign = any(_is_foreign(name, view) for name in asked)
@@ -145,17 +197,14 @@ def _change_names(found: ResourceDef) -> tuple[str]:
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
     """Validate a document against the viewer's schema."""
-    errors = validate(
-        schema, document, max_errors=MAX_FAULTS, hide_suggestions=True, allow_empty_selection_sets=False
-    )
-    if errors and len(errors) <= MAX_FAULTS and isinstance(errors[-1], ValidationAbortedError):
-        raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be validated.")
+    errors = validate(document, schema)
     if errors:
         raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
     definitions = operation.variable_definitions or ()
     names = tuple(node.variable.name.value for node in definitions)
     literal = frozenset(node.variable.name.value for node in definitions if _sorts(_named(node.type)))
-    return Document(document, operation, names, literal)
+    filters = tuple(node.variable.name.value for node in definitions if _named(node.type).endswith("Where"))
+    return Document(document, operation, names, literal, filters)
 
 
 def _sorts(type_name: str) -> bool:
@@ -169,9 +218,17 @@ def _named(node: TypeNode) -> str:
     return node.name.value
 
 
+def count_variables(document: Document, given: Mapping[str, Any], asked: Asked, checks: Checking) -> None:
+    """Have the checks look at how much the variables hold: graphql-core looks at each value of them."""
+    measure_values([given[name] for name in document.variables if name in given], checks.limits, asked)
+    checks(asked)
+    for name in document.filters:
+        measure_filter(given.get(name), asked)
+    checks(asked)
+
+
 def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> None:
     """Hold variables against their declared types."""
-    check_values([given[name] for name in document.variables if name in given])
     definitions = document.operation.variable_definitions or ()
     result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_FAULTS, hide_suggestions=True)
     if isinstance(result, list):

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from graphql import GraphQLError
 
-from diptych.api.json import check_keys, parse_json
-from diptych.api.limits import too_deep
-from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
+from diptych.api.json import HIDDEN, check_keys, parse_json
+from diptych.api.limits import MAX_NESTING, MAX_VALUES, check_commas, too_deep
+from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors, shortened
 from diptych.api.rest.query import bad, parse_query
 from diptych.errors import Code, Fault, Refusal
 
@@ -23,7 +23,8 @@ RESPONSE = "application/graphql-response+json"
 LEGACY = "application/json"
 OFFERS = (LEGACY, RESPONSE)
 MALFORMED = (Code.BAD_REQUEST, Code.METHOD_NOT_ALLOWED, Code.UNSUPPORTED_MEDIA_TYPE, Code.PAYLOAD_TOO_LARGE,
-              Code.NOT_ACCEPTABLE, Code.INTERNAL, Code.UNAVAILABLE, Code.TIMEOUT)  # fmt: skip
+              Code.NOT_ACCEPTABLE, Code.PERSISTED_QUERY_HASH_MISMATCH, Code.RATE_LIMITED, Code.INTERNAL,
+              Code.UNAVAILABLE, Code.TIMEOUT)  # fmt: skip
 """What is no well-formed GraphQL request, or no fault of it: these have their status for everybody."""
 
 
@@ -34,6 +35,8 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True):
     operationName: str | None = None
     variables: dict[str, Any] | None = None
     extensions: dict[str, Any] | None = None
+    documentId: str | None = None
+    """The name of a document, in place of its text."""
 
 
 class DocumentRefusal(Refusal):
@@ -41,17 +44,25 @@ class DocumentRefusal(Refusal):
 
     def __init__(self, code: Code, errors: list[GraphQLError], faults: Iterable[Fault] = ()) -> None:
         super().__init__(code, errors[0].message, faults)
-        self.errors = [{**error.formatted, "extensions": {"code": code.value}} for error in errors]
+        self.errors = [
+            {**error.formatted, "message": shortened(error.message), "extensions": {"code": code.value}}
+            for error in errors
+        ]
 
 
 _decode = msgspec.json.Decoder(Parameters).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def read_body(body: bytes) -> Parameters:
     """The parameters in the body of a POST."""
+    if body.count(b",") >= MAX_VALUES:
+        check_commas(body)
     try:
         found = _decode(body)
-        check_keys(body, found, [found.variables, found.extensions])
+        colons = body.count(b":")  # the most usual, at a glance: as many keys as came back, and too few to nest deep
+        if colons + body.count(b"[") >= MAX_NESTING or body.find(HIDDEN) >= 0 or colons != _encode(found).count(b":"):
+            check_keys(body, found, [found.variables, found.extensions])
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:  # what msgspec raises is one, too
@@ -66,7 +77,8 @@ def read_query(raw: str) -> Parameters:
         if name not in Parameters.__struct_fields__:
             raise bad(name, "there is no such parameter here")
     operation = given.get("operationName") or None
-    return Parameters(given.get("query"), operation, _object(given, "variables"), _object(given, "extensions"))
+    variables, extensions = _object(given, "variables"), _object(given, "extensions")
+    return Parameters(given.get("query"), operation, variables, extensions, given.get("documentId"))
 
 
 def _object(given: Mapping[str, str], name: str) -> dict[str, Any] | None:
@@ -90,6 +102,6 @@ def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) 
         return Reply(200, head, msgspec.json.encode({"data": None, "errors": errors}))
     status = 200 if legacy and refusal.code not in MALFORMED else STATUS[refusal.code]
     head = ((b"content-type", f"{media}; charset=utf-8".encode()), *NO_STORE, *headers)
-    if status in (401, 503):
+    if status in (401, 429, 503):
         head = (*head, *challenge(refusal))
     return Reply(status, head, msgspec.json.encode({"errors": errors}))

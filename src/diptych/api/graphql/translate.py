@@ -32,7 +32,6 @@ from graphql import (
 )
 
 from diptych.api.draft import Draft
-from diptych.api.graphql.limits import MAX_LEVELS, MAX_UNFOLDED
 from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.schema import EMPTY_ROOT
 from diptych.ask.nodes import (
@@ -160,8 +159,6 @@ class _Translator:
         self.node = operation
         self.view = view
         self.draft = Draft(view)
-        self._unfolded = 0
-        self._level = 0
         self.given = with_defaults(operation, variables)
         self.defaults: dict[str, ValueNode] = {
             definition.variable.name.value: definition.default_value
@@ -261,12 +258,7 @@ class _Translator:
         return collect(sets, self.fragments, self.given)
 
     def _below(self, nodes: Iterable[FieldNode]) -> Fields:
-        found = self._collect(*(node.selection_set for node in nodes))
-        self._unfolded += len(found)
-        if self._unfolded > MAX_UNFOLDED:
-            cause = f"With its fragments unfolded, the document selects more than {MAX_UNFOLDED} fields."
-            raise Refusal(Code.TOO_COMPLEX, cause)
-        return found
+        return self._collect(*(node.selection_set for node in nodes))
 
     def _root(self, name: str, nodes: list[FieldNode]) -> Read:
         for each in self.view.resources.values():
@@ -305,13 +297,7 @@ class _Translator:
     # selections
 
     def _picks(self, nodes: Iterable[FieldNode], each: ResourceView) -> tuple[Pick, ...]:
-        self._level += 1
-        if self._level > MAX_LEVELS:
-            cause = f"With its fragments unfolded, the document is more than {MAX_LEVELS} levels deep."
-            raise Refusal(Code.TOO_DEEP, cause)
-        picks = tuple(self._pick(label, found, each) for label, found in self._below(nodes).items())
-        self._level -= 1
-        return picks
+        return tuple(self._pick(label, found, each) for label, found in self._below(nodes).items())
 
     def _pick(self, label: str, nodes: list[FieldNode], each: ResourceView) -> Pick:
         name = nodes[0].name.value

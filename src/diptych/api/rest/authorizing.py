@@ -114,7 +114,7 @@ def authorization_paths() -> dict[str, Part]:
 
 def _document(noun: str, summary: str, schema: Schema) -> Part:
     found = operation(summary, SERVICE)
-    responses = {"200": answer("The document.", schema, "Cache-Control"), **errors((503,))}
+    responses = {"200": answer("The document.", schema, "Cache-Control"), **errors((400, 503))}
     return {
         "get": _public("get" + noun, {**found, "responses": responses}),
         "head": _public("head" + noun, {**found, "responses": _without_content(responses)}),
@@ -183,7 +183,7 @@ def _public(name: str, found: Part) -> Part:
 
 def _options(noun: str) -> Part:
     options = operation("The methods of this path.", SERVICE)
-    return _public("options" + noun, {**options, "responses": {"204": _ALLOWED}})
+    return _public("options" + noun, {**options, "responses": {"204": _ALLOWED, **errors((400,))}})
 
 
 def _without_content(responses: Part) -> Part:

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from diptych.api.rest.components import CACHED, Part, answer, closed, errors, headers, operation, refer
+from diptych.api.rest.components import CACHED, COSTED, Part, answer, closed, errors, headers, operation, refer
 from diptych.api.rest.inputs import constrained
 from diptych.api.rest.schemas import Schema, as_json, as_text, nullable, ref
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
 from diptych.model.scalars import JSON, Scalar, to_json
 from diptych.model.view import View
 
-_ACTION_ERRORS = (400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 431, 503, 504)
+_PREFER = refer("parameters", "Prefer-Cost")
+_ACTION_ERRORS = (400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 429, 431, 503, 504)
 
 
 def call_path(found: ResourceDef, call: CallDef) -> str:
@@ -24,15 +25,15 @@ def call_path(found: ResourceDef, call: CallDef) -> str:
 def query_operation(found: ResourceDef, call: CallDef) -> Part:
     """GET, but for its errors."""
     arguments = [_parameter(each) for each in call.arguments]
-    get = operation(_summary(found, call), found.name, [*arguments, *_fields(call)], call.description)
-    get["responses"] = {"200": _answer(call.result, *CACHED)}
+    get = operation(_summary(found, call), found.name, [*arguments, *_fields(call), _PREFER], call.description)
+    get["responses"] = {"200": _answer(call.result, *CACHED, *COSTED)}
     return get
 
 
 def action_operation(found: ResourceDef, call: CallDef, view: View) -> Part:
     """POST."""
     keys = [refer("parameters", "Idempotency-Key")] if view.signature.signed_in else []
-    post = operation(_summary(found, call), found.name, [*_fields(call), *keys], call.description)
+    post = operation(_summary(found, call), found.name, [*_fields(call), _PREFER, *keys], call.description)
     taken: Schema = {
         "type": "object",
         "properties": {each.name: _argument(each) for each in call.arguments},
@@ -44,9 +45,9 @@ def action_operation(found: ResourceDef, call: CallDef, view: View) -> Part:
     body = {"required": bool(required), "content": {"application/json": {"schema": taken}}}
     replayed = ("Idempotency-Replayed",) if view.signature.signed_in else ()
     if call.result.kind == "none":
-        ok = {"204": {"description": "It is done.", "headers": headers(*CACHED[1:], *replayed)}}
+        ok = {"204": {"description": "It is done.", "headers": headers(*CACHED[1:], *COSTED, *replayed)}}
     else:
-        ok = {"200": _answer(call.result, *CACHED, *replayed)}
+        ok = {"200": _answer(call.result, *CACHED, *COSTED, *replayed)}
     return {"operationId": call.root, **post, "requestBody": body, "responses": {**ok, **errors(_ACTION_ERRORS)}}
 
 

@@ -39,11 +39,20 @@ ERRORS = {
     413: ("PayloadTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body has a media type that is not taken."),
     422: ("BadUserInput", "A value in the body is not valid; or an `Idempotency-Key` came with another body."),
+    429: ("RateLimited", "Too many requests of the caller were new; those that are known go on."),
     431: ("HeadersTooLarge", "The address and the headers are too large together."),
     503: ("Unavailable", "The service cannot answer now."),
     504: ("Timeout", "The answer took too long."),
 }
 """The errors that a route can have: status → name of its response, and what it means."""
+_TOLD_BY = {
+    401: ("WWW-Authenticate",),
+    405: ("Allow",),
+    415: ("Accept-Patch",),
+    429: ("Retry-After",),
+    503: ("Retry-After",),
+}
+"""The headers of some of them."""
 _HEADERS = {
     "ETag": ("A tag of this answer, for `If-None-Match`.", True),
     "Cache-Control": ("Who may keep the answer, and for how long.", True),
@@ -54,13 +63,15 @@ _HEADERS = {
     "Location": ("Where the new row is; of many there is none.", False),
     "Log-ETag": ("A tag of what a page tells, without its cursors; a stream has none.", False),
     "Change-Cursor": ("From here on, changes can be followed; of what was read, with `Prefer: change-cursor`.", False),
-    "Cursor-Applied": ("`change-cursor`, if it was preferred (RFC 7240).", False),
+    "Cost": ("`price=153, allowed=5000, depth=3`, with `Prefer: cost`: the price, and the one that is allowed.", False),
+    "Applied": ("The preferences that were followed, if there were any (RFC 7240).", False),
     "New-ETag": ("A tag of the new row, for `If-Match`; of many there is none.", False),
     "Idempotency-Replayed": ("`true`, if the answer is that to an earlier request with this key.", False),
     "Preference-Applied": ("The preference that was followed (RFC 7240).", True),
+    "Retry-After": ("Seconds after which to try again.", True),
     "WWW-Authenticate": ("How to authenticate (RFC 6750).", True),
 }
-_SENT_AS = {"Log-ETag": "ETag", "New-ETag": "ETag", "Cursor-Applied": "Preference-Applied"}
+_SENT_AS = {"Log-ETag": "ETag", "New-ETag": "ETag", "Applied": "Preference-Applied"}
 """Headers that mean something else in some answers, by their name among the components."""
 _FIELDS = (
     "The fields of the answer, through relations too: `name,recent:posts[first=5;sort=-createdAt](title)`. "
@@ -91,8 +102,10 @@ _REQUEST_HEADERS: dict[str, tuple[str, Schema]] = {
         "answer.",
         {"pattern": r'^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$', "format": "idempotency-key"},
     ),
-    "Prefer": ("`return=representation` answers with the row as it was (RFC 7240).", {}),
+    "Prefer": ("`return=representation` answers with the row as it was; `cost` with a `Cost`, too (RFC 7240).", {}),
+    "Prefer-Read": ("`change-cursor` answers with a `Change-Cursor`, `cost` with a `Cost`, too (RFC 7240).", {}),
     "Prefer-Cursor": ("`change-cursor` answers with a `Change-Cursor`, too (RFC 7240).", {}),
+    "Prefer-Cost": ("`cost` answers with a `Cost`, too (RFC 7240).", {}),
     "Last-Event-ID": (
         "The cursor after which a stream goes on, before that in `after`: what a browser sends when it comes again.",
         {"format": "change-cursor"},
@@ -100,7 +113,7 @@ _REQUEST_HEADERS: dict[str, tuple[str, Schema]] = {
 }
 
 
-_READING = ("If-None-Match", "Prefer-Cursor")
+_READING = ("If-None-Match", "Prefer-Read")
 """The request headers of a read."""
 
 
@@ -135,7 +148,8 @@ def build_parameters(view: View, max_page: int) -> dict[str, Part]:
     found["id"] = _ID
     for name, (text, more) in _REQUEST_HEADERS.items():
         schema = {"type": "string", **more}
-        found[name] = {"name": name.removesuffix("-Cursor"), "in": "header", "description": text, "schema": schema}
+        sent = "Prefer" if name.startswith("Prefer-") else name
+        found[name] = {"name": sent, "in": "header", "description": text, "schema": schema}
     for each in view.resources.values():
         found |= {f"{each.resource.name}.{name}": part for name, part in _own_parameters(each).items()}
     return found
@@ -246,7 +260,9 @@ def errors(statuses: Iterable[int]) -> Part:
 
 CACHED = ("ETag", "Cache-Control", "Vary")
 """The headers of every answer to a GET."""
-PLACED = ("Change-Cursor", "Cursor-Applied")
+COSTED = ("Cost", "Applied")
+"""The headers of an answer that tells what it cost."""
+PLACED = ("Change-Cursor", "Applied")
 """The headers of an answer from which changes can be followed."""
 
 
@@ -255,12 +271,12 @@ def build_responses(view: View, problem: str) -> dict[str, Part]:
     found: dict[str, Part] = {}
     for each in view.resources.values():
         name = each.resource.name
-        found[each.resource.one] = answer(f"One {name}.", ref(name), *CACHED, *PLACED)
-        found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link", *PLACED)
+        found[each.resource.one] = answer(f"One {name}.", ref(name), *CACHED, *PLACED, "Cost")
+        found[each.resource.many] = answer(f"A page of {name}.", _page_of(name), *CACHED, "Link", *PLACED, "Cost")
     same = "The client has this answer already."
-    found["NotModified"] = {"description": same, "headers": headers(*CACHED, *PLACED)}
+    found["NotModified"] = {"description": same, "headers": headers(*CACHED, *PLACED, "Cost")}
     for status, (name, text) in ERRORS.items():
-        extra = {401: ("WWW-Authenticate",), 405: ("Allow",), 415: ("Accept-Patch",)}.get(status, ())
+        extra = _TOLD_BY.get(status, ())
         content = {"application/problem+json": {"schema": ref(problem)}}
         found[name] = {
             "description": text,
@@ -311,6 +327,14 @@ def problem_schema() -> Schema:
         "detail": text,
         "code": {**text, "description": "What went wrong, in one word: the same as in GraphQL."},
         "errors": {"type": "array", "items": fault, "description": "Every place that is at fault."},
-        "allowed": {"type": "array", "items": text, "description": "The states that could come next."},
+        "allowed": {
+            "type": ["array", "integer"],
+            "items": text,
+            "description": "The states that could come next; or the price or depth that a request may have.",
+        },
+        "price": {"type": "integer", "minimum": 0, "description": "What the request would have cost."},
+        "depth": {"type": "integer", "minimum": 0, "description": "How deep the request is."},
+        "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
     }
-    return {**closed(properties, "errors", "allowed"), "description": "An error (RFC 9457)."}
+    told = ("errors", "allowed", "price", "depth", "retryAfter")
+    return {**closed(properties, *told), "description": "An error (RFC 9457)."}

@@ -8,7 +8,7 @@ The name is that of the schema `OrderChange`, which no resource can have: `listO
 from __future__ import annotations
 
 from diptych.api.draft import DEFAULT_SIZE
-from diptych.api.rest.components import Part, closed, filter_parameters, headers, operation, refer
+from diptych.api.rest.components import COSTED, Part, closed, filter_parameters, headers, operation, refer
 from diptych.api.rest.schemas import Schema, described, nullable, ref
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.scalars import DATETIME
@@ -31,7 +31,7 @@ def following(each: ResourceView) -> Part:
     found = each.resource
     common = [f"changes.{name}" for name in ("first", KINDS, "after")]
     own = [f"{found.name}.{name}" for name in filter_parameters(each, KINDS)]
-    names = (f"{found.name}.fields", *common, *own, "If-None-Match", "Last-Event-ID")
+    names = (f"{found.name}.fields", *common, *own, "If-None-Match", "Last-Event-ID", "Prefer-Cost")
     given = [refer("parameters", name) for name in names]
     get = operation(f"The changes of {found.name}, as they were committed.", found.name, given, _TOLD)
     content = {
@@ -42,7 +42,7 @@ def following(each: ResourceView) -> Part:
     return {**get, "responses": {"200": ok}}
 
 
-FOLLOWED = ("Log-ETag", "Cache-Control", "Vary", "Change-Cursor")
+FOLLOWED = ("Log-ETag", "Cache-Control", "Vary", "Change-Cursor", *COSTED)
 """The headers of what tells of changes."""
 
 

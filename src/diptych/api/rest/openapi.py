@@ -52,7 +52,7 @@ from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
-_READ_ERRORS = (400, 401, 403, 406, 431, 503, 504)
+_READ_ERRORS = (400, 401, 403, 406, 429, 431, 503, 504)
 
 
 def openapi(
@@ -123,7 +123,7 @@ def _call(found: ResourceDef, call: CallDef, view: View) -> Part:
     allowed = {"204": {"description": "The methods are in `Allow`.", "headers": headers("Allow")}}
     item: Part = {
         "post": action_operation(found, call, view),
-        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((401,))}},
+        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((400, 401))}},
     }
     return {"parameters": [refer("parameters", "id")], **item} if call.on == "row" else item
 
@@ -170,7 +170,7 @@ def _readable(verb: str, noun: str, get: Part, ok_headers: Iterable[str], *more:
     return {
         "get": {"operationId": verb + noun, **get},
         "head": {"operationId": "head" + noun, **get, "responses": without},
-        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((401,))}},
+        "options": {"operationId": "options" + noun, **options, "responses": {**allowed, **errors((400, 401))}},
     }
 
 
@@ -217,11 +217,11 @@ def _health(name: str, summary: str, statuses: Iterable[int]) -> Part:
 def _graphql(keys: Iterable[Part]) -> Part:
     """The query style: one path, whose own schema tells the rest."""
     get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), _IF_NONE_MATCH, *_HEADERS], _STREAMED)
-    get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 405, 406, 422, 503, 504)}
+    get["responses"] = {"304": _NOT_MODIFIED, **_graphql_responses(400, 401, 403, 404, 405, 406, 422, 429, 503, 504)}
     post = operation("A GraphQL request.", SERVICE, [*keys, *_HEADERS], _STREAMED)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
-    post["responses"] = _graphql_responses(400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 503, 504)
+    post["responses"] = _graphql_responses(400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 429, 503, 504)
     return {**_readable("get", "Graphql", get, _UNTAGGED), "post": {"operationId": "postGraphql", **post}}
 
 
@@ -260,7 +260,9 @@ _IF_NONE_MATCH = refer("parameters", "If-None-Match")
 _HEADERS = [refer("parameters", name) for name in ("Prefer-Cursor", "Last-Event-ID")]
 _STREAMED = (
     "A subscription is answered as `text/event-stream`, by the graphql-sse protocol in its mode of distinct "
-    "connections, or over a WebSocket on this path, by the protocol `graphql-transport-ws`."
+    "connections, or over a WebSocket on this path, by the protocol `graphql-transport-ws`. In place of `query`, a "
+    "document can be named by the SHA-256 of its text: `documentId=sha256:<hex>`, or in `extensions` as "
+    '`{"persistedQuery": {"version": 1, "sha256Hash": "<hex>"}}`; 404 says that it is not known.'
 )
 _EVENTS = 'event: next\ndata: {"data":{"__typename":"Query"}}\n\nevent: complete\ndata:\n\n'
 _NOT_MODIFIED = refer("responses", "NotModified")

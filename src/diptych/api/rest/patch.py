@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.api.limits import check_nesting, too_deep
+from diptych.api.limits import MAX_NESTING, check_nesting, too_deep
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 
 MAX_OPERATIONS = 100
@@ -127,14 +127,16 @@ def _wrong(given: Any, place: Place) -> list[Fault]:
         if member not in given:
             faults.append(Fault((*place, member), f"{name} needs the member '{member}'"))
         elif member != "value" and not _is_pointer(given[member]):
-            faults.append(Fault((*place, member), "expected a JSON pointer, such as /tags/0"))
+            cause = f"expected a JSON pointer of at most {MAX_NESTING} steps, such as /tags/0"
+            faults.append(Fault((*place, member), cause))
     if not faults and name == "move" and given["path"].startswith(given["from"] + "/"):
         faults.append(Fault((*place, "from"), "nothing can be moved into itself"))
     return faults
 
 
 def _is_pointer(given: Any) -> bool:
-    return isinstance(given, str) and given[:1] in ("", "/") and not _BAD_ESCAPE.search(given)
+    sound = isinstance(given, str) and given[:1] in ("", "/") and given.count("/") <= MAX_NESTING
+    return sound and not _BAD_ESCAPE.search(given)
 
 
 def _pointer(text: str) -> Pointer:

@@ -53,12 +53,16 @@ def versions(if_match: bytes | None, if_none_match: bytes | None) -> tuple[int, 
 def preferences(header: bytes | None) -> frozenset[str]:
     """What a client would like (RFC 7240), in lower case: `return=minimal`, or a bare name.
 
-    Of a preference that stands there twice, the first holds; parameters, and what cannot be read, are ignored.
+    Of a preference that stands there twice, the first holds; parameters, what cannot be read, and what comes after very
+    many are ignored.
     """
     text = (header or b"").decode("latin-1").lower()
     found: dict[str, str] = {}
     at = 0
-    while item := _ITEM.match(text, at):
+    for _ in range(_MOST):
+        item = _ITEM.match(text, at)
+        if item is None:
+            break
         at = item.end()
         if each := _PREFERENCE.fullmatch(item[1].strip()):
             found.setdefault(each[1], _unquoted(each[2] or ""))

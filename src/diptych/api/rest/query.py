@@ -13,10 +13,14 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
-from diptych.api.limits import MAX_ALIASES, MAX_NESTING, MAX_SELECTIONS, allow
+from diptych.ask.asked import Asked
 from diptych.errors import Code, Fault, Refusal
 
 RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+MAX_PARAMETERS = 250
+_MAX_ARGUMENTS = 20
+_DEEPEST = 200
+"""Levels that are read at all: reading them is recursive."""
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
 _FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*)(?:\[([A-Za-z]+)\])?", re.ASCII)
@@ -30,6 +34,9 @@ def bad(place: str, message: str) -> Refusal:
 def parse_query(raw: str) -> dict[str, str]:
     """The parameters by name, in the order given; each may stand once."""
     found: dict[str, str] = {}
+    if raw.count("&") >= MAX_PARAMETERS:
+        cause = f"The query string has {raw.count('&') + 1} parameters; {MAX_PARAMETERS} are allowed."
+        raise Refusal(Code.TOO_COMPLEX, cause)
     for pair in filter(None, raw.split("&")):
         name, _, value = pair.partition("=")
         name, value = _decode(name, name), _decode(value, name)
@@ -87,15 +94,27 @@ def parse_fields(text: str) -> tuple[Item, ...]:
     items = parser.selection(0)
     if parser.at < len(text):
         raise parser.wrong("expected ',' or the end")
-    allow(parser.aliases, MAX_ALIASES, "fields has {} aliases")
     return items
+
+
+def measure_fields(items: tuple[Item, ...], asked: Asked) -> None:
+    """Count what `fields` hold."""
+    left = [(items, 0)]
+    while left:
+        found, deep = left.pop()
+        asked.nesting = max(asked.nesting, deep)
+        asked.selections = max(asked.selections, len(found))
+        for item in found:
+            asked.aliases += item.label != item.name
+            asked.string = max(asked.string, len(item.label))
+            if item.inner is not None:
+                left.append((item.inner, deep + 1))
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.aliases = 0
 
     def wrong(self, message: str) -> Refusal:
         return bad("fields", f"{message} at position {self.at}")
@@ -107,12 +126,11 @@ class _Parser:
         return False
 
     def selection(self, depth: int) -> tuple[Item, ...]:
-        if depth > MAX_NESTING:
-            raise Refusal(Code.TOO_DEEP, f"fields is nested more than {MAX_NESTING} levels deep.")
+        if depth > _DEEPEST:
+            raise Refusal(Code.TOO_DEEP, f"fields is nested more than {_DEEPEST} levels deep.")
         items = [self.item(depth)]
         while self.take(","):
             items.append(self.item(depth))
-        allow(len(items), MAX_SELECTIONS, "A selection of fields has {} items")
         return tuple(items)
 
     def item(self, depth: int) -> Item:
@@ -121,7 +139,6 @@ class _Parser:
         name = label = self.name()
         if self.take(":"):
             name = self.name()
-            self.aliases += 1
         bracketed = self.take("[")
         arguments = self.arguments() if bracketed else ()
         inner = None
@@ -143,7 +160,10 @@ class _Parser:
         if end < 0:
             raise self.wrong("expected ']'")
         pairs = []
-        for part in self.text[self.at : end].split(";"):
+        parts = self.text[self.at : end].split(";", _MAX_ARGUMENTS)
+        if len(parts) > _MAX_ARGUMENTS:
+            raise self.wrong(f"expected at most {_MAX_ARGUMENTS} arguments")
+        for part in parts:
             key, equals, value = part.partition("=")
             if not equals:
                 raise self.wrong("expected key=value")

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from diptych.api.draft import Draft
+from diptych.api.filters import measure_filter
 from diptych.api.json import parse_json
-from diptych.api.rest.query import RESERVED, Item, bad, filter_name, parse_fields, parse_query
+from diptych.api.rest.query import RESERVED, Item, bad, filter_name, measure_fields, parse_fields, parse_query
 from diptych.api.shape import shape
+from diptych.ask.asked import Asked, Checking
 from diptych.ask.nodes import (
     Call,
     Change,
@@ -43,6 +45,7 @@ from diptych.errors import Code, Place
 from diptych.model.defs import CallDef, QueryDef, RelationDef
 from diptych.model.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.model import Model
+from diptych.model.roles import Viewer
 from diptych.model.view import ResourceView, View, not_yours
 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
@@ -97,6 +100,15 @@ def check_target(target: Target, view: View) -> None:
         raise not_yours(view)
 
 
+def operation_name(method: str, target: Target, model: Model) -> str:
+    """What a check is told of a request: `GET /users/{id}/posts`."""
+    calls, collections = model.calls[target.resource], model.collections[target.resource]
+    last = [segment for (_, segment), name in calls.items() if name == target.call]
+    last += [segment for segment, name in collections.items() if name == target.relation]
+    parts = [model.resources[target.resource].path, *[_PATH_ID] * (target.id is not None), *last]
+    return f"{method} /{'/'.join([*parts, *['changes'] * target.changes])}"
+
+
 class Query(NamedTuple):
     """A query string, taken apart: its parameters, `where` parsed, and what of it can change a statement."""
 
@@ -107,6 +119,16 @@ class Query(NamedTuple):
     def fields(self) -> tuple[Item, ...] | None:
         """The items of `fields`. (Only who sees the shape for the first time needs to ask.)"""
         return parse_fields(self.parameters["fields"]) if "fields" in self.parameters else None
+
+    def asked(self, operation: str, viewer: Viewer, checks: Checking) -> Asked:
+        """How much is asked for, as far as its parameters tell; faults in the grammar of `fields` are refused."""
+        asked = Asked("rest", viewer, operation)
+        asked.sort_keys = self.parameters.get("sort", "").count(",") + 1
+        asked.expanded = self.parameters.get("fields", "").count(",") + 1
+        measure_filter(self.inputs.get("where"), asked)
+        checks(asked)
+        measure_fields(self.fields() or (), asked)
+        return checks(asked)
 
 
 def read_query(raw: str, target: Target) -> Query:

@@ -10,14 +10,14 @@ An operation that the role may never use is not there. What was created leads on
 
 from __future__ import annotations
 
-from diptych.api.rest.components import CACHED, Part, answer, errors, headers, operation, refer
+from diptych.api.rest.components import CACHED, COSTED, Part, answer, errors, headers, operation, refer
 from diptych.api.rest.inputs import MAX_CREATED
 from diptych.api.rest.schemas import Schema, ref
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
 
-_BODY_ERRORS = (400, 401, 403, 406, 409, 413, 415, 422, 431, 503, 504)
-_DELETE_ERRORS = (400, 401, 404, 406, 409, 412, 431, 503, 504)
+_BODY_ERRORS = (400, 401, 403, 406, 409, 413, 415, 422, 429, 431, 503, 504)
+_DELETE_ERRORS = (400, 401, 404, 406, 409, 412, 429, 431, 503, 504)
 _REPLAYED = "Idempotency-Replayed"
 
 
@@ -39,9 +39,10 @@ def _create(each: ResourceView, view: View) -> Part:
     one, new = ref(found.name), ref(found.name + "Create")
     several: Schema = {"type": "array", "items": new, "minItems": 1, "maxItems": MAX_CREATED}
     told = f"An array creates up to {MAX_CREATED}, all of them or none, and answers with an array."
-    post = operation(f"Create one {found.name}, or many.", found.name, _parameters(each, *_keys(view)), told)
+    given = _parameters(each, "Prefer-Cost", *_keys(view))
+    post = operation(f"Create one {found.name}, or many.", found.name, given, told)
     schema: Schema = {"anyOf": [one, {"type": "array", "items": one}]}
-    made = answer(f"The new {found.name}.", schema, "Location", "New-ETag", *CACHED[1:], *_replayed(view))
+    made = answer(f"The new {found.name}.", schema, "Location", "New-ETag", *CACHED[1:], *COSTED, *_replayed(view))
     made["links"] = _links(each, view)
     return {
         "operationId": "create" + found.name,
@@ -54,7 +55,7 @@ def _create(each: ResourceView, view: View) -> Part:
 def _replace(each: ResourceView) -> Part:
     found = each.resource
     told = "Takes back what GET gave. What is left out becomes its default or null."
-    put = operation(f"Replace all of one {found.name}.", found.name, _parameters(each, "If-Match"), told)
+    put = operation(f"Replace all of one {found.name}.", found.name, _parameters(each, "If-Match", "Prefer-Cost"), told)
     return {
         "operationId": "replace" + found.name,
         **put,
@@ -66,14 +67,15 @@ def _replace(each: ResourceView) -> Part:
 def _update(each: ResourceView, view: View, patch: str) -> Part:
     found = each.resource
     told = "What is not named stays. A JSON Patch is of the object as the caller sees it."
-    change = operation(f"Change one {found.name}.", found.name, _parameters(each, "If-Match", *_keys(view)), told)
+    given = _parameters(each, "If-Match", "Prefer-Cost", *_keys(view))
+    change = operation(f"Change one {found.name}.", found.name, given, told)
     merge = ref(found.name + "Patch")
     kinds = {
         "application/json": merge,
         "application/merge-patch+json": merge,
         "application/json-patch+json": ref(patch),
     }
-    ok = answer(f"The {found.name} as it is now.", ref(found.name), *CACHED, *_replayed(view))
+    ok = answer(f"The {found.name} as it is now.", ref(found.name), *CACHED, *COSTED, *_replayed(view))
     return {
         "operationId": "update" + found.name,
         **change,
@@ -85,8 +87,8 @@ def _update(each: ResourceView, view: View, patch: str) -> Part:
 def _delete(each: ResourceView) -> Part:
     found = each.resource
     delete = operation(f"Delete one {found.name}.", found.name, _parameters(each, "If-Match", "Prefer"))
-    ok = answer(f"The {found.name} as it was.", ref(found.name), *CACHED[1:], "Preference-Applied")
-    gone = {"description": "It is deleted.", "headers": headers(*CACHED[1:])}
+    ok = answer(f"The {found.name} as it was.", ref(found.name), *CACHED[1:], "Cost", "Preference-Applied")
+    gone = {"description": "It is deleted.", "headers": headers(*CACHED[1:], *COSTED)}
     return {
         "operationId": "delete" + found.name,
         **delete,
