@@ -2,10 +2,13 @@
 # requirements/, by hash; stamps in .venv keep later ones from doing it again.
 # Pass more to a verb with ARGS:
 #     make serve ARGS="--port 9000"      make test ARGS="-k cursor"      make lock ARGS=--upgrade
+# What `make fuzz` draws, it draws from a seed that it tells: make fuzz SEED=7
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
+FUZZ ?= 53
+SEED := $(or $(SEED),$(shell date +%s))
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -18,7 +21,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve test prove check bench docs lock clean
+.PHONY: help serve test prove fuzz check bench docs lock clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,10 +34,18 @@ test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the client
 
 prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/caching/test_nginx.py tests/attacks/test_refusal_time.py $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/overload tests/wire $(ARGS)
+	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/guard tests/price $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/test_agreement_writes.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -s --timeout 3600 tests/interference/test_pairs.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q --timeout 3600 tests/oauth/test_mutated_tokens.py tests/oauth/test_forms.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/live/test_oracle_changes.py tests/live/test_groups.py $(ARGS)
+
+fuzz: .venv/dev.stamp ## send very many requests that are nearly right, FUZZ times as many as the tests do, from a SEED
+	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.fuzz.tally tests/fuzz/test_raw.py $(ARGS)
+	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.fuzz.tally -n 2 --dist worksteal \
+		tests/test_schemathesis.py tests/fuzz/test_graphql.py tests/fuzz/test_lexer.py tests/fuzz/test_parsers.py tests/http/test_fuzz.py $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/ruff check .

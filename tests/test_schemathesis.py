@@ -6,7 +6,8 @@ A list takes some sixty parameters, and not all of them go together: `first` exc
 to its sort and filter, and a filter may have fifty terms. OpenAPI cannot say so, and a tool that sends them all
 at once learns nothing. So documents are narrowed before they are tried: a Narrowed document has fewer optional
 parameters, and ids and cursors that are there. It has nothing below `/oauth`: forms and codes there belong to a browser or
-a client, and are used once; tests/rest/test_openapi_oauth.py holds them against the document. A Changing document has bodies whose references lead somewhere, and that
+a client, and are used once; tests/rest/test_openapi_oauth.py holds them against the document. `make fuzz` tries more of all of
+it, as a user too. A Changing document has bodies whose references lead somewhere, and that
 give back no read-only values. Whoever keeps to these keeps to the whole document, too.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +28,7 @@ from schemathesis.core.transport import Response
 from schemathesis.engine import Status, events, from_schema
 from schemathesis.generation.case import Case
 
+from tests.fuzz.effort import FUZZ, SEED, UNMETERED
 from tests.rest.documents import document_of
 from tests.running import Client, NewDatabase, Service, served, token
 
@@ -33,7 +36,9 @@ Document = dict[str, Any]
 Keep = Callable[[str, str], tuple[str, ...]]
 """Path and method → the parameters to keep."""
 
-ROLES = ("admin", "anonymous")
+ROLES = ("admin", "anonymous") if FUZZ == 1 else ("admin", "user", "anonymous")
+MORE = max(1, FUZZ // 8)
+"""How many times as many examples: most of the time, what is tried costs more than what answers."""
 COMMON = ("id", "version", "createdAt", "updatedAt")
 DOCUMENTS = ("query Hello { __typename }", "query Hello { users(first: 2) { name posts(first: 1) { title } } }")
 FORWARD = ("fields", "first", "offset", "count", "sort", "kinds", "If-None-Match", "Prefer")
@@ -47,6 +52,8 @@ SCALARS = [
 CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "412"]
 """What may become of a request that fits the document; a version that has passed by is no fault of its form."""
+REFUSED = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "422", "431"]
+"""What may become of one that does not; that a reference leads nowhere is told after the version."""
 PATCHES = {
     "type": "array",
     "maxItems": 100,
@@ -61,6 +68,8 @@ PATCHES = {
     },
 }
 KEYS = itertools.count()
+TRIED: Counter[int] = Counter()
+"""Answers by their status."""
 ELSEWHERE = document_of("default", "admin")["paths"]
 """What others may do, if this role may not."""
 
@@ -72,7 +81,7 @@ schemathesis.openapi.format("graphql-operation", st.just("Hello"))
 
 @pytest.fixture(scope="module")
 def service(new_sqlite: NewDatabase) -> Iterator[Service]:
-    with served(new_sqlite(), "--sample") as service:
+    with served(new_sqlite(), "--sample", UNMETERED) as service:
         yield service
 
 
@@ -80,7 +89,17 @@ def service(new_sqlite: NewDatabase) -> Iterator[Service]:
 def caller(request: pytest.FixtureRequest, service: Service) -> Client:
     if request.param == "anonymous":
         return service
+    if request.param == "user":
+        return service.token_of(user=service.get("/users?first=1&fields=id").json()["data"][0]["id"])
     return service.signed_in(token(service.database, request.param))
+
+
+@pytest.fixture(autouse=True)
+def tally(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Iterator[None]:
+    """Tell how many requests a test made."""
+    TRIED.clear()
+    yield
+    record_property("fuzz", {"what": "schemathesis, REST", "cases": TRIED.total(), "seed": SEED, "answers": dict(TRIED)})
 
 
 class Narrowed:
@@ -201,11 +220,16 @@ def tried(
     config = SchemathesisConfig.from_dict(
         {
             "base-url": caller.url,
+            "seed": SEED,
             "headers": {"Authorization": f"Bearer {caller.token}"} if caller.token else {},
             "continue-on-failure": True,
             "cache": {"enabled": False},
-            "generation": {"max-examples": examples, "database": "none", "deterministic": True},
-            "checks": {"enabled": True, "positive_data_acceptance": {"expected-statuses": ACCEPTED}},
+            "generation": {"max-examples": examples * MORE, "database": "none", "deterministic": FUZZ == 1},
+            "checks": {
+                "enabled": True,
+                "positive_data_acceptance": {"expected-statuses": ACCEPTED},
+                "negative_data_rejection": {"expected-statuses": REFUSED},
+            },
             "phases": {
                 **{name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing")},
                 # only along the links of the document: what is inferred would mend bodies that are wrong on purpose
@@ -225,6 +249,8 @@ def tried(
     for event in from_schema(schema).execute():
         if isinstance(event, events.ScenarioFinished):
             requests += len(event.recorder.cases)
+            answers = [each.response for each in event.recorder.interactions.values()]
+            TRIED.update(each.status_code if each else 0 for each in answers)
             failures += list(failures_of(event))
         elif isinstance(event, events.NonFatalError | events.FatalError):
             failures.append(str(event))
@@ -312,7 +338,7 @@ def test_filters_reach_through_relations(caller: Client) -> None:
 @pytest.fixture(scope="module", params=["admin", "staff", "user", "anonymous"])
 def changing(request: pytest.FixtureRequest, new_sqlite: NewDatabase) -> Iterator[Changing]:
     """The changes of a role, in a database of its own."""
-    with served(new_sqlite(), "--sample") as service:
+    with served(new_sqlite(), "--sample", UNMETERED) as service:
         user = service.get("/users?first=1&fields=id").json()["data"][0]["id"]
         roles = [request.param] if request.param in ("admin", "staff") else []
         yield Changing(service if request.param == "anonymous" else service.token_of(*roles, user=user), user)
