@@ -46,7 +46,7 @@ from diptych.ask.nodes import (
 )
 from diptych.ask.slots import CHANGE_KIND, CHANGE_KINDS, CURSOR, OFFSET, SIZE
 from diptych.ask.walk import reads
-from diptych.check.cost import price_of
+from diptych.check.cost import Resources, cost_of_watch, price_of
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_, rewrite
 from diptych.model.model import Model
@@ -259,7 +259,7 @@ class Drawer:
         for _ in range(roots):
             label, read = self.root()
             found.append((self.label(label, {each for each, _ in found}), read))
-        return _finish(found, self.raw, self.rest)
+        return _finish(found, self.raw, self.rest, self.world.model.resources)
 
     def watch(self, after: bool) -> DrawnWatch:
         self.rest = self.one_of((True, False))
@@ -278,7 +278,8 @@ class Drawer:
             kinds = self.slot(CHANGE_KIND, raw[: len(raw) if self.rest else self.count(3)], many=True)
         cursor = self.slot(CURSOR, None) if after and self.chance(4) else None
         label = found.changed if self.rest else self.label(found.changed, ())
-        return _finish_watch(label, Watch(found.name, parts, where, kinds, cursor), self.raw, self.rest)
+        watch = Watch(found.name, parts, where, kinds, cursor)
+        return _finish_watch(label, watch, self.raw, self.rest, self.world.model.resources)
 
     def change_parts(self, each: ResourceView) -> tuple[ChangePart, ...]:
         found: dict[str, ChangePart] = {}
@@ -556,24 +557,25 @@ def _moments(text: str) -> Iterator[str]:
 # numbering
 
 
-def _finish(asks: list[tuple[str, Read]], raw: list[Any], rest: bool) -> Drawn:
+def _finish(asks: list[tuple[str, Read]], raw: list[Any], rest: bool, resources: Resources) -> Drawn:
     """Number the slots that are left after terms that decide nothing fell away, and make it affordable."""
     numbers = Numbers()
     done = tuple((label, numbers.read(read)) for label, read in asks)
     values = [raw[index] for index in numbers.order]
-    if price_of([read for _, read in done])(values) > MAX_PRICE:
+    if price_of([read for _, read in done], resources)(values) > MAX_PRICE:
         values = [min(value, 2) if slot.scalar is SIZE else value
                   for slot, value in zip(numbers.slots, values, strict=True)]  # fmt: skip
     return Drawn(done, tuple(numbers.slots), tuple(values), rest)
 
 
-def _finish_watch(label: str, watch: Watch, raw: list[Any], rest: bool) -> DrawnWatch:
+def _finish_watch(label: str, watch: Watch, raw: list[Any], rest: bool, resources: Resources) -> DrawnWatch:
     """The same of a Watch."""
     numbers = Numbers()
     done = numbers.watch(watch)
     values = [raw[index] for index in numbers.order]
-    if price_of(done.rows)([1 if slot.scalar is CURSOR else value
-                            for slot, value in zip(numbers.slots, values, strict=True)]) > WATCH_PRICE:  # fmt: skip
+    cost, _ = cost_of_watch(done, resources)
+    if cost.price([1 if slot.scalar is CURSOR else value
+                   for slot, value in zip(numbers.slots, values, strict=True)]) > WATCH_PRICE:  # fmt: skip
         values = [1 if slot.scalar is SIZE else value for slot, value in zip(numbers.slots, values, strict=True)]
     return DrawnWatch(label, done, tuple(numbers.slots), tuple(values), rest)
 

@@ -94,7 +94,7 @@ class Service:
     def forget(self) -> None:
         """Begin anew, with the same store and secrets: nothing was seen before, no plan is remembered."""
         old = self.handler
-        engine = Engine(old.engine.model, old.engine.store, old.engine.limits, old.engine.secret)
+        engine = Engine(old.engine.model, old.engine.store, old.engine.checks, old.engine.secret)
         self.handler = Handler(
             engine, old.context, max_body=old.graphql.max_body, introspection=old.introspection, base_url=old.base_url
         )
@@ -227,8 +227,9 @@ def inside(
     model: Model, database: str, runner: asyncio.Runner, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     **settings: Any,
 ) -> Iterator[Service]:  # fmt: skip
-    """A service with rows of canonical values, by resource."""
-    service = Service(Diptych(model, config=Config(database=database, **settings)), runner)
+    """A service with rows of canonical values, by resource. (All that tests ask for is new.)"""
+    config = Config(database=database, **{"planning_share": 0.0, **settings})
+    service = Service(Diptych(model, config=config), runner)
     try:
         for name, some in (rows or {}).items():
             resource = model.resources[name]

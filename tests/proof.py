@@ -18,7 +18,7 @@ from diptych.api.graphql.printer import print_graphql
 from diptych.ask.cursor import binding, key_scalars, unseal, where_slots
 from diptych.ask.nodes import EdgePart, Edges, Follow, Nodes, PageInfo, Part, Pick, Read
 from diptych.ask.slots import Source
-from diptych.check.cost import Limits
+from diptych.check.limits import Checks
 from diptych.db.store import Store
 from diptych.engine import Engine, Paged
 from diptych.errors import Code
@@ -39,7 +39,7 @@ class Proof:
     def __init__(self, model: Model, seed: int, store: Store, runner: asyncio.Runner) -> None:
         self.model = model
         self.rows: Data = rows(model, seed)
-        self.engine = Engine(model, store, Limits(), secret=b"secret")
+        self.engine = Engine(model, store, Checks(), secret=b"secret")
         self.runner = runner
         runner.run(store.open(model))
         runner.run(load(store, model, self.rows))

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych import Diptych
-from diptych.api.graphql.document import read_document
 from diptych.api.graphql.translate import translate
 from diptych.api.reply import STATUS, Reply
 from diptych.api.rest.precondition import versions
@@ -25,6 +24,7 @@ from diptych.api.rest.translate import find_target, read_query, translate_write
 from diptych.ask.nodes import Field, Page, Read, Write
 from diptych.ask.slots import SIZE
 from diptych.compile.read import compile_reads
+from diptych.config import Config
 from diptych.db.postgres import PostgresStore
 from diptych.db.sqlite import SqliteStore
 from diptych.errors import Code
@@ -38,6 +38,7 @@ from diptych.serve.http import Request
 from tests import nasty
 from tests.nasty import Data, load
 from tests.oracle_writes import TOUCHED
+from tests.reading import parsed
 from tests.wishes import (
     Names,
     Sent,
@@ -94,7 +95,7 @@ class Run:
     def __init__(self, model: Model, url: str, data: Data, runner: asyncio.Runner) -> None:
         self.model = model
         self.runner = runner
-        self.app = Diptych(model, database=url)
+        self.app = Diptych(model, config=Config(database=url, planning_share=0.0))
         self.handler = runner.run(self.app.start())
         self.tables = [resource.table for resource in nasty.in_order(model)]
         self.names = Names()
@@ -249,7 +250,7 @@ class Run:
 
 
 def graphql_asks(sent: Sent, view: View) -> tuple[Write, ...]:
-    operation = translate(*read_document(sent.document, None), sent.variables, view)
+    operation = translate(*parsed(sent.document), sent.variables, view)
     return tuple(wish.ask for wish in operation.writes if isinstance(wish.ask, Write))
 
 

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from diptych import Diptych
-from diptych.api.graphql.document import read_document
 from diptych.api.graphql.printer import print_graphql
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.reply import Reply
@@ -24,6 +23,7 @@ from diptych.api.rest.printer import print_rest
 from diptych.api.rest.translate import read_query
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.ask.nodes import Follow, Read
+from diptych.config import Config
 from diptych.default import model as default
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
@@ -34,6 +34,7 @@ from tests.asks import Drawn, asks
 from tests.nasty import load
 from tests.oracle import Oracle
 from tests.proof import Proof, Reveal, exactly
+from tests.reading import parsed
 from tests.running import Postgres
 
 MODELS = {"default": default, "nasty": nasty.model}
@@ -47,7 +48,7 @@ class Panels:
     def __init__(self, model: Model, seed: int, urls: Sequence[str], runner: asyncio.Runner) -> None:
         self.model = model
         self.runner = runner
-        self.apps = [Diptych(model, database=url) for url in urls]
+        self.apps = [Diptych(model, config=Config(database=url, planning_share=0.0)) for url in urls]
         self.handlers: list[Handler] = [runner.run(app.start()) for app in self.apps]
         self.proof = Proof(model, seed, self.apps[0].store, runner)
         runner.run(load(self.apps[1].store, model, self.proof.rows))
@@ -62,7 +63,7 @@ class Panels:
         """The answers of the stores to an Ask as a document."""
         document, variables = print_graphql(drawn.asks, raw, self.model)
         view = self.model.view(self.model.signature(viewer))
-        operation = translate_graphql(*read_document(document, None), variables, view)
+        operation = translate_graphql(*parsed(document), variables, view)
         assert operation.wish.asks == drawn.reads, f"another Ask came back:\n{document}"
         body = json.dumps({"query": document, "variables": variables}).encode()
         replies = self._send("POST", "/graphql", body, viewer)

@@ -26,7 +26,6 @@ from typing import Any
 
 import pytest
 
-from diptych.api.graphql.document import read_document
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.precondition import versions
 from diptych.api.rest.translate import read_query, translate_changes, translate_write
@@ -45,6 +44,7 @@ from diptych.model.roles import Viewer
 from diptych.model.view import View
 from tests.http import data, shelf
 from tests.inside import Service, inside
+from tests.reading import parsed
 from tests.running import NewDatabase
 from tests.writes import vault
 from tests.writes.shop import Shop
@@ -112,7 +112,7 @@ class Case:
 
     def ask(self) -> Ask:
         """The Ask that both requests are."""
-        operation = translate_graphql(*read_document(self.document, None), self.variables, self.view)
+        operation = translate_graphql(*parsed(self.document), self.variables, self.view)
         asks: list[Ask] = [*operation.wish.asks]
         asks += [each.ask for each in operation.writes if isinstance(each, WriteWish)]
         asks += [operation.watch.ask] if operation.watch is not None else []

@@ -27,7 +27,7 @@ from diptych.identity.revoked import Revoked
 from tests.running import ROOT, Client, Command, NewDatabase, Postgres, diptych, running, served, token
 
 COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token")
-GROUPS = ("account", "client", "key", "api-key")
+GROUPS = ("account", "client", "key", "api-key", "documents")
 NOTES = '''
 from diptych import Model, Resource, grant
 
@@ -266,7 +266,7 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
         low, middle, high = _values(setting.default)
         file = tmp_path / "diptych.toml"
         file.write_text(f"{setting.name} = {json.dumps(low)}\n")
-        env = {f"DIPTYCH_{setting.name.upper()}": str(middle)}
+        env = {f"DIPTYCH_{setting.name.upper()}": ",".join(middle) if isinstance(middle, tuple) else str(middle)}
         found = (
             load({}, tmp_path / "none.toml", {}),
             load({}, file, {}),
@@ -280,6 +280,10 @@ def _values(default: Any) -> tuple[Any, Any, Any]:
     """Three values of a setting."""
     if isinstance(default, bool):
         return (not default, default, not default)
+    if isinstance(default, float) and default < 1:
+        return (0.1, 0.2, 0.3)
+    if isinstance(default, tuple):
+        return (("http://a",), ("http://b", "http://c"), ("http://d",))
     return (21, 22, 23) if isinstance(default, int | float) else ("http://a", "http://b", "http://c")
 
 

@@ -43,9 +43,17 @@ def test_every_operator_has_its_heading(operator: str) -> None:
     assert operator in headings("reading.md")
 
 
-@pytest.mark.parametrize("word", [name for name in diptych.__all__ if name not in ("Diptych", "Model", "Viewer", "Id")])
+CHECKING = ("Asked", "Check", "Limits")
+
+
+@pytest.mark.parametrize("word", [name for name in diptych.__all__ if name not in ("Diptych", "Model", "Viewer", "Id", *CHECKING)])
 def test_every_word_of_a_model_file_has_its_heading(word: str) -> None:
     assert any(re.search(rf"\b{word}\b", heading) for heading in headings("model.md"))
+
+
+@pytest.mark.parametrize("word", CHECKING)
+def test_every_word_of_a_check_has_its_heading(word: str) -> None:
+    assert word in headings("limits.md")
 
 
 def test_markers_are_all_offered() -> None:
@@ -186,7 +194,7 @@ class Reader:
         return re.escape(self.values[name]) if name in self.values else f"(?P<{name}>.+)"
 
 
-@pytest.mark.parametrize("page", ["writing.md", "live.md"])
+@pytest.mark.parametrize("page", ["writing.md", "live.md", "limits.md"])
 def test_the_requests_of_a_page_answer_what_it_says(page: str, new_database: NewDatabase) -> None:
     with served(new_database(), "--sample") as service:
         reader = Reader(service.token_of("admin"))

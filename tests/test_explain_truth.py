@@ -18,7 +18,8 @@ import pytest
 
 from diptych import Diptych
 from diptych.ask.wish import WriteWish
-from diptych.check.cost import Limits
+from diptych.check.limits import Checks
+from diptych.config import Config
 from diptych.default import model as default
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal
@@ -52,7 +53,7 @@ class World:
         self.model = model
         self.runner = runner
         self.data = kind(model, nasty.rows(model, 5, 6))
-        self.app = Diptych(model, database=database)
+        self.app = Diptych(model, config=Config(database=database, planning_share=0.0))
         runner.run(self._fill())
         self.viewers = list(dict.fromkeys(viewers(model, self.data)))
 
@@ -177,7 +178,7 @@ def check_change(world: World, wish: Wish, viewer: Viewer) -> str:
     assert all(isinstance(deed, WriteWish) for deed, _ in wanted.deeds)
     told = world.runner.run(tell_rows(wanted, rulebook, viewer, world.app.store))
     denied = any(each.denied for each in told)
-    engine = Engine(world.model, world.app.store, Limits())
+    engine = Engine(world.model, world.app.store, Checks())
     met = world.runner.run(tried(wanted, viewer, engine))
     if met is None:
         assert not denied, (wish, viewer, told)

@@ -20,6 +20,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     "observe": [],
     "recall": [],
     "background": [],
+    "meter": ["asking"],
+    "asking": [],
     "model": [],
     "ask": ["model"],
     "api": ["ask", "model"],
@@ -27,26 +29,27 @@ MAY_IMPORT: dict[str, list[str]] = {
     "compile": ["ask", "model"],
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "compile.indexes",
-           "compile.part", "ask.cursor", "model", "config"],
+           "compile.part", "ask.cursor", "model", "config", "asking"],
     "identity": ["db", "model", "config", "background"],
     "finish": ["ask", "model"],
-    "engine": ["finish", "check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
+    "engine": ["meter", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "recall"],
     "transact": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
     # model code is a third way to ask: it draws its Asks as both styles do
     "tx": ["transact", "engine", "api.draft", "check", "db", "ask", "model"],
     "calls": ["tx", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
     "watch": ["engine", "finish", "check", "compile", "db", "ask", "model", "recall"],
-    "live": ["watch", "engine", "db", "identity", "ask", "model", "background"],
+    "live": ["watch", "engine", "db", "identity", "ask", "model", "background", "asking"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
-    "explain": ["transact", "engine", "api", "check", "compile", "db", "ask", "model"],
+    "explain": ["calls", "transact", "engine", "api", "check", "compile", "db", "ask", "model"],
     "serve": ["explain", "engine", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
-              "recall"],
+              "recall", "asking", "meter"],
     "sample": ["db", "model"],
     "default": ["__init__"],  # a model file like any other
 }
 MAY_IMPORT |= {
     "cli": [*MAY_IMPORT],  # all of the above
-    "__init__": ["serve", "engine", "identity", "model", "config"],  # what `from diptych import …` offers
+    # what `from diptych import …` offers
+    "__init__": ["serve", "engine", "identity", "check.limits", "ask.asked", "model", "config"],
     "__main__": ["cli"],
 }
 

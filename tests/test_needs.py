@@ -167,7 +167,7 @@ class Told:
 @pytest.fixture(scope="module")
 def opened(new_database: NewDatabase) -> Iterator[Told]:
     module = declare(MODEL)
-    with asyncio.Runner() as runner, inside(module.built, new_database(), runner, ROWS) as service:
+    with asyncio.Runner() as runner, inside(module.built, new_database(), runner, ROWS, max_complexity=20_000) as service:
         yield Told(service, module)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from diptych.api.graphql.document import read_document
 from diptych.api.graphql.translate import translate
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.ask.slots import SIZE
@@ -25,6 +24,7 @@ from diptych.model.expr import Slot
 from diptych.model.roles import Viewer
 from tests import nasty
 from tests.inside import Service, inside
+from tests.reading import parsed
 from tests.running import NewDatabase
 
 PERSON = "00000000-0000-7000-8000-0000000000{:02x}".format
@@ -108,16 +108,19 @@ def test_any_number_of_relations_to_one_can_be_read_at_once() -> None:
     ("a: nodes { id } b: nodes { id } edges { cursor }", 200),
     ("edges { a: node { id } b: node { id } }", 200),
     ("edges { cursor }", 100),
-    ("pageInfo { hasNextPage }", 0),
+    ("pageInfo { hasNextPage }", 100),
+    ("nodes { id } pageInfo { hasNextPage }", 100),
+    ("__typename", 1),
     ("totalCount t: totalCount", 40),
     ("a: nodes { things(first: 2) { id } } b: nodes { id }", 400),
+    ("nodes { things(first: 2) { id } } edges { node { things(first: 3) { id } } }", 600),
 ])  # fmt: skip
 def test_what_is_asked_for_under_several_aliases_costs_several_times(selection: str, price: int) -> None:
     document = f"{{ peopleConnection(first: 100) {{ {selection} }} }}"
     view = nasty.model.view(nasty.model.signature(Viewer()))
-    wish = translate(*read_document(document, None), {}, view).wish
+    wish = translate(*parsed(document), {}, view).wish
     values = [source.value for source in wish.sources]
-    assert price_of(wish.asks)(values) == price
+    assert price_of(wish.asks, nasty.model.resources)(values) == price
 
 
 def test_cursors_open_in_every_process() -> None:

@@ -384,7 +384,7 @@ def test_more_requests_than_connections_wait_for_their_turn(runner: asyncio.Runn
         return {status for status, _ in await asyncio.gather(*(opened.ask("/things") for _ in range(50)))}
 
     database = postgres.create()
-    with Opened(runner, small(), database, pool_size=2) as opened:
+    with Opened(runner, small(), database, pool_size=3) as opened:  # the third is kept for others
         assert runner.run(many(opened)) == {200}
         found = sql(database, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                               "AND application_name = 'diptych'")  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from diptych.ask.asked import Asked, Limits
+from diptych.check.limits import Check
 from diptych.errors import Code, Refusal
 from diptych.model.actions import action, query
 from diptych.model.computed import computed
@@ -19,9 +21,11 @@ from diptych.model.markers import (
     Move,
     OnDelete,
     Pattern,
+    Public,
     ReadBy,
     States,
     Unique,
+    Weight,
     WriteBy,
 )
 from diptych.model.model import Model
@@ -31,8 +35,9 @@ from diptych.model.tx import Tx
 from diptych.serve.app import Diptych
 
 __all__ = [
-    "BigInt", "Claims", "Code", "Digits", "Diptych", "Id", "Index", "Json", "Max", "MaxLen", "Min", "MinLen", "Model",
-    "Move", "OnDelete", "Pattern", "ReadBy", "Refusal", "Resource", "Role", "States", "Tx", "Unique", "Viewer",
-    "WriteBy", "action", "allow", "auto", "computed", "contains", "either", "every", "given", "grant", "inverse",
-    "is_null", "may_read", "none", "not_", "one_of", "query", "signed_in", "some", "through",
+    "Asked", "BigInt", "Check", "Claims", "Code", "Digits", "Diptych", "Id", "Index", "Json", "Limits", "Max", "MaxLen",
+    "Min", "MinLen", "Model", "Move", "OnDelete", "Pattern", "Public", "ReadBy", "Refusal", "Resource", "Role",
+    "States", "Tx", "Unique", "Viewer", "Weight", "WriteBy", "action", "allow", "auto", "computed", "contains",
+    "either", "every", "given", "grant", "inverse", "is_null", "may_read", "none", "not_", "one_of", "query",
+    "signed_in", "some", "through",
 ]  # fmt: skip

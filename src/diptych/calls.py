@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from diptych.ask.asked import Asked
 from diptych.ask.nodes import Call, Field, Page, Read
 from diptych.ask.slots import SIZE
 from diptych.ask.wish import CallWish
-from diptych.check.cost import check_price, check_shape
+from diptych.check.cost import Cost, cost_of
+from diptych.check.public import age_of_call
 from diptych.check.values import Binder
 from diptych.compile.fragment import finish as finished
 from diptych.compile.fragment import identifier, sql
@@ -54,8 +56,17 @@ class ReadyCall:
     view: View
     place: Place
     answer: Prepared | None
+    cost: Cost
+    """The call itself, and its answer."""
     admits: Plan | None
     """Finds the row if the rules of the action hold on it; None if it has none that depend on the row."""
+    asked: Asked | None = None
+    max_age: int = 0
+    """For how many seconds anyone may keep what a query gives; 0 is never."""
+
+    def price(self, inputs: Mapping[str, Any], most: int) -> int:
+        """What it costs. How many rows it will list is not known, so that is as many as it may."""
+        return self.cost.price([*self.binder(inputs), None, most])
 
     def arguments(self, values: Sequence[Any]) -> dict[str, Any]:
         """What the function takes, as values of Python."""
@@ -83,7 +94,9 @@ class Calls:
         self.transactor = transactor
         self.engine = transactor.engine
 
-    def ready(self, wish: CallWish, inputs: Mapping[str, Any], view: View) -> ReadyCall:
+    def ready(
+        self, wish: CallWish, inputs: Mapping[str, Any], view: View, asked: Asked | None = None
+    ) -> ReadyCall:
         """All that can be known of a call before its values are."""
         call = wish.ask
         binder = self.transactor.binder(wish, inputs)
@@ -92,10 +105,12 @@ class Calls:
         read = _answer(call, definition, self.engine.model.resources, len(wish.slots))
         prepared = None
         if read is not None:
-            check_shape((read,), self.engine.limits)
+            self.engine.checks.shape(asked, (read,))
             prepared = self.engine.prepare((read,), view, {})
+        cost = cost_of_call(call, len(wish.slots), self.engine.model.resources)
         admits = self._admits(resource, view.call_rule(resource, definition))
-        return ReadyCall(call, resource, definition, binder, view, wish.place, prepared, admits)
+        age = age_of_call(call, view).seconds
+        return ReadyCall(call, resource, definition, binder, view, wish.place, prepared, cost, admits, asked, age)
 
     def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
         if rule == TRUE:
@@ -127,13 +142,11 @@ class Calls:
 
     def _check(self, deeds: Sequence[Deed | CallDeed], viewer: Viewer) -> None:
         """Refuse faulty values, and what is too dear, before anything runs."""
-        self.transactor.bind([deed for deed in deeds if isinstance(deed, Deed)], viewer)
-        for deed in deeds:
-            if isinstance(deed, CallDeed) and deed.ready.answer is not None:
-                values = [*deed.ready.binder(deed.inputs), None, self.engine.limits.page]
-                check_price(deed.ready.answer.price(values), self.engine.limits)
-            elif isinstance(deed, CallDeed):
-                deed.ready.binder(deed.inputs)
+        bound = self.transactor.bind([deed for deed in deeds if isinstance(deed, Deed)], viewer)
+        price = sum(each.price for each in bound)
+        most = self.engine.limits.page
+        price += sum(deed.ready.price(deed.inputs, most) for deed in deeds if isinstance(deed, CallDeed))
+        self.engine.checks.price(deeds[0].ready.asked, viewer, price)
 
     async def _do(self, deed: Deed | CallDeed, viewer: Viewer, session: Session) -> Done:
         try:
@@ -211,6 +224,15 @@ class Calls:
             return None if row is None else row[0]
         (answer,) = await finish_answers(ready.answer.finish, [row[0]], self.engine.model.resources)
         return answer
+
+
+def cost_of_call(call: Call, slots: int, resources: Mapping[str, ResourceDef]) -> Cost:
+    """The cost of running a call that has so many slots, and of its answer; the size of a list is the slot after the
+    next."""
+    definition = resources[call.resource].call(call.name)
+    read = _answer(call, definition, resources, slots)
+    found = cost_of((read,) if read else (), resources, definition.weight)
+    return Cost(max(found.depth, 1), found.price)
 
 
 def _one_step(step: Step) -> Script[Any]:

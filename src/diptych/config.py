@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -19,6 +20,9 @@ from diptych.errors import StartError
 
 _SHOWN = 80
 """How much of a setting that is wrong is shown."""
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?")
+_USUAL = {"http": 80, "https": 443}
+"""The ports that browsers leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,30 @@ def _page(text: str) -> int:
     return number
 
 
+def _tokens(text: str) -> int:
+    return _at_most(_positive(text), 20_000, "since all that comes after takes its time for each of them")
+
+
+def _nesting(text: str) -> int:
+    return _at_most(_positive(text), 150, "since what reads it is recursive")
+
+
+def _at_most(number: int, most: int, why: str) -> int:
+    if number > most:
+        raise ValueError(f"expected {most} or less, {why}")
+    return number
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 1:
+        raise ValueError("expected a number from 0 to 1")
+    return number
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -95,6 +123,30 @@ def _address(text: str) -> str:
     if text and (found.scheme not in ("http", "https") or not found.hostname or found.query or found.fragment):
         raise ValueError("expected an address such as https://api.example.org")
     return text.rstrip("/")
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Origins with commas between them, or as a JSON list, in the form in which browsers send them; or `*`."""
+    if text.startswith("["):
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError):
+            given = [None]
+    else:
+        given = [each.strip() for each in text.split(",")] if text.strip() else []
+    if not all(isinstance(each, str) for each in given):
+        raise ValueError("expected origins such as https://app.example.org, with commas between them")
+    if "*" in given and len(given) > 1:
+        raise ValueError("* is every origin; leave it alone, or leave it out")
+    return tuple(given) if given == ["*"] else tuple(dict.fromkeys(map(_origin, given)))
+
+
+def _origin(text: str) -> str:
+    found = _ORIGIN.fullmatch(text.lower())
+    if found is None or int(found[3] or 1) not in range(1, 65_536):
+        raise ValueError(f"{text[:_SHOWN]!r} is no origin: expected https://app.example.org, without a path or a slash")
+    scheme, host, port = found[1], found[2], int(found[3] or 0)
+    return f"{scheme}://{host}" if port in (0, _USUAL.get(scheme)) else f"{scheme}://{host}:{port}"
 
 
 def _port(text: str) -> int:
@@ -163,16 +215,37 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("workers", _positive, "How many server processes", 1),
     Setting("base_url", _address, "The public address of the service, and the issuer of its tokens", ""),
     Setting("trusted_proxies", str, "Peers whose Forwarded and X-Forwarded-* headers are believed", ""),
+    Setting("cors_origins", _origins, "Origins whose pages may read answers: https://app.example.org,…, or *", ()),
     Setting("sample", _boolean, "Fill an empty database with sample data (default model only)", False),
     Setting("introspection", _boolean, "Answer introspection, the SDL and /openapi.json", True),
     Setting("max_depth", _positive, "How many levels of relations a request may have", 10),
     Setting("max_complexity", _positive, "How many objects a request may return at most", 5_000),
     Setting("max_page", _page, "The largest page", 100),
+    Setting("max_offset", _whole, "The largest offset", 10_000),
+    Setting("max_in", _positive, "How many values an `in` list may have", 250),
+    Setting("max_terms", _positive, "How many comparisons a filter may make", 50),
+    Setting("max_sort", _positive, "How many keys a sort may have", 5),
+    Setting("max_aliases", _whole, "How many aliases a request may have", 30),
+    Setting("max_roots", _positive, "How many root fields an operation may have", 20),
+    Setting("max_directives", _whole, "How many directives a document may have", 50),
+    Setting("max_selections", _positive, "How many fields one selection may have", 100),
+    Setting("max_tokens", _tokens, "How many tokens a document may have", 2_000),
+    Setting("max_string", _positive, "The longest string of a document, in bytes", 4_096),
+    Setting("max_document", _positive, "The largest document, in bytes", 102_400),
+    Setting("max_nesting", _nesting, "How deep documents and `fields` may be nested", 64),
     Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
     Setting("plan_cache", _positive, "How many plans are kept", 1_000),
+    Setting("planning_share", _share, "The part of all time that new requests of one caller may take; 0: any", 0.2),
+    Setting("persisted_queries", _whole, "How many automatically persisted queries are kept; 0 keeps none", 1_000),
+    Setting("persisted_bytes", _positive, "Bytes that automatically persisted queries may take", 8_388_608),
+    Setting("trusted_only", _boolean, "Run only trusted documents at /graphql", False),
     Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
     Setting("request_timeout", _seconds, "Seconds that one request may take", 10.0),
+    Setting("head_timeout", _seconds, "Seconds in which the head of a request must arrive", 10.0),
     Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
+    Setting("max_waiting", _positive, "How many may wait for the database in one server process", 1_000),
+    Setting("max_requests", _positive, "How many requests one server process may have under way", 2_000),
+    Setting("max_connections", _positive, "How many connections one server process may have", 25_000),
     Setting("heartbeat", _seconds, "Seconds between two heart-beats of a stream", 15.0),
     Setting("max_streams", _positive, "How many streams of changes one server process may have", 20_000),
     Setting("stream_buffer", _positive, "Bytes that may wait for a slow reader of a stream", 262_144),
@@ -193,16 +266,37 @@ class Config:
     workers: int = 1
     base_url: str = ""
     trusted_proxies: str = ""
+    cors_origins: tuple[str, ...] = ()
     sample: bool = False
     introspection: bool = True
     max_depth: int = 10
     max_complexity: int = 5_000
     max_page: int = 100
+    max_offset: int = 10_000
+    max_in: int = 250
+    max_terms: int = 50
+    max_sort: int = 5
+    max_aliases: int = 30
+    max_roots: int = 20
+    max_directives: int = 50
+    max_selections: int = 100
+    max_tokens: int = 2_000
+    max_string: int = 4_096
+    max_document: int = 102_400
+    max_nesting: int = 64
     max_body: int = 1_048_576
     plan_cache: int = 1_000
+    planning_share: float = 0.2
+    persisted_queries: int = 1_000
+    persisted_bytes: int = 8_388_608
+    trusted_only: bool = False
     statement_timeout: float = 5.0
     request_timeout: float = 10.0
+    head_timeout: float = 10.0
     pool_size: int = 10
+    max_waiting: int = 1_000
+    max_requests: int = 2_000
+    max_connections: int = 25_000
     heartbeat: float = 15.0
     max_streams: int = 20_000
     stream_buffer: int = 262_144

@@ -15,19 +15,23 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diptych.ask.asked import Asked
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
 from diptych.ask.nodes import Page, Read
 from diptych.ask.slots import Source
 from diptych.ask.split import Finish, split
 from diptych.ask.walk import reads
 from diptych.check.access import narrow
-from diptych.check.cost import Limits, Price, check_price, check_shape, price_of
+from diptych.check.cost import Cost, Price, cost_of
+from diptych.check.limits import Checks
+from diptych.check.public import age_of
 from diptych.check.values import Binder
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
 from diptych.errors import Code
 from diptych.finish import finish
+from diptych.meter import Meter
 from diptych.model.expr import Slot
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
@@ -53,10 +57,11 @@ class Prepared:
     """A plan with all that is needed to run it again."""
 
     plan: Plan
-    price: Price
     pages: tuple[Paged, ...]
     finish: tuple[Finish | None, ...] | None = None
     """What Python does with each answer, if it has a part in any."""
+    max_age: int = 0
+    """For how many seconds anyone may keep the answers; 0 is never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +72,12 @@ class Ready:
     price: Price | None
     pages: tuple[Paged, ...]
     binder: Binder
+    cost: Cost
+    """The same price in any case, for whoever wants to know it."""
+    asked: Asked | None = None
+    """What is asked, but for who asks, and the price."""
     finish: tuple[Finish | None, ...] | None = None
+    max_age: int = 0
 
 
 def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
@@ -79,12 +89,15 @@ def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
 class Engine:
     """One model on one store."""
 
-    def __init__(self, model: Model, store: Store, limits: Limits, secret: bytes = b"", plans: int = 1_000) -> None:
+    def __init__(self, model: Model, store: Store, checks: Checks, secret: bytes = b"", plans: int = 1_000,
+                 meter: Meter | None = None) -> None:  # fmt: skip
         self.model = model
         self.store = store
-        self.limits = limits
+        self.checks = checks
+        self.limits = checks.limits
         self.secret = secret
         self.plans: Recall[Prepared] = Recall(plans)
+        self.meter = meter or Meter()
         self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
 
     def prepare(
@@ -98,27 +111,32 @@ class Engine:
             narrowed = [narrow(ask, view) for ask, _ in parts]
             rest = (*(each for _, each in parts), *([None] if place else []))
             plan = compile_reads(narrowed, self.model, self.store.dialect, sizes, place=place)
-            found = Prepared(plan, price_of(asks), tuple(self.pages(asks)), rest if any(rest) else None)
+            age = age_of(asks, view).seconds
+            found = Prepared(plan, tuple(self.pages(asks)), rest if any(rest) else None, age)
             self.plans.put(key, found)
         return found
 
     def ready(
         self, asks: tuple[Read, ...], slots: Sequence[Slot], sources: Sequence[Source], view: View, code: Code,
-        *, place: bool = False,
+        *, inputs: Mapping[str, Any] | None = None, asked: Asked | None = None, place: bool = False,
     ) -> Ready:  # fmt: skip
         """The same for one shape of requests, whose values come from the sources; `code` is what a fault is called.
 
-        Where every page size stands in the request's own text, the price is held against the limit here. With `place`,
-        the last answer is the end of the feed in the snapshot of the others.
+        It is priced before it is compiled: with the values of the first such request, if there are `inputs`. Where
+        every page size stands in the request's own text, that holds for all. With `place`, the last answer is the end
+        of the feed in the snapshot of the others.
         """
-        check_shape(asks, self.limits)
+        self.checks.shape(asked, asks)
         binder = Binder(slots, sources, self.limits, code)
+        cost = cost_of(asks, self.model.resources)
         sizes = known_sizes(asks, binder)
+        is_fixed = len(sizes) == sum(read.page is not None for read in reads(asks))
+        if asked is not None and (is_fixed or inputs is not None):
+            values = binder.fixed if is_fixed else binder(inputs or {})
+            self.checks.price(asked, asked.viewer, cost.price(values))
         prepared = self.prepare(asks, view, sizes, place)
-        if len(sizes) < sum(read.page is not None for read in reads(asks)):
-            return Ready(prepared.plan, prepared.price, prepared.pages, binder, prepared.finish)
-        check_price(prepared.price(binder.fixed), self.limits)
-        return Ready(prepared.plan, None, prepared.pages, binder, prepared.finish)
+        price = None if is_fixed and not self.checks.has_more else cost.price
+        return Ready(prepared.plan, price, prepared.pages, binder, cost, asked, prepared.finish, prepared.max_age)
 
     def answer(
         self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer
@@ -126,7 +144,7 @@ class Engine:
         """values → price → db: the bytes of every Ask, once they are awaited."""
         values = ready.binder(inputs)
         if ready.price is not None:
-            check_price(ready.price(values), self.limits)
+            self.checks.price(ready.asked, viewer, ready.price(values))
         keys = self.cursor_keys(ready.pages, ready.binder, values, viewer)
         answers = self.store.run(ready.plan, ready.plan.parameters(values, viewer, keys))
         return answers if ready.finish is None else self._finished(ready.finish, answers)

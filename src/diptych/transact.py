@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from diptych.ask.asked import Asked
 from diptych.ask.change import Guard, Why
 from diptych.ask.nodes import Field, Pick, Read, Write
 from diptych.ask.split import Finish, split
-from diptych.ask.walk import reads
 from diptych.ask.wish import CallWish, WriteWish
 from diptych.check.change import guard
-from diptych.check.cost import Price, check_price, check_shape, price_of
+from diptych.check.cost import Cost, cost_of_write
 from diptych.check.values import Binder
 from diptych.compile.dialect import Dialect
-from diptych.compile.plan import Plan
+from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.write import WritePlan, compile_write
 from diptych.db.replays import Claim, Kept
 from diptych.db.script import Again, Row, Script, Step, Violation
@@ -46,12 +46,14 @@ class ReadyWrite:
 
     write: Write
     plan: WritePlan
-    price: Price
+    cost: Cost
+    """The change itself, and its answer."""
     pages: tuple[Paged, ...]
     binder: Binder
     view: View
     place: Place
     """Where the values of the row stand in the request."""
+    asked: Asked | None = None
     finish: Finish | None = None
     """What Python does with the answer, if it has a part in it."""
     versioned: bool = False
@@ -98,6 +100,11 @@ class Bound:
         """The id of the row; a new row may have it from the database."""
         return self.values[self.deed.ready.write.id.index]
 
+    @property
+    def price(self) -> int:
+        """What it costs."""
+        return self.deed.ready.cost.price(self.values)
+
     def step(self, plan: Plan, marked: bool = False) -> Step:
         return Step(plan.sql, plan.parameters(self.values, self.viewer, self.keys), marked)
 
@@ -109,21 +116,21 @@ class Transactor:
         self.engine = engine
         self.plans: Recall[WritePlan] = Recall(engine.plans.size)
 
-    def ready(self, wish: WriteWish, inputs: Mapping[str, Any], view: View) -> ReadyWrite:
+    def ready(
+        self, wish: WriteWish, inputs: Mapping[str, Any], view: View, asked: Asked | None = None
+    ) -> ReadyWrite:
         """check → compile, once for a shape of requests. Faults of the shape and of the values are told at once."""
         write = wish.ask
         binder = self.binder(wish, inputs)
         answer = Read(write.resource, "one", write.pick)
-        check_shape((answer,), self.engine.limits)
+        self.engine.checks.shape(asked, (answer,))
         sizes = known_sizes((answer,), binder)
         whole, rest = split(answer, self.engine.model.resources)
         plan = self._plan(replace(write, pick=cast("tuple[Pick, ...]", whole.pick)), view, sizes)
         pages = tuple(self.engine.pages((answer,)))
-        price = price_of((answer,))
-        listing = any(read.page is not None for read in reads((answer,)))
-        fixed = price if listing else _constant(price(()))
+        cost = cost_of_write(write, self.engine.model.resources)
         versioned = Field("version", "version") in write.pick
-        return ReadyWrite(write, plan, fixed, pages, binder, view, wish.place, rest, versioned)
+        return ReadyWrite(write, plan, cost, pages, binder, view, wish.place, asked, rest, versioned)
 
     def binder(self, wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> Binder:
         """How the values of a wish are got; every fault of its shape and of these values is in one Refusal."""
@@ -152,6 +159,7 @@ class Transactor:
     ) -> T:  # fmt: skip
         """Make all changes or none. `finish` makes the answer of what was done; with `kept`, it is kept too."""
         bound = self.bind(deeds, viewer)
+        self.engine.checks.price(deeds[0].ready.asked, viewer, sum([each.price for each in bound]))
         if any([deed.ready.finish for deed in deeds]):
             return await self.write_apart(lambda session: session.drive(lambda: self._changes(bound)), finish, kept)
         found = deeds[0].ready.plan.found if len(deeds) == 1 and kept is None else None
@@ -230,19 +238,16 @@ class Transactor:
         """The values of all deeds, or a Refusal that names every faulty place of all of them."""
         bound: list[Bound] = []
         refusals: list[Refusal] = []
-        price = 0
         for deed in deeds:
             ready = deed.ready
             try:
                 values = ready.binder(deed.inputs)
-                price += ready.price(values)
                 keys = self.engine.cursor_keys(ready.pages, ready.binder, values, viewer)
                 bound.append(Bound(deed, values, keys, viewer))
             except Refusal as refusal:
                 refusals.append(moved(refusal, deed.prefix))
         if refusals:
             raise joined(refusals)
-        check_price(price, self.engine.limits)
         return bound
 
 
@@ -259,11 +264,7 @@ def joined(refusals: Sequence[Refusal]) -> Refusal:
     """One Refusal for several: the first, with the faults of all that have its code, as far as anyone reads."""
     first = refusals[0]
     faults = [fault for each in refusals if each.code is first.code for fault in each.faults]
-    return Refusal(first.code, first.message, faults[:MAX_FAULTS])
-
-
-def _constant(price: int) -> Price:
-    return lambda values: price
+    return Refusal(first.code, first.message, faults[:MAX_FAULTS], more=first.more)
 
 
 def moved(refusal: Refusal, prefix: Place) -> Refusal:
@@ -302,6 +303,8 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
         if found is None:  # a row that leads to itself, and is not what its rules saw
             raise not_yours(ready.view)
         answer = found[0]
+    if answer is not None and len(answer) > MAX_ANSWER:  # it is not whole
+        raise too_long()
     return Done(bound.id, answer, ready.finish)
 
 

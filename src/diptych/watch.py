@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from diptych.ask.asked import Asked
 from diptych.ask.bookmark import Place
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.split import Finish, split_watch
 from diptych.ask.wish import WatchWish
 from diptych.check.access import narrow_watch
-from diptych.check.cost import HOP_PRICE, Price, check_price, check_shape, hops, price_of
+from diptych.check.cost import Cost, cost_of_watch
 from diptych.check.values import Binder
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
@@ -51,11 +52,16 @@ class ReadyWatch:
 
     ask: Watch
     prepared: Prepared
-    price: Price
+    cost: Cost
     """What a change costs; `filtering` is what all of them do together."""
     filtering: int
     pages: tuple[Paged, ...]
     binder: Binder
+    asked: Asked | None
+
+    def price(self, values: Sequence[Any], many: int = 1) -> int:
+        """What so many changes at a time cost."""
+        return self.filtering + many * self.cost.price(values)
 
 
 class Change(NamedTuple):
@@ -84,14 +90,14 @@ class Watcher:
         self.engine = engine
         self.plans: Recall[Prepared] = Recall(engine.plans.size)
 
-    def ready(self, wish: WatchWish, view: View, code: Code) -> ReadyWatch:
+    def ready(self, wish: WatchWish, view: View, code: Code, asked: Asked | None = None) -> ReadyWatch:
         """check → compile, once for a shape of requests; `code` is what a fault in a value is called."""
         ask = wish.ask
-        check_shape((Read(ask.resource, "one", (), ask.where), *ask.rows), self.engine.limits)
+        self.engine.checks.shape(asked, (Read(ask.resource, "one", (), ask.where), *ask.rows))
         binder = Binder(wish.slots, wish.sources, self.engine.limits, code)
         prepared = self._prepare(ask, len(wish.slots), view, known_sizes(ask.rows, binder))
-        filtering = HOP_PRICE * hops(ask.where)
-        return ReadyWatch(ask, prepared, price_of(ask.rows), filtering, tuple(self.engine.pages(ask.rows)), binder)
+        cost, filtering = cost_of_watch(ask, self.engine.model.resources)
+        return ReadyWatch(ask, prepared, cost, filtering, tuple(self.engine.pages(ask.rows)), binder, asked)
 
     def _prepare(self, ask: Watch, slots: int, view: View, sizes: Mapping[int, int]) -> Prepared:
         store, model = self.engine.store, self.engine.model
@@ -110,7 +116,7 @@ class Watcher:
     def follow(self, ready: ReadyWatch, inputs: Mapping[str, Any], viewer: Viewer, many: int = 1) -> Following:
         """Bind a Watch to the values of a request and to its viewer; priced for so many changes at a time."""
         values = ready.binder(inputs)
-        check_price(ready.filtering + many * ready.price(values), self.engine.limits)
+        self.engine.checks.price(ready.asked, viewer, ready.price(values, many))
         keys = self.engine.cursor_keys(ready.pages, ready.binder, values, viewer)
         return Following(self.engine, ready, values, viewer, keys)
 

@@ -135,6 +135,8 @@ class Following(Pairs):
                 await self._seen(both, dealt, random)
             else:
                 await self._unseen(random.choice(both), both, dealt, random)
+            for one in both:  # a row is told as it is when it is told, so that must not depend on who is faster
+                await settle(one.run.handler.live)
 
     async def _seen(self, both: Sequence[One], dealt: Deal, random: Random) -> None:
         """The same change to both, as far as the viewer sees."""

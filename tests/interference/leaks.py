@@ -209,8 +209,8 @@ def entity_tag(patch: MonkeyPatch) -> None:
         counted[:] = [found or b""]
         return await handle(self, request, caller, target)
 
-    def tagged(request: Any, body: bytes, mark: bytes, more: Any) -> Any:
-        return answer(request, body, tag(body + counted[0]), more)
+    def tagged(request: Any, known: Any, body: bytes, mark: bytes, more: Any) -> Any:
+        return answer(request, known, body, tag(body + counted[0]), more)
 
     patch.setattr(RestEndpoint, "handle", counting)
     patch.setattr(rest, "_answer", tagged)
@@ -298,8 +298,8 @@ def answer_of_code(patch: MonkeyPatch) -> None:
     """What code gives is told to whoever calls it."""
     original = calls.Calls.ready
 
-    def ready(self: calls.Calls, wish: Any, inputs: Any, view: View) -> calls.ReadyCall:
-        found = original(self, wish, inputs, view)
+    def ready(self: calls.Calls, wish: Any, inputs: Any, view: View, asked: Any = None) -> calls.ReadyCall:
+        found = original(self, wish, inputs, view, asked)
         read = calls._answer(found.call, found.definition, self.engine.model.resources, len(wish.slots))
         trusted = self.engine.model.trusted(True)
         return found if read is None else replace(found, answer=self.engine.prepare((read,), trusted, {}))

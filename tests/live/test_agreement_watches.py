@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from diptych.api.graphql.document import check_document, read_document
+from diptych.api.graphql.document import check_document
 from diptych.api.graphql.printer import print_subscription
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate as translate_graphql
@@ -21,9 +21,10 @@ from diptych.model.model import Model
 from tests import nasty
 from tests.asks import DrawnWatch, watches
 from tests.proof import PROOF, Proof
+from tests.reading import parsed
 
 MODELS: Mapping[str, Model] = {"default": default, "nasty": nasty.model}
-EXAMPLES = 60 * PROOF
+EXAMPLES = 90 * PROOF
 CURSOR = "x" * 64
 
 
@@ -46,7 +47,7 @@ def test_what_is_printed_in_either_style_is_the_same_watch_again(name: str, who:
     def agree(drawn: DrawnWatch) -> None:
         raw = drawn.sealed(model, lambda read, values: proof.key_of(viewer, read, values), CURSOR)
         document, variables = print_subscription(drawn.label, drawn.watch, raw, model)
-        node, operation = read_document(document, None)
+        node, operation = parsed(document)
         check_document(node, operation, schema)
         found = translate_graphql(node, operation, variables, view)
         assert found.watch is not None and found.watch.ask == drawn.watch, f"another Watch came back:\n{document}"

@@ -43,7 +43,7 @@ def test_a_rule_about_the_rows_is_in_the_statement_and_among_the_rules(command: 
 
 def test_a_filter_through_a_relation_has_its_price(command: Command) -> None:
     shown = told(command, 'subscription { postChanged(where: {author: {name: {eq: "x"}}}) { kind } }', "anonymous")
-    assert "Depth  2\nPrice  0 for each change, and 10 to find them" in shown
+    assert "Depth  2 of 10\nPrice  1 for each change, and 10 to find them, of 5000" in shown
 
 
 def test_what_is_told_of_a_change_has_rules_too(command: Command) -> None:

@@ -29,7 +29,7 @@ from tests.rest.documents import (
     view_of,
 )
 
-COMMON = {"fields", "where", "kinds", "after", "first", "If-None-Match", "Last-Event-ID"}
+COMMON = {"fields", "where", "kinds", "after", "first", "If-None-Match", "Last-Event-ID", "Prefer"}
 STREAM = "text/event-stream"
 
 
@@ -112,7 +112,7 @@ def test_changes_come_as_a_page_or_as_a_stream() -> None:
     document = document_of("default", "anonymous")
     assert set(said(document, "/posts/changes", 200)["content"]) == {"application/json", STREAM}
     assert set(document["paths"]["/posts/changes"]["get"]["responses"]) == {
-        "200", "304", "400", "401", "403", "406", "410", "431", "503", "504",
+        "200", "304", "400", "401", "403", "406", "410", "429", "431", "503", "504",
     }  # fmt: skip
     for status in ("400", "401", "403", "406", "410"):
         assert set(said(document, "/posts/changes", int(status))["content"]) == {"application/problem+json"}

@@ -21,7 +21,7 @@ from diptych.api.rest.openapi import openapi
 from diptych.api.rest.query import RESERVED
 from diptych.api.rest.schemas import as_json, as_text
 from diptych.api.rest.translate import Target, read_query, translate
-from diptych.check.cost import Limits
+from diptych.ask.asked import Limits
 from diptych.check.values import Binder
 from diptych.default import model as default
 from diptych.errors import Code, Refusal

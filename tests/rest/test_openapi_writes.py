@@ -17,7 +17,7 @@ from diptych.api.graphql.schema import build_schema
 from diptych.api.rest.openapi import openapi
 from diptych.api.rest.translate import Target, read_query, translate_write, write_inputs
 from diptych.api.words import INPUTS
-from diptych.check.cost import Limits
+from diptych.ask.asked import Limits
 from diptych.check.values import Binder
 from diptych.default import model as default
 from diptych.errors import Code, Refusal
@@ -139,12 +139,12 @@ def test_operations_have_the_names_of_the_mutations() -> None:
 
 def test_headers_stand_where_they_mean_something() -> None:
     document = document_of("default", "admin")
-    assert set(parameters(document, "/users", "post")) == {"fields", "Idempotency-Key"}
-    assert set(parameters(document, "/users/{id}", "put")) == {"fields", "If-Match"}
-    assert set(parameters(document, "/users/{id}", "patch")) == {"fields", "If-Match", "Idempotency-Key"}
+    assert set(parameters(document, "/users", "post")) == {"fields", "Prefer", "Idempotency-Key"}
+    assert set(parameters(document, "/users/{id}", "put")) == {"fields", "If-Match", "Prefer"}
+    assert set(parameters(document, "/users/{id}", "patch")) == {"fields", "If-Match", "Prefer", "Idempotency-Key"}
     assert set(parameters(document, "/users/{id}", "delete")) == {"fields", "If-Match", "Prefer"}
     anonymous = openapi(view_of(wares, "anonymous"))  # a key needs a token
-    assert set(parameters(anonymous, "/wares", "post")) == {"fields"}
+    assert set(parameters(anonymous, "/wares", "post")) == {"fields", "Prefer"}
 
 
 def test_what_was_created_leads_on() -> None:

@@ -24,6 +24,8 @@ from diptych.identity.signed import take_apart
 from diptych.model.roles import Claims
 
 ISSUER = "diptych"
+COMMAND_LINE = "diptych-cli"
+"""The client of all tokens that were made by hand."""
 AUDIENCE = "diptych"
 LIFETIME = 900
 SKEW = 60
@@ -63,7 +65,7 @@ class Tokens:
         """A token for a subject with roles; with scopes it is narrowed to them. `more` are other claims."""
         now = time.time()
         claims: dict[str, Any] = {
-            "client_id": "diptych-cli", **(more or {}), "iss": self.issuer, "aud": AUDIENCE, "iat": round(now, 3),
+            "client_id": COMMAND_LINE, **(more or {}), "iss": self.issuer, "aud": AUDIENCE, "iat": round(now, 3),
             "exp": int(now) + ttl, "jti": secrets.token_urlsafe(12), "roles": sorted(roles),
         }  # fmt: skip
         if subject is not None:

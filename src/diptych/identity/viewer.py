@@ -22,7 +22,7 @@ from diptych.identity.api_keys import is_api_key, look_up
 from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.keys import key_rows
 from diptych.identity.revoked import Name, Revoked, keys_of
-from diptych.identity.tokens import Tokens, issuer_of, kid_of
+from diptych.identity.tokens import COMMAND_LINE, Tokens, issuer_of, kid_of
 from diptych.model.model import Model
 from diptych.model.roles import Claims, Viewer
 from diptych.model.view import Signature
@@ -40,6 +40,8 @@ class Caller:
     expires: float = float("inf")
     name: str = ""
     """Who it is, for what is kept under a caller's name: the user, or else the token. Nobody has none."""
+    asker: str = ""
+    """Under which name it takes its turn among others: the user, or else the client, or else the token."""
     claims: Claims | None = None
     sent: bytes | None = None
     """The Authorization header that proved it, by which it can be asked for again."""
@@ -57,6 +59,13 @@ def _bearer(authorization: bytes) -> str:
     if scheme.lower() != b"bearer" or not token.isascii():
         raise InvalidToken
     return token.strip().decode("ascii")
+
+
+def _asker(name: str, viewer: Viewer, claims: Claims) -> str:
+    """Under which name a caller takes its turn. Who has no user can get any number of tokens, so that is whoever gets
+    them; those that were made by hand have nothing else to tell them apart."""
+    found = claims.get("account") or claims.get("client_id")
+    return name if viewer.id is not None or found in (None, COMMAND_LINE) else f"client:{found}"
 
 
 class Context:
@@ -139,7 +148,8 @@ class Context:
             raise InvalidToken
         viewer = self._viewer(claims)
         name = viewer.id or "token:" + hashlib.sha256(authorization).hexdigest()
-        caller = Caller(viewer, self.model.signature(viewer), claims.expires, name, claims, authorization)
+        signature = self.model.signature(viewer)
+        caller = Caller(viewer, signature, claims.expires, name, _asker(name, viewer, claims), claims, authorization)
         self._known[authorization] = caller
         if len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]

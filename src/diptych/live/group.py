@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from diptych.ask.bookmark import Bookmarks, Place
+from diptych.asking import ASKER
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.sink import Sink
@@ -24,11 +25,12 @@ _SLICE = 250
 class Subscription:
     """One follower: whose it is, and how far it was told. While history is told to it, it is in no group."""
 
-    __slots__ = ("_leave", "caller", "closed", "group", "place", "sink", "slot")
+    __slots__ = ("_leave", "asker", "caller", "closed", "group", "place", "sink", "slot")
 
     def __init__(self, sink: Sink, caller: Caller, place: Place, leave: Callable[[Subscription], None]) -> None:
         self.sink = sink
         self.caller = caller
+        self.asker = ASKER.get()
         self.place = place
         self.group: Group | None = None
         self.closed = False

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from diptych.ask.bookmark import ForeignFeed, Place
+from diptych.asking import ASKER
 from diptych.db.feed import Head
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller, Context
@@ -161,6 +162,7 @@ class Live:
     async def _replay(self, member: Subscription, following: Following) -> None:
         """Tell a follower what it missed, as fast as it reads, until it can join its group. Nothing is held for it
         while it does not read: what it had no room for is asked for again."""
+        ASKER.set(member.asker)  # it may have left its group, which is told by the service itself
         at = member.place.position
         try:
             while not member.closed:

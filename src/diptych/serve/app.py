@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from diptych.api.reply import Reply, Stream, problem
-from diptych.check.cost import Limits
+from diptych.ask.asked import Limits
+from diptych.check.limits import Check, Checks
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.engine import Engine
@@ -23,16 +24,26 @@ from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.live.live import Live, LiveSettings
+from diptych.meter import Meter
 from diptych.model.model import Model
+from diptych.serve.body import Arriving, too_large
+from diptych.serve.cors import Cors
 from diptych.serve.deadline import Deadlines
 from diptych.serve.explaining import ExplainingHandler
+from diptych.serve.gate import Gate
 from diptych.serve.handler import Handler, log, refused
 from diptych.serve.handshake import deny, open_socket
+from diptych.serve.heads import repeated
 from diptych.serve.http import Request
 from diptych.serve.outbox import Streams
-from diptych.serve.protocol import close_after, has_gone, reply_at_once
+from diptych.serve.persisted import Persisted
+from diptych.serve.shortcuts import body_at_once, close_after, has_gone, reply_at_once
 from diptych.watch import Watcher
 
+_ALWAYS = ("/health/live", "/health/ready")
+"""Paths that are answered however much there is to do."""
+_TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
+_LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -41,22 +52,28 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 class Diptych:
     """A model as an ASGI application. It opens its store at the lifespan's start, or at the first request.
 
+    `checks` are limits of your own (`check/limits.py`), besides those of Diptych.
+
     For development: `add_columns` adds columns that a table lacks, `explain` tells admins why they are refused.
     """
 
     def __init__(self, model: Model, *, database: str | None = None, config: Config | None = None,
-                 add_columns: bool = False, explain: bool = False) -> None:  # fmt: skip
+                 checks: Iterable[Check] = (), add_columns: bool = False, explain: bool = False) -> None:  # fmt: skip
         config = config or Config()
         self.model = model
         self.config = replace(config, database=database) if database else config
         self.store = connect(self.config)
+        self._checks = tuple(checks)
         self._add_columns = add_columns
         self._handles = ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
-        self._deadlines = Deadlines(self.config.request_timeout)
+        self._deadlines = Deadlines(self.config.request_timeout, self.config.max_requests)
+        self.gate = Gate(config.max_connections, config.head_timeout, config.stream_timeout)
+        """What the connections of a server process share, if its HTTP protocol is ours."""
         self._streams = Streams(
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
+        self._cors = Cors(self.config.cors_origins) if self.config.cors_origins else None
         self._starting = asyncio.Lock()
 
     async def start(self) -> Handler:
@@ -82,6 +99,7 @@ class Diptych:
         await self.closing()
         self._streams.stop()
         self._deadlines.stop()
+        self.gate.stop()
         if self._handler is not None:
             await self._handler.live.stop()
             await self._handler.context.revoked.stop()
@@ -93,42 +111,88 @@ class Diptych:
     async def _make(self) -> Handler:
         config = self.config
         await self.store.open(self.model, add_columns=self._add_columns)
-        limits = Limits(depth=config.max_depth, complexity=config.max_complexity, page=config.max_page)
-        engine = Engine(self.model, self.store, limits, await load_secret(self.store), config.plan_cache)
+        checks = Checks(limits_of(config), self._checks)
+        engine = Engine(self.model, self.store, checks, await load_secret(self.store), config.plan_cache,
+                        Meter(config.planning_share))  # fmt: skip
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
         await context.revoked.start()
         settings = LiveSettings(config.heartbeat, config.max_streams, config.feed_keep, config.feed_rows)
         live = Live(Watcher(engine), context, settings)
         await live.start()
+        persisted = Persisted(
+            self.store, config.persisted_queries, config.persisted_bytes, trusted_only=config.trusted_only
+        )
         return self._handles(engine, context, max_body=config.max_body, introspection=config.introspection,
-                             base_url=config.base_url, live=live)  # fmt: skip
+                             base_url=config.base_url, live=live, persisted=persisted)  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            request = _request(scope, receive)
             handler, deadlines = self._handler, self._deadlines
+            request = self._request(scope, receive)
+            is_full = (len(deadlines.running) >= deadlines.most and deadlines.is_full
+                       and request.path not in _ALWAYS)  # fmt: skip
             task = deadlines.begin()
             try:
-                reply = await handler.handle(request) if handler else await self._first(request)
+                if request.fault is not None:
+                    reply = refused(request, request.fault)
+                elif is_full:
+                    reply = refused(request, Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again."))
+                else:
+                    reply = await handler.handle(request) if handler else await self._first(request)
             except asyncio.CancelledError:
                 if has_gone(send):
                     return
                 if not deadlines.is_over(task):
                     raise
-                reply = refused(request, Refusal(Code.TIMEOUT, "The request took too long."))
+                reply = refused(request, _LATE if deadlines.waits_for_body(task) else _TOO_LONG)
             finally:
                 deadlines.end(task)
+            if self._cors is not None:
+                reply = self._cors.tell(request, reply)
             if reply.stream is not None:
                 await self._drive(reply, reply.stream, receive, send)
                 return
             body = b"" if scope["method"] == "HEAD" else reply.body
             if not reply_at_once(send, reply, body):
-                await _send(send, reply, body)
+                self.gate.unsent += len(body)  # it may be that the client does not read
+                self.gate.limit_unsent()
+                try:
+                    await _send(send, reply, body)
+                finally:
+                    self.gate.unsent -= len(body)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "websocket":
             await self._socket(scope, receive, send)
+
+    def _request(self, scope: Scope, receive: Receive) -> Request:
+        root = scope.get("root_path", "")
+        raw = scope.get("raw_path")
+        path = raw.decode("latin-1") if raw is not None else quote(scope["path"])
+        if root:
+            root = quote(root)
+            path = path.removeprefix(root)
+        query = scope["query_string"].decode("latin-1")
+        headers, fault = dict(scope["headers"]), None
+        if len(headers) != len(scope["headers"]):
+            headers, fault = _joined(scope["headers"]), repeated(name for name, _ in scope["headers"])
+        body = functools.partial(self._read_body, receive, headers)
+        return Request(scope.get("method", "GET"), path, query, headers, body, root, scope.get("client"), fault)
+
+    async def _read_body(self, receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
+        """The whole body, or a Refusal as soon as it is too large."""
+        length = headers.get(b"content-length", b"0").strip()
+        if len(length) > 18 or not length.isdigit() or int(length) > most:
+            raise too_large(most)
+        body = body_at_once(receive)
+        if body is None:
+            task = self._deadlines.reads_body()
+            body = await Arriving(receive, self.gate, most).read()
+            self._deadlines.has_body(task)
+        if len(body) > most:
+            raise too_large(most)
+        return body
 
     async def _drive(self, reply: Reply, stream: Stream, receive: Receive, send: Send) -> None:
         """Send an answer that goes on."""
@@ -144,14 +208,14 @@ class Diptych:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
-        request = _request(scope, receive)
+        request = self._request(scope, receive)
         try:
             handler = self._handler or await self.start()
         except StartError as error:
             log.error("%s", error)
             await deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
             return
-        await open_socket(handler, request, scope, receive, send, self._streams, self._deadlines)
+        await open_socket(handler, request, scope, receive, send, self._streams, self._deadlines, self._cors)
 
     async def _first(self, request: Request) -> Reply:
         """The answer to a request that comes before the store is open."""
@@ -175,6 +239,17 @@ class Diptych:
         await send({"type": "lifespan.shutdown.complete"})
 
 
+def limits_of(config: Config) -> Limits:
+    """How much may be asked of a service with these settings."""
+    return Limits(
+        depth=config.max_depth, complexity=config.max_complexity, aliases=config.max_aliases, roots=config.max_roots,
+        directives=config.max_directives, selections=config.max_selections, tokens=config.max_tokens,
+        string=config.max_string, document=config.max_document, nesting=config.max_nesting,
+        filter_terms=config.max_terms, sort_keys=config.max_sort, page=config.max_page, offset=config.max_offset,
+        in_list=config.max_in,
+    )  # fmt: skip
+
+
 async def _send(send: Send, reply: Reply, body: bytes) -> None:
     """An answer in ASGI messages."""
     length = (b"content-length", b"%d" % len(reply.body))
@@ -187,21 +262,6 @@ async def _send(send: Send, reply: Reply, body: bytes) -> None:
             raise
 
 
-def _request(scope: Scope, receive: Receive) -> Request:
-    root = scope.get("root_path", "")
-    raw = scope.get("raw_path")
-    path = raw.decode("latin-1") if raw is not None else quote(scope["path"])
-    if root:
-        root = quote(root)
-        path = path.removeprefix(root)
-    query = scope["query_string"].decode("latin-1")
-    headers = dict(scope["headers"])
-    if len(headers) != len(scope["headers"]):
-        headers = _joined(scope["headers"])
-    body = functools.partial(_read_body, receive, headers)
-    return Request(scope.get("method", "GET"), path, query, headers, body, root, scope.get("client"))
-
-
 def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Headers by name; one that stands in several lines is a list (RFC 9110, §5.3; RFC 9113, §8.2.3)."""
     found: dict[bytes, bytes] = {}
@@ -209,34 +269,3 @@ def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
         between = b"; " if name == b"cookie" else b", "
         found[name] = found[name] + between + value if name in found else value
     return found
-
-
-async def _read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
-    """The whole body, or a Refusal as soon as it is too large."""
-    length = headers.get(b"content-length", b"0")
-    if len(length) > 18 or not length.isdigit() or int(length) > most:
-        raise _too_large(most)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body"):
-        body = await _read_rest(receive, body, most)
-    if len(body) > most:
-        raise _too_large(most)
-    return body
-
-
-async def _read_rest(receive: Receive, first: bytes, most: int) -> bytes:
-    chunks, size = [first], len(first)
-    more = True
-    while more and size <= most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refusal(Code.BAD_REQUEST, "The client went away.")
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        more = message.get("more_body", False)
-    return b"".join(chunks)
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")

@@ -16,23 +16,27 @@ from diptych.api.reply import JSON, PRIVATE, Header, Reply, problem, tag_of_one
 from diptych.api.rest.inputs import MAX_CREATED
 from diptych.api.rest.patch import apply_patch, changed, merged, read_patch
 from diptych.api.rest.precondition import preferences, versions
-from diptych.api.rest.translate import Query, Target, read_query, translate_write, write_inputs
+from diptych.api.rest.translate import Query, Target, operation_name, read_query, translate_write, write_inputs
 from diptych.ask.nodes import Change
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
 from diptych.model.view import View, not_yours
 from diptych.recall import Recall
+from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.http import Request
 from diptych.serve.replay import keeping
 from diptych.transact import Deed, Done, Keeping, ReadyWrite, Transactor, joined, moved
 
 Versions = tuple[int, ...] | None
 _VERBS: Mapping[str, Change] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
+_METHODS = {verb: method for method, verb in _VERBS.items()}
 _JSON_PATCH = "application/json-patch+json"
 _PATCHES = ("application/merge-patch+json", "application/json", _JSON_PATCH)
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
 _ROUNDS = 5
 """How often a patch of what is there is applied anew to a row that others change meanwhile."""
+_MEMBERS = 1_000
+"""Members of a body that are looked at: no resource has more fields."""
 
 
 def accept_patch(methods: Sequence[str]) -> tuple[Header, ...]:
@@ -75,7 +79,7 @@ class RestChanges:
             return Reply(200, (*_HEAD, (b"preference-applied", b"return=representation")), answer)
 
         deed = Deed(ready, write_inputs(target, None, _versions(request)))
-        return await self.transactor.write([deed], caller.viewer, finish)
+        return await self._write(request, [deed], caller, finish, None)
 
     async def _change(self, request: Request, caller: Caller, target: Target) -> Reply:
         kind, charset = content_type(request.headers.get(b"content-type", b""))
@@ -93,13 +97,24 @@ class RestChanges:
             return await self._json_patch(request, caller, target, query, body, kept)
         if request.method == "PATCH" and isinstance(body, dict) and dict in map(type, body.values()):
             return await self._merge(request, caller, target, query, body, kept)
-        return await self._save(_VERBS[request.method], target, query, body, _versions(request), caller, kept)
+        verb = _VERBS[request.method]
+        return await self._save(request, verb, target, query, body, _versions(request), caller, kept)
+
+    async def _write(
+        self, request: Request, deeds: Sequence[Deed], caller: Caller, finish: Callable[[Sequence[Done]], Reply],
+        kept: Keeping[Reply] | None,
+    ) -> Reply:  # fmt: skip
+        """Make the changes of a request; the reply tells what they cost, if that is wanted."""
+        reply = await self.transactor.write(deeds, caller.viewer, finish, kept)
+        if not wants_cost(request):
+            return reply
+        return with_cost(reply, cost_of_parts([deed[:2] for deed in deeds], self.transactor.engine.limits))
 
     # one row
 
     async def _save(
-        self, verb: Change, target: Target, query: Query, body: Any, wanted: Versions, caller: Caller,
-        kept: Keeping[Reply] | None,
+        self, request: Request, verb: Change, target: Target, query: Query, body: Any, wanted: Versions,
+        caller: Caller, kept: Keeping[Reply] | None,
     ) -> Reply:  # fmt: skip
         ready = self._ready(verb, target, query, body, wanted, caller)
 
@@ -107,7 +122,7 @@ class RestChanges:
             return _one(200, ready, done[0])
 
         deed = Deed(ready, write_inputs(target, body, wanted))
-        return await self.transactor.write([deed], caller.viewer, finish, kept)
+        return await self._write(request, [deed], caller, finish, kept)
 
     async def _json_patch(
         self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
@@ -137,9 +152,10 @@ class RestChanges:
         for left in reversed(range(_ROUNDS)):
             row = msgspec.json.decode(await self._read(target, caller))
             if wanted is not None and row["version"] not in wanted:
-                return await self._save("update", target, query, {}, wanted, caller, kept)  # is refused
+                return await self._save(request, "update", target, query, {}, wanted, caller, kept)  # is refused
             try:
-                return await self._save("update", target, query, change(row), (row["version"],), caller, kept)
+                version = (row["version"],)
+                return await self._save(request, "update", target, query, change(row), version, caller, kept)
             except Refusal as refusal:
                 if refusal.code is not Code.PRECONDITION_FAILED or wanted is not None or not left:
                     raise
@@ -151,18 +167,20 @@ class RestChanges:
         self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
     ) -> Reply:
         if isinstance(body, list):
-            return await self._create_many(caller, target, query, body, kept)
+            return await self._create_many(request, caller, target, query, body, kept)
         ready = self._ready("create", target, query, body, None, caller)
 
         def finish(done: Sequence[Done]) -> Reply:
             path = f"{request.root}{request.path.rstrip('/')}/{done[0].id}"
             return _one(201, ready, done[0], (b"location", path.encode()))
 
-        return await self.transactor.write([Deed(ready, write_inputs(target, body, None))], caller.viewer, finish, kept)
+        deed = Deed(ready, write_inputs(target, body, None))
+        return await self._write(request, [deed], caller, finish, kept)
 
     async def _create_many(
-        self, caller: Caller, target: Target, query: Query, rows: list[Any], kept: Keeping[Reply] | None
-    ) -> Reply:
+        self, request: Request, caller: Caller, target: Target, query: Query, rows: list[Any],
+        kept: Keeping[Reply] | None,
+    ) -> Reply:  # fmt: skip
         self._check_role("create", target, self._view(caller))
         if not 1 <= len(rows) <= MAX_CREATED:
             fault = Fault(("body",), f"expected 1 to {MAX_CREATED} objects, got {len(rows)}")
@@ -185,7 +203,7 @@ class RestChanges:
         def finish(done: Sequence[Done]) -> Reply:
             return Reply(201, _HEAD, b"[" + b",".join([each.answer or b"null" for each in done]) + b"]")
 
-        return await self.transactor.write(deeds, caller.viewer, finish, kept)
+        return await self._write(request, deeds, caller, finish, kept)
 
     # recognising
 
@@ -197,13 +215,24 @@ class RestChanges:
         key = (verb, target.resource, _shape(body), query.shape, several, answer, caller.signature)
         known = self._known.get(key)
         if known is None:
-            query.fields()  # faults of its grammar come before those of the role
-            view = self._view(caller)
-            self._check_role(verb, target, view)
-            wish = translate_write(verb, target, query, body, wanted, view, answer=answer)
-            known = self.transactor.ready(wish, write_inputs(target, body, wanted), view)
+            with self.transactor.engine.meter.planning():
+                known = self._prepare(verb, target, query, body, wanted, caller, answer)
             self._known.put(key, known)
         return known
+
+    def _prepare(
+        self, verb: Change, target: Target, query: Query, body: Any, wanted: Versions, caller: Caller, answer: bool
+    ) -> ReadyWrite:
+        checks = self.transactor.engine.checks
+        name = operation_name(_METHODS[verb], target, self.transactor.engine.model)
+        asked = query.asked(name, caller.viewer, checks)  # faults of grammar come before those of the role
+        view = self._view(caller)
+        self._check_role(verb, target, view)
+        if isinstance(body, dict) and len(body) > _MEMBERS:
+            fault = Fault(("body",), f"expected at most {_MEMBERS} members, got {len(body)}")
+            raise Refusal(Code.BAD_USER_INPUT, "The body is not valid.", [fault])
+        wish = translate_write(verb, target, query, body, wanted, view, answer=answer)
+        return self.transactor.ready(wish, write_inputs(target, body, wanted), view, asked)
 
     def _view(self, caller: Caller) -> View:
         return self.transactor.engine.model.view(caller.signature)
@@ -222,7 +251,7 @@ def _versions(request: Request) -> Versions:
 
 def _shape(body: Any) -> Any:
     """What of a body can change the statement: which fields it has, and which of them are null."""
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) or len(body) > _MEMBERS:
         return None
     return frozenset([(name, value is None) for name, value in body.items()])
 

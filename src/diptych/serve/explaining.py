@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from diptych.api.graphql.http import read_body
+from diptych.api.graphql.http import Parameters, read_body
 from diptych.api.graphql.http import read_query as read_graphql_query
 from diptych.api.json import read_json
 from diptych.api.reply import Reply
-from diptych.errors import Code
+from diptych.errors import Code, Refusal
 from diptych.explain.wanted import Rest, Sent
 from diptych.explain.why import why
-from diptych.identity.viewer import InvalidToken
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.serve.handler import Handler, log
@@ -50,7 +49,7 @@ class ExplainingHandler(Handler):
             return reply
         try:
             return await self._explained(request, sent.body, reply)
-        except InvalidToken:
+        except Refusal:  # it is no request, or what it names is not here
             return reply
         except Exception:
             log.exception("it could not be explained why %s %s was refused", request.method, request.path)
@@ -67,7 +66,10 @@ class ExplainingHandler(Handler):
         if error["code"] not in _EXPLAINED:
             return reply
         async with asyncio.timeout(_SECONDS):
-            lines = await why(_sent(request, body), self.engine.model, viewer, self.engine.store)
+            sent = _sent(request, body)
+            if isinstance(sent, Parameters):
+                sent, _ = await self.graphql.persisted.resolve(sent)
+            lines = await why(sent, self.engine.model, viewer, self.engine.store)
         if not lines:
             return reply
         error["why"] = lines

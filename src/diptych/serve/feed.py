@@ -8,12 +8,13 @@ from diptych.api.draft import DEFAULT_SIZE
 from diptych.api.media import negotiate
 from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem
 from diptych.api.rest.query import bad
-from diptych.api.rest.translate import Query, Target, check_target, read_query, translate_changes
+from diptych.api.rest.translate import Query, Target, check_target, operation_name, read_query, translate_changes
 from diptych.ask.slots import SIZE
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.live import Live, Page
 from diptych.recall import Recall
+from diptych.serve.cost import cost_of_changes, wants_cost, with_cost
 from diptych.serve.http import Request, last_event, not_modified
 from diptych.serve.sse import STREAM, sse_reply
 from diptych.watch import ReadyWatch
@@ -43,24 +44,38 @@ class RestFeed:
             if "first" in query.parameters:
                 raise bad("first", "a stream has no end, and takes no page size")
             ready, last = self._recognise(target, query, caller), last_event(request)
-            return await sse_reply(
+            reply = await sse_reply(
                 lambda sink: self.live.subscribe(ready, query.inputs, caller, sink, last), None,
                 head=request.method == "HEAD",
             )
+            return self._told(request, reply, ready, query)
         size = self._size(query)
         ready = self._recognise(target, query, caller)
-        return _page(request, await self.live.log(ready, query.inputs, caller, size))
+        reply = _page(request, await self.live.log(ready, query.inputs, caller, size))
+        return self._told(request, reply, ready, query, size)
+
+    def _told(self, request: Request, reply: Reply, ready: ReadyWatch, query: Query, many: int = 1) -> Reply:
+        """The reply, with the cost of so many changes if that is wanted."""
+        if not wants_cost(request):
+            return reply
+        return with_cost(reply, cost_of_changes(ready, query.inputs, self.live.watcher.engine.limits, many))
 
     def _recognise(self, target: Target, query: Query, caller: Caller) -> ReadyWatch:
         key = (target.resource, query.shape, caller.signature)
         known = self._known.get(key)
         if known is None:
-            query.fields()  # faults of its grammar come before those of the role
-            view = self.live.watcher.engine.model.view(caller.signature)
-            check_target(target, view)
-            known = self.live.watcher.ready(translate_changes(target, query, view), view, Code.BAD_REQUEST)
+            with self.live.watcher.engine.meter.planning():
+                known = self._prepare(target, query, caller)
             self._known.put(key, known)
         return known
+
+    def _prepare(self, target: Target, query: Query, caller: Caller) -> ReadyWatch:
+        engine = self.live.watcher.engine
+        name = operation_name("GET", target, engine.model)
+        asked = query.asked(name, caller.viewer, engine.checks)  # faults of grammar come before those of the role
+        view = engine.model.view(caller.signature)
+        check_target(target, view)
+        return self.live.watcher.ready(translate_changes(target, query, view), view, Code.BAD_REQUEST, asked)
 
     def _size(self, query: Query) -> int:
         most = self.live.watcher.engine.limits.page

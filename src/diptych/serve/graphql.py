@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from diptych.api.graphql.document import check_variables
+from diptych.api.graphql.document import check_variables, count_variables
 from diptych.api.graphql.http import (
     LEGACY,
     OFFERS,
@@ -21,12 +21,15 @@ from diptych.api.graphql.http import (
 )
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, tag
+from diptych.ask.asked import Asked
 from diptych.calls import CallDeed
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.live import Live
-from diptych.serve.http import Request, cursor_headers, last_event, not_modified
+from diptych.serve.cost import asks_cost, cost_of_known, telling_cost
+from diptych.serve.http import Request, cursor_headers, last_event, may_keep, not_modified
+from diptych.serve.persisted import Persisted
 from diptych.serve.planner import Entry, Known, Planner, Variables
 from diptych.serve.replay import keeping
 from diptych.serve.sse import STREAM, sse_refused, sse_reply, sse_result
@@ -54,12 +57,14 @@ class GraphqlEndpoint:
     """`/graphql` of one service."""
 
     def __init__(
-        self, engine: Engine, transactor: Transactor, live: Live, *, max_body: int, introspection: bool
-    ) -> None:
+        self, engine: Engine, transactor: Transactor, live: Live, *, max_body: int, introspection: bool,
+        persisted: Persisted | None = None,
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.transactor = transactor
         self.live = live
         self.max_body = max_body
+        self.persisted = persisted or Persisted(engine.store)
         self.planner = Planner(engine, transactor, live, introspection=introspection)
 
     async def handle(self, request: Request, caller: Caller) -> Reply:
@@ -77,7 +82,11 @@ class GraphqlEndpoint:
             if request.method != "POST":
                 return await self._get(request, caller, media)
             body = await self._posted(request)
-            entry, variables, known = self.planner.recognise(read_body(body), request, caller)
+            sent = read_body(body)
+            if sent.extensions is None and sent.documentId is None and not self.persisted.trusted_only:
+                entry, variables, known = self.planner.recognise(sent, request, caller)  # the most usual, at once
+            else:
+                entry, variables, known = await self._recognise(sent, request, caller)
             if known.writes:
                 return await self._write(known, variables, caller, media, keeping(request, caller, body))
             answer, more = await self._read(entry, variables, known, caller)
@@ -92,19 +101,20 @@ class GraphqlEndpoint:
         return await request.body(self.max_body)
 
     async def _get(self, request: Request, caller: Caller, media: str) -> Reply:
-        body, more = await self._read(*self.planner.recognise(read_query(request.query), request, caller), caller)
+        entry, variables, known = await self._recognise(read_query(request.query), request, caller)
+        body, more = await self._read(entry, variables, known, caller)
         mark = tag(body)
-        headers = (*_HEAD[media], (b"etag", mark), *more)
+        head = (*may_keep(request, known.max_age), (b"etag", mark), *more)
         if not_modified(request.headers.get(b"if-none-match"), mark):
-            return Reply(304, headers[1:])
-        return Reply(200, headers, body)
+            return Reply(304, head)
+        return Reply(200, (_HEAD[media][0], *head), body)
 
     async def _stream(self, request: Request, caller: Caller) -> Reply:
         """Any operation, answered by events."""
         try:
             posted = await self._posted(request) if request.method == "POST" else b""
             parameters = read_body(posted) if posted else read_query(request.query)
-            entry, variables, known = self.planner.recognise(parameters, request, caller, streams=True)
+            entry, variables, known = await self._recognise(parameters, request, caller, streams=True)
             if known.watch is None:
                 if known.writes:
                     kept = keeping(request, caller, posted)
@@ -122,7 +132,7 @@ class GraphqlEndpoint:
     async def run(self, parameters: Parameters, caller: Caller) -> Outcome:
         """Any operation, for a transport that carries several."""
         try:
-            entry, variables, known = self.planner.recognise(parameters, None, caller, streams=True)
+            entry, variables, known = await self._recognise(parameters, None, caller, streams=True)
             if known.watch is not None:
                 return Outcome(watch=known.watch, pieces=known.pieces, inputs=variables)
             if known.writes:
@@ -131,6 +141,19 @@ class GraphqlEndpoint:
         except Refusal as refusal:
             return Outcome(error_reply(refusal, RESPONSE).body, refusal)
 
+    async def _recognise(
+        self, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
+    ) -> tuple[Entry, Variables, Known]:
+        """What a request runs, whether it brings its document or names it."""
+        parameters, name = await self.persisted.resolve(parameters)
+        found = self.planner.recognise(parameters, request, caller, streams=streams)
+        if name:
+            self.persisted.register(name, parameters.query)
+        if asks_cost(parameters):
+            entry, variables, known = found
+            return entry, variables, telling_cost(known, variables, self.engine.limits)
+        return found
+
     async def _read(
         self, entry: Entry, variables: Variables, known: Known, caller: Caller
     ) -> tuple[bytes, tuple[Header, ...]]:
@@ -138,11 +161,14 @@ class GraphqlEndpoint:
         if known.calls:
             return known.join(await self._call(known, variables, caller)), ()
         if known.ready is None:
+            if self.engine.checks.has_more:  # nothing runs, but they look at whoever asks
+                self.engine.checks.price(entry.asked, caller.viewer, 0)
             return known.pieces[0], ()
         try:
             answers = await self.engine.answer(known.ready, variables, caller.viewer)
         except Refusal as refusal:
             if refusal.code is Code.BAD_USER_INPUT:
+                count_variables(entry.document, variables, Asked("graphql", caller.viewer), self.engine.checks)
                 check_variables(entry.document, variables, self.planner.schema(caller.signature))
             raise
         if known.place:
@@ -166,6 +192,7 @@ class GraphqlEndpoint:
 
     async def _call(self, known: Known, variables: Variables, caller: Caller) -> list[bytes | None]:
         """The answers to a request that calls the model's own code, in the order asked."""
+        self._check_price(known, variables, caller)
         found: dict[str, bytes | None] = {}
         for label, ready in known.calls.items():
             found[label] = await self.planner.calls.read(CallDeed(ready, variables, (label,)), caller.viewer)
@@ -173,6 +200,12 @@ class GraphqlEndpoint:
         if known.ready is not None:
             found |= zip(asked, await self.engine.answer(known.ready, variables, caller.viewer), strict=True)
         return [found[label] for label in known.order]
+
+    def _check_price(self, known: Known, variables: Variables, caller: Caller) -> None:
+        """Each of them may be fair, and all together too dear."""
+        first, *_ = known.calls.values()
+        price = cost_of_known(known, variables, self.engine.limits).price
+        self.engine.checks.price(first.asked, caller.viewer, price)
 
 
 def _allow(*methods: str) -> tuple[bytes, bytes]:

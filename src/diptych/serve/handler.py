@@ -15,6 +15,7 @@ from diptych.api.graphql.http import LEGACY, OFFERS, error_reply
 from diptych.api.media import negotiate
 from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
 from diptych.api.rest.openapi import openapi
+from diptych.asking import ASKER, UNKNOWN, host_name, peer_name
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal
 from diptych.identity.accounts import Accounts
@@ -27,6 +28,7 @@ from diptych.serve.graphql import GraphqlEndpoint
 from diptych.serve.http import Request, not_modified
 from diptych.serve.oauth import PATHS as OAUTH_PATHS
 from diptych.serve.oauth import OauthEndpoint
+from diptych.serve.persisted import Persisted
 from diptych.serve.rest import RestEndpoint, not_found
 from diptych.transact import Transactor
 from diptych.watch import Watcher
@@ -41,7 +43,7 @@ class Handler:
 
     def __init__(
         self, engine: Engine, context: Context, *, max_body: int, introspection: bool, base_url: str,
-        live: Live | None = None,
+        live: Live | None = None, persisted: Persisted | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
         self.context = context
@@ -49,7 +51,8 @@ class Handler:
         self.base_url = base_url
         transactor = Transactor(engine)
         self.live = live or Live(Watcher(engine), context, LiveSettings())
-        self.graphql = GraphqlEndpoint(engine, transactor, self.live, max_body=max_body, introspection=introspection)
+        self.graphql = GraphqlEndpoint(engine, transactor, self.live, max_body=max_body, introspection=introspection,
+                                       persisted=persisted)  # fmt: skip
         self.rest = RestEndpoint(engine, transactor, self.live, max_body=max_body)
         ledger = Ledger(engine.store, context.revoked)
         oauth = OAuth(ledger, context.tokens, engine.model)
@@ -60,9 +63,15 @@ class Handler:
         """The answer to a request; never an exception."""
         try:
             if request.path in OAUTH_PATHS:  # where Authorization is the client's, and no bearer token
+                ASKER.set(peer_name(request.peer))
                 return await self.oauth.handle(request)
             sent = request.headers.get(b"authorization")
-            caller = self.context.caller(sent) or await self.context.find(sent or b"")
+            caller = self.context.caller(sent)
+            if caller is None:
+                ASKER.set(peer_name(request.peer))  # until it is known who it is
+                caller = await self.context.find(sent or b"")
+            peer = request.peer
+            ASKER.set(caller.asker or (host_name(peer[0]) if peer else UNKNOWN))
             if request.path == "/graphql":
                 return await self.graphql.handle(request, caller)
             target = self.rest.target(request.path)
@@ -78,6 +87,8 @@ class Handler:
 
     async def _fixed(self, request: Request, caller: Caller) -> Reply:
         """The routes that no model has a part in."""
+        if request.path == "*" and request.method == "OPTIONS":  # of the service as a whole (RFC 9110, §9.3.7)
+            return Reply(204, NO_STORE)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
             raise not_found()
         if request.method not in ("GET", "HEAD", "OPTIONS"):

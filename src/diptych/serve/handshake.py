@@ -3,7 +3,8 @@
 Whoever has no business here is refused by HTTP, before the upgrade: a bad token by 401, a path other than `/graphql` by
 404, a foreign origin by 403. No cookie opens anything, so there is nothing that another site could ride on; but
 browsers let any site talk to any WebSocket, also to one behind a firewall, where they would not let it read a plain
-answer. So what holds for those (no other origin reads them) holds here. Programs send no Origin.
+answer. So what holds for those holds here: no other origin reads them, but those of the setting `cors_origins`.
+Programs send no Origin.
 """
 
 from __future__ import annotations
@@ -15,33 +16,35 @@ from urllib.parse import urlsplit
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.socket import NOT_ACCEPTABLE, PROTOCOL
 from diptych.api.reply import Reply, problem
+from diptych.asking import ASKER, peer_name
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller, InvalidToken
 from diptych.live.group import Subscription
+from diptych.serve.cors import Cors
 from diptych.serve.deadline import Deadlines
 from diptych.serve.graphql import Outcome
 from diptych.serve.handler import Handler, refused
 from diptych.serve.http import Request
 from diptych.serve.outbox import Streams
-from diptych.serve.protocol import handshake_is_over
 from diptych.serve.rest import not_found
 from diptych.serve.socket import Operation, Receive, Socket
+from diptych.serve.socket_protocol import handshake_is_over
 from diptych.serve.wires import Message, Send
 from diptych.watch import ReadyWatch
 
 
 async def open_socket(
     handler: Handler, request: Request, scope: Message, receive: Receive, send: Send, streams: Streams,
-    deadlines: Deadlines,
+    deadlines: Deadlines, cors: Cors | None = None,
 ) -> None:  # fmt: skip
     """Serve one WebSocket to its end, or refuse it."""
-    service = _Service(handler)
+    service = _Service(handler, peer_name(request.peer))
     sent = request.headers.get(b"authorization")
     try:
         await service.caller(sent)
         if request.path != "/graphql":
             raise not_found()
-        if not _is_own(request, handler.base_url):
+        if not _is_own(request, handler.base_url) and not (cors and cors.allows(request.headers[b"origin"])):
             raise Refusal(Code.FORBIDDEN, "A page of another origin may not open a WebSocket here.")
         if streams.is_closing:
             raise Refusal(Code.UNAVAILABLE, "The service is going away; try again.")
@@ -90,14 +93,19 @@ def _host(netloc: str) -> str:
 class _Service:
     """What sockets ask of the handler."""
 
-    __slots__ = ("_handler",)
+    __slots__ = ("_handler", "_peer")
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, peer: str) -> None:
         self._handler = handler
+        self._peer = peer
 
     async def caller(self, sent: bytes | None) -> Caller:
         context = self._handler.context
-        return context.caller(sent) or await context.find(sent or b"")
+        ASKER.set(self._peer)
+        caller = context.caller(sent) or await context.find(sent or b"")
+        if caller.asker:
+            ASKER.set(caller.asker)
+        return caller
 
     async def run(self, parameters: Parameters, caller: Caller) -> Outcome:
         return await self._handler.graphql.run(parameters, caller)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from diptych.api.reply import Header
+from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
+from diptych.errors import Refusal
 
 Body = Callable[[int], Awaitable[bytes]]
+_TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
 class Request:
@@ -15,14 +18,16 @@ class Request:
 
     `peer` is the address of whoever sent it, where there is one.
 
+    `fault` is what is wrong with its head: nothing else of it is looked at then.
+
     `body(most)` gives the whole body, or a Refusal as soon as it has more than `most` bytes.
     """
 
-    __slots__ = ("body", "headers", "method", "path", "peer", "query", "root")
+    __slots__ = ("body", "fault", "headers", "method", "path", "peer", "query", "root")
 
     def __init__(
         self, method: str, path: str, query: str, headers: Mapping[bytes, bytes], body: Body, root: str = "",
-        peer: tuple[str, int] | None = None,
+        peer: tuple[str, int] | None = None, fault: Refusal | None = None,
     ) -> None:  # fmt: skip
         self.method = method
         self.path = path
@@ -31,6 +36,7 @@ class Request:
         self.body = body
         self.root = root
         self.peer = peer
+        self.fault = fault
 
 
 def wants_cursor(request: Request) -> bool:
@@ -49,9 +55,19 @@ def cursor_headers(cursor: str) -> tuple[Header, ...]:
     return ((b"change-cursor", cursor.encode()), (b"preference-applied", b"change-cursor"))
 
 
+def may_keep(request: Request, max_age: int) -> tuple[Header, ...]:
+    """Who may keep the answer to a read of which anyone may keep what is public for so many seconds.
+
+    What was asked with a token is for whoever has it, whatever it holds. A preference adds to an answer what the next
+    one who asks may not want, and caches are not told to tell them apart.
+    """
+    if max_age and b"authorization" not in request.headers and b"prefer" not in request.headers:
+        return public(max_age)
+    return PRIVATE
+
+
 def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:
-    """Does the client have this answer already? Tags are compared weakly."""
+    """Does the client have this answer already? Tags are compared weakly (RFC 9110, §13.1.2)."""
     if if_none_match is None:
         return False
-    given = [each.strip().removeprefix(b"W/") for each in if_none_match.split(b",")]
-    return tag in given or given == [b"*"]
+    return tag in _TAG.findall(if_none_match) or if_none_match.strip() == b"*"

@@ -7,7 +7,7 @@ read, permitted, validated, translated and planned first; what was seen twice is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -18,12 +18,14 @@ from diptych.api.graphql.document import (
     check_document,
     check_roots,
     check_variables,
+    count_variables,
     introspect,
     read_document,
 )
 from diptych.api.graphql.http import DocumentRefusal, Parameters
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import Operation, Root, translate
+from diptych.ask.asked import Asked
 from diptych.ask.wish import WriteWish
 from diptych.calls import Calls, ReadyCall
 from diptych.engine import Engine, Ready
@@ -62,6 +64,8 @@ class Known:
     """What a subscription follows; the pieces go around each of its changes."""
     place: bool = False
     """Is the last answer the end of the feed?"""
+    max_age: int = 0
+    """For how many seconds anyone may keep the answer; 0 is never."""
 
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The whole body."""
@@ -77,6 +81,8 @@ class Entry:
     """A document that was seen, with what is known for each shape of its variables."""
 
     document: Document
+    asked: Asked
+    """What it asks for, as far as its text tells."""
     reads: bool
     """Is it a query, which can be sent in every way?"""
     known: dict[Any, Known] = field(default_factory=dict)
@@ -106,45 +112,54 @@ class Planner:
     def recognise(
         self, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
     ) -> tuple[Entry, Variables, Known]:
-        """What a request runs; cold, it is understood and planned first."""
+        """What a request runs; cold, it is understood and planned first, in the caller's time."""
         query, variables = parameters.query, parameters.variables or {}
         if query is None:
             raise Refusal(Code.BAD_REQUEST, "The request has no query.")
         key = (query, parameters.operationName, caller.signature)
         entry = self._entries.get(key)
+        is_new = entry is None
         if entry is None:
-            document = self._document(parameters, query, request, caller, streams)
-            entry = Entry(document, document.operation.operation is OperationType.QUERY)
+            asked = Asked("graphql", caller.viewer)
+            with self.engine.meter.planning():
+                document = self._document(parameters, query, asked, request, caller, streams)
+            entry = Entry(document, asked, document.operation.operation is OperationType.QUERY)
             self._entries.put(key, entry)
         elif not entry.reads:
             _check_way(entry.document.operation.operation, request, caller, streams)
-        place = entry.reads and request is not None and wants_cursor(request)
+        place = entry.reads and request is not None and b"prefer" in request.headers and wants_cursor(request)
         shape: Any = entry.document.shape(variables)
         if place:
             shape = (shape, "place")
         known = entry.known.get(shape)
         if known is None:
-            known = self._prepare(entry.document, variables, caller, place)
+            asked = replace(entry.asked, viewer=caller.viewer)
+            with self.engine.meter.planning(goes_on=is_new):
+                known = self._prepare(entry.document, variables, asked, caller, place)
             if known.keep and len(entry.known) < _SHAPES:
                 entry.known[shape] = known
         return entry, variables, known
 
     def _document(
-        self, parameters: Parameters, query: str, request: Request | None, caller: Caller, streams: bool
-    ) -> Document:
-        node, operation = read_document(query, parameters.operationName)
+        self, parameters: Parameters, query: str, asked: Asked, request: Request | None, caller: Caller,
+        streams: bool,
+    ) -> Document:  # fmt: skip
+        node, operation = read_document(query, parameters.operationName, asked, self.engine.checks)
         _check_way(operation.operation, request, caller, streams)
         check_roots(node, operation, self.engine.model.view(caller.signature))
         return check_document(node, operation, self.schema(caller.signature))
 
-    def _prepare(self, document: Document, variables: Mapping[str, Any], caller: Caller, place: bool) -> Known:
+    def _prepare(
+        self, document: Document, variables: Variables, asked: Asked, caller: Caller, place: bool
+    ) -> Known:
+        count_variables(document, variables, asked, self.engine.checks)
         schema = self.schema(caller.signature)
         view = self.engine.model.view(caller.signature)
         try:
             check_variables(document, variables, schema)
         except DocumentRefusal as refusal:
             if document.operation.operation is OperationType.MUTATION:
-                raise self._with_all_faults(refusal, document, variables, view) from None
+                raise self._with_all_faults(refusal, document, variables, view, asked) from None
             raise
         operation = translate(document.node, document.operation, variables, view)
         meta: dict[str, Any] = {}
@@ -154,9 +169,9 @@ class Planner:
             meta = introspect(document, variables, schema)
         pieces = _pieces(operation.roots, meta)
         if operation.watch is not None:
-            return Known(None, pieces, watch=self.live.watcher.ready(operation.watch, view, Code.BAD_USER_INPUT))
+            return Known(None, pieces, watch=self.live.watcher.ready(operation.watch, view, Code.BAD_USER_INPUT, asked))
         if operation.writes:
-            writes = self._ready_writes(operation, variables, view)
+            writes = self._ready_writes(operation, variables, view, asked)
             changes = tuple(((label,), each) for label, each in writes if isinstance(each, ReadyWrite))
             return Known(None, pieces, writes=writes, changes=changes if len(changes) == len(writes) else ())
         wish = operation.wish
@@ -164,21 +179,25 @@ class Planner:
         ready = None
         if wish.asks:
             ready = self.engine.ready(
-                wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT, place=place
-            )
+                wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT, inputs=variables, asked=asked,
+                place=place,
+            )  # fmt: skip
         labels = [root.label for root in operation.roots if root.kind == "call"]
-        calls = {label: self.calls.ready(each, variables, view)
+        calls = {label: self.calls.ready(each, variables, view, asked)
                  for label, each in zip(labels, operation.calls, strict=True)}  # fmt: skip
         order = tuple(root.label for root in operation.roots if root.kind in ("ask", "call"))
-        return Known(ready, pieces, keep=not (meta and document.variables), calls=calls, order=order, place=place)
+        ages = [each.max_age for each in (ready, *calls.values()) if each is not None]
+        return Known(ready, pieces, keep=not (meta and document.variables), calls=calls, order=order, place=place,
+                     max_age=0 if meta else min(ages, default=0))  # fmt: skip
 
     def _with_all_faults(
-        self, refusal: DocumentRefusal, document: Document, variables: Variables, view: View
+        self, refusal: DocumentRefusal, document: Document, variables: Variables, view: View, asked: Asked
     ) -> Refusal:
         """All that is wrong with the values of a mutation, where graphql-core tells of their types alone."""
         faults: tuple[Fault, ...] = ()
         try:
-            self._ready_writes(translate(document.node, document.operation, variables, view), variables, view)
+            operation = translate(document.node, document.operation, variables, view)
+            self._ready_writes(operation, variables, view, asked)
         except Refusal as own:
             faults = own.faults if own.code is refusal.code else ()
         told = {fault.place[:2] for fault in faults}
@@ -186,7 +205,7 @@ class Planner:
         return Refusal(refusal.code, refusal.message, [*faults, *others])
 
     def _ready_writes(
-        self, operation: Operation, variables: Variables, view: View
+        self, operation: Operation, variables: Variables, view: View, asked: Asked
     ) -> tuple[tuple[str, ReadyWrite | ReadyCall], ...]:
         """The changes of an operation, made ready; the faults of all of them are told at once."""
         labels = [root.label for root in operation.roots if root.kind == "ask"]
@@ -194,8 +213,8 @@ class Planner:
         refusals: list[Refusal] = []
         for label, wish in zip(labels, operation.writes, strict=True):
             try:
-                ready = (self.transactor.ready(wish, variables, view) if isinstance(wish, WriteWish)
-                         else self.calls.ready(wish, variables, view))  # fmt: skip
+                ready = (self.transactor.ready(wish, variables, view, asked) if isinstance(wish, WriteWish)
+                         else self.calls.ready(wish, variables, view, asked))  # fmt: skip
                 ready.binder(variables)
                 found.append((label, ready))
             except Refusal as refusal:

@@ -11,7 +11,15 @@ from typing import Any
 from diptych.api.media import negotiate
 from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag, tag_of_one
 from diptych.api.rest.page import link, page_body
-from diptych.api.rest.translate import Query, Target, check_target, find_target, read_query, translate
+from diptych.api.rest.translate import (
+    Query,
+    Target,
+    check_target,
+    find_target,
+    operation_name,
+    read_query,
+    translate,
+)
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.calls import Calls
 from diptych.engine import Engine, Ready
@@ -22,12 +30,13 @@ from diptych.model.defs import ResourceDef
 from diptych.recall import Recall
 from diptych.serve.changes import RestChanges, accept_patch
 from diptych.serve.code import RestCalls
+from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.feed import RestFeed
-from diptych.serve.http import Request, cursor_headers, not_modified, wants_cursor
+from diptych.serve.http import Request, cursor_headers, may_keep, not_modified, wants_cursor
 from diptych.transact import Transactor
 
 _READING = ("GET", "HEAD", "OPTIONS")
-_HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
+_TYPE: Header = (b"content-type", JSON)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +84,18 @@ class RestEndpoint:
         if request.method not in ("GET", "HEAD"):
             return await self.changes.handle(request, caller, target)
         query = read_query(request.query, target)
-        told = wants_cursor(request)
+        prefers = b"prefer" in request.headers
+        told = prefers and wants_cursor(request)
         known = self._recognise(target, query, caller, told)
         answer, *place = await self.engine.answer(known.ready, query.inputs, caller.viewer)
         if answer is None:
             raise not_found()
         more = cursor_headers(self.live.cursor(place[0])) if told else ()
-        if known.page:
-            return self._page(request, query, known, answer, more)
-        return _answer(request, answer, tag_of_one(answer, known.versioned), more)
+        reply = (self._page(request, query, known, answer, more) if known.page
+                 else _answer(request, known, answer, tag_of_one(answer, known.versioned), more))  # fmt: skip
+        if prefers and wants_cost(request):
+            return with_cost(reply, cost_of_parts([(known.ready, query.inputs)], self.engine.limits))
+        return reply
 
     def methods(self, target: Target) -> tuple[str, ...]:
         """The methods that a path has, for whatever role."""
@@ -104,18 +116,22 @@ class RestEndpoint:
         key = (target.resource, target.id is None, target.relation, query.shape, caller.signature, place)
         known = self._known.get(key)
         if known is None:
-            known = self._prepare(target, query, caller, place)
+            with self.engine.meter.planning():
+                known = self._prepare(target, query, caller, place)
             self._known.put(key, known)
         return known
 
     def _prepare(self, target: Target, query: Query, caller: Caller, place: bool) -> Known:
-        query.fields()  # faults of its grammar come before those of the role
+        name = operation_name("GET", target, self.engine.model)
+        asked = query.asked(name, caller.viewer, self.engine.checks)  # faults of grammar come before those of the role
         view = self.engine.model.view(caller.signature)
         check_target(target, view)
         wish = translate(target, query, view)
         (ask,) = wish.asks
         inner = ask.pick[0].read if target.relation and isinstance(ask.pick[0], Follow) else ask
-        ready = self.engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_REQUEST, place=place)
+        ready = self.engine.ready(
+            wish.asks, wish.slots, wish.sources, view, Code.BAD_REQUEST, inputs=query.inputs, asked=asked, place=place
+        )
         return Known(ask, ready, inner.page, _is_versioned(ask))
 
     @staticmethod
@@ -125,7 +141,7 @@ class RestEndpoint:
         size = _size(known, query.inputs)
         body, following, previous = page_body(answer, size)
         links = link(request.root + request.path, request.query, size, following, previous)
-        return _answer(request, body, tag(body), (*links, *more))
+        return _answer(request, known, body, tag(body), (*links, *more))
 
 
 def _collection(resource: ResourceDef) -> tuple[str, ...]:
@@ -142,10 +158,12 @@ def _size(known: Known, inputs: dict[str, Any]) -> int:
     return int(known.ready.binder.sources[known.page.size.index].fetch(inputs))
 
 
-def _answer(request: Request, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
+def _answer(request: Request, known: Known, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
+    age = known.ready.max_age
+    head = (*(may_keep(request, age) if age else PRIVATE), (b"etag", mark), *more)
     if not_modified(request.headers.get(b"if-none-match"), mark):
-        return Reply(304, (*PRIVATE, (b"etag", mark), *more))
-    return Reply(200, (*_HEAD, (b"etag", mark), *more), body)
+        return Reply(304, head)
+    return Reply(200, (_TYPE, *head), body)
 
 
 def _is_versioned(ask: Read) -> bool:

@@ -257,6 +257,8 @@ class Socket(Outbox):
             self._turns = asyncio.Semaphore(_AT_ONCE)
         async with self._turns:
             await self.room()
+            if self._deadlines.is_full:
+                raise Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again.")
             task = self._deadlines.begin()
             try:
                 caller = await self._service.caller(self._sent)

@@ -21,7 +21,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.protocols.utils import ClientDisconnected
 
 from diptych.serve.outbox import Outbox, Parts, Wire
-from diptych.serve.protocol import Protocol, SocketProtocol
+from diptych.serve.protocol import Protocol
+from diptych.serve.socket_protocol import SocketProtocol
 
 Message = MutableMapping[str, Any]
 _MOST_KEPT = 262_144
