@@ -30,7 +30,7 @@ UNASKED = (204, 304)
 INSIDE = re.compile(
     rb"Traceback|site-packages|\.py\b|\bapsw\b|asyncpg|sqlite|psycopg|uvicorn|msgspec|graphql-core|postgres|\bpg_(?:catalog|class|temp|toast)|SQLSTATE|syntax error at or near"
     rb"|SELECT |INSERT INTO|constraint failed|violates|no such (column|table)|json_(each|quote)|object at 0x|<class '|(Key|Type|Value|Attribute)Error"
-    rb"|/usr/|/tmp/|/home/|/work/"
+    rb"|/usr/|/tmp/|/home/"
 )
 _CODES = re.compile(r"^### ([A-Z_]+)\n(?:([0-9]{3})\b)?", re.MULTILINE)
 
