@@ -69,6 +69,17 @@ class Line(Generic[T]):
                 return who, item
         return None
 
+    def pop_own(self, who: str) -> T | None:
+        """The next thing of a caller, if nobody else waits."""
+        own = self._callers.get(who)
+        if own is None or len(self._callers) > 1:
+            return None
+        item, _ = own.popitem(last=False)
+        self._count -= 1
+        if not own:
+            del self._callers[who]
+        return item
+
     def remove(self, who: str, item: T) -> bool:
         """Leave the line; says whether it was there."""
         own = self._callers.get(who)

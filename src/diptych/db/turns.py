@@ -76,6 +76,10 @@ class Turns:
 
     def give(self, who: str) -> None:
         """Give a place back; whoever is next has it."""
+        while (turn := self._line.pop_own(who)) is not None:  # the same caller is: nothing else changes
+            if not turn.done():
+                turn.set_result(None)
+                return
         left = self._held[who] - 1
         if left:
             self._held[who] = left
