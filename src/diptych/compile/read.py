@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from diptych.ask import walk
 from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, finish, join, label, sql
@@ -59,7 +60,9 @@ class Reads(Pages):
     def statement(self, asks: Sequence[Read]) -> Fragment:
         """The whole statement. What is asked for by itself needs no sub-select: where there is no row is no answer."""
         if len(asks) == 1 and asks[0].take == "one":
-            return self._one(asks[0], self.open(asks[0].resource), template=self.dialect.bounded)
+            lists = any(read.page is not None for read in walk.reads(asks))  # one row by itself is not long
+            template = self.dialect.bounded if lists else self.dialect.answer
+            return self._one(asks[0], self.open(asks[0].resource), template=template)
         if len(asks) == 1 and asks[0].take == "list":
             return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
         return sql("SELECT {}", join(", ", self._columns(asks)))
