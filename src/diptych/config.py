@@ -88,32 +88,26 @@ def _at_most(number: int, most: int, why: str) -> int:
 
 
 def _share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 1:
-        raise ValueError("expected a number from 0 to 1")
-    return number
+    return _number(text, lambda number: 0 <= number <= 1, "expected a number from 0 to 1")
 
 
 def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number < 86_400:
-        raise ValueError("expected a number of seconds, above 0 and below a day")
-    return number
+    told = "expected a number of seconds, above 0 and below a day"
+    return _number(text, lambda number: 0 < number < 86_400, told)
 
 
 def _age(text: str) -> float:
+    told = "expected a number of seconds, above 0 and below a hundred years"
+    return _number(text, lambda number: 0 < number < 3_153_600_000, told)
+
+
+def _number(text: str, fits: Callable[[float], bool], told: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0
-    if not 0 < number < 3_153_600_000:
-        raise ValueError("expected a number of seconds, above 0 and below a hundred years")
+        raise ValueError(told) from None
+    if not fits(number):
+        raise ValueError(told)
     return number
 
 

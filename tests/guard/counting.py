@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphql import (
-    DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
@@ -123,8 +122,3 @@ def _unfold(
         counts = isinstance(node, FieldNode) and not below and name not in ("nodes", "edges", "node", "pageInfo")
         times = (weight[0] * 4, 1.0) if name in LISTS else (weight[0], weight[1] / 4) if name == "ofType" else weight
         _unfold(inner, fragments, found, deep + counts, times, below)
-
-
-def tree(document: DocumentNode) -> Any:
-    """A document without the places where its parts stand."""
-    return document.to_dict()

@@ -26,63 +26,22 @@ from diptych.model.roles import Viewer
 Check = Callable[[Asked, Limits], None]
 
 
-def _allow(asked: int, allowed: int, what: str, code: Code = Code.TOO_COMPLEX) -> None:
-    """Refuse more of something than is allowed, with both numbers."""
-    if asked > allowed:
-        raise Refusal(code, f"{what.format(asked)}; {allowed} are allowed.")
+def at_most(name: str, what: str) -> Check:
+    """The check that a number of what is asked is no larger than the limit of the same name."""
 
+    def check(asked: Asked, limits: Limits) -> None:
+        found, allowed = getattr(asked, name), getattr(limits, name)
+        if found > allowed:
+            raise Refusal(Code.TOO_COMPLEX, f"{what.format(found)}; {allowed} are allowed.")
 
-def document(asked: Asked, limits: Limits) -> None:
-    _allow(asked.document, limits.document, "The document has {} bytes")
-
-
-def tokens(asked: Asked, limits: Limits) -> None:
-    _allow(asked.tokens, limits.tokens, "The document has {} tokens or more")
-
-
-def string(asked: Asked, limits: Limits) -> None:
-    _allow(asked.string, limits.string, "A string, name or number of the document has {} bytes")
+    return check
 
 
 def nesting(asked: Asked, limits: Limits) -> None:
-    what = "The document is" if asked.style == "graphql" else "fields is"
-    _allow(asked.nesting, limits.nesting, what + " nested {} levels deep", Code.TOO_DEEP)
-
-
-def aliases(asked: Asked, limits: Limits) -> None:
-    _allow(asked.aliases, limits.aliases, "The request has {} aliases")
-
-
-def roots(asked: Asked, limits: Limits) -> None:
-    _allow(asked.roots, limits.roots, "The document has {} root fields")
-
-
-def directives(asked: Asked, limits: Limits) -> None:
-    _allow(asked.directives, limits.directives, "The document has {} directives")
-
-
-def selections(asked: Asked, limits: Limits) -> None:
-    _allow(asked.selections, limits.selections, "A selection has {} fields or arguments")
-
-
-def expanded(asked: Asked, limits: Limits) -> None:
-    _allow(asked.expanded, limits.expanded, "With its fragments unfolded, the document has {} selections or more")
-
-
-def described(asked: Asked, limits: Limits) -> None:
-    _allow(asked.described, limits.described, "Introspection has {} selections or more")
-
-
-def definitions(asked: Asked, limits: Limits) -> None:
-    _allow(asked.definitions, limits.definitions, "The document has {} operations and fragments")
-
-
-def listed(asked: Asked, limits: Limits) -> None:
-    _allow(asked.listed, limits.listed, "A list has {} values")
-
-
-def values(asked: Asked, limits: Limits) -> None:
-    _allow(asked.values, limits.values, "The variables hold {} values or more")
+    if asked.nesting > limits.nesting:
+        what = "The document" if asked.style == "graphql" else "fields"
+        cause = f"{what} is nested {asked.nesting} levels deep; {limits.nesting} are allowed."
+        raise Refusal(Code.TOO_DEEP, cause)
 
 
 def levels(asked: Asked, limits: Limits) -> None:
@@ -90,14 +49,6 @@ def levels(asked: Asked, limits: Limits) -> None:
         told = {"depth": asked.depth, "allowed": limits.depth}
         cause = f"The request is {asked.depth} levels deep; {limits.depth} are allowed."
         raise Refusal(Code.TOO_DEEP, cause, more=told)
-
-
-def filters(asked: Asked, limits: Limits) -> None:
-    _allow(asked.filter_terms, limits.filter_terms, "A filter has {} comparisons")
-
-
-def sorts(asked: Asked, limits: Limits) -> None:
-    _allow(asked.sort_keys, limits.sort_keys, "A sort has {} keys")
 
 
 def price(asked: Asked, limits: Limits) -> None:
@@ -109,9 +60,24 @@ def price(asked: Asked, limits: Limits) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    document, tokens, string, levels, nesting, aliases, roots, directives, selections, definitions, expanded, described,
-    listed, values, filters, sorts, price,
-)  # fmt: skip
+    at_most("document", "The document has {} bytes"),
+    at_most("tokens", "The document has {} tokens or more"),
+    at_most("string", "A string, name or number of the document has {} bytes"),
+    levels,
+    nesting,
+    at_most("aliases", "The request has {} aliases"),
+    at_most("roots", "The document has {} root fields"),
+    at_most("directives", "The document has {} directives"),
+    at_most("selections", "A selection has {} fields or arguments"),
+    at_most("definitions", "The document has {} operations and fragments"),
+    at_most("expanded", "With its fragments unfolded, the document has {} selections or more"),
+    at_most("described", "Introspection has {} selections or more"),
+    at_most("listed", "A list has {} values"),
+    at_most("values", "The variables hold {} values or more"),
+    at_most("filter_terms", "A filter has {} comparisons"),
+    at_most("sort_keys", "A sort has {} keys"),
+    price,
+)
 
 
 class Checks:
