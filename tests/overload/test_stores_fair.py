@@ -48,6 +48,28 @@ def test_a_change_waits_for_one_turn_of_another_caller(new_sqlite: NewDatabase) 
     on(new_sqlite(), work)
 
 
+def test_changes_that_fill_a_transaction_each_leave_turns_to_others(new_sqlite: NewDatabase) -> None:
+    """One caller has many that take all the time that a transaction has; two others have their turns between them."""
+    order: list[str] = []
+
+    async def change(shop: Shop, who: str, script: Callable[[], Script[object]]) -> None:
+        ASKER.set(who)
+        await shop.store.write(script)
+        order.append(who)
+
+    async def work(shop: Shop) -> None:
+        begun = time.monotonic()
+        await shop.store.write(counting(500_000))
+        long = counting(int(500_000 * max(1, 0.12 / (time.monotonic() - begun))))
+        many = [asyncio.create_task(change(shop, "bad", long)) for _ in range(8)]
+        await asyncio.sleep(0)
+        await asyncio.gather(*(change(shop, who, shop.adding(number)) for number, who in enumerate(("good", "other"))))
+        assert order.count("bad") <= 3
+        await asyncio.gather(*many)
+
+    on(new_sqlite(), work)
+
+
 def test_a_session_waits_for_one_turn_of_another_caller(new_sqlite: NewDatabase) -> None:
     """And so does whoever waits for sessions."""
     order: list[str] = []

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -79,9 +80,69 @@ def test_what_is_put_back_is_the_first_of_its_caller() -> None:
     line: Line[str] = Line(10)
     for item in ("a1", "a2", "a3", "b1"):
         line.put(item[0], item)
-    taken = [line.pop() for _ in range(3)]
+    taken = [line.take() for _ in range(3)]
     line.put_back([each for each in taken if each is not None][1:])
-    assert emptied(line) in ("a2 b1 a3", "b1 a2 a3")
+    assert emptied(line) == "b1 a2 a3"
+
+
+def test_one_who_has_much_in_line_is_not_first_again_when_things_come_back() -> None:
+    """A transaction takes what it finds and has time for one only; whoever asked for one thing has it after a round."""
+    line: Line[str] = Line(1_000)
+    for item in (*(f"a{number}" for number in range(60)), "b1", "c1", "d1"):
+        line.put(item[0], item)
+    done = [_do_one_of(line, 20) for _ in range(5)]
+    assert done == ["a0", "b1", "c1", "d1", "a1"]
+
+
+def test_one_whose_thing_does_not_fit_keeps_its_turn() -> None:
+    """It needs a transaction of its own, and waits for the one under way, not for all that comes back from it."""
+    line: Line[str] = Line(1_000)
+    for item in ("a1", "a2", "a3", "z1"):
+        line.put(item[0], item)
+    assert [_do_one_of(line, 20, lambda who, _: who != "z") for _ in range(2)] == ["a1", "z1"]
+
+
+def _do_one_of(line: Line[str], most: int, fits: Callable[[str, str], bool] | None = None) -> str:
+    """Take as a writer does: the first, whatever it is, then what fits beside it; all but the first comes back."""
+    batch = [line.take()]
+    while len(batch) < most and (found := line.take(fits)) is not None:
+        batch.append(found)
+    first, *rest = [each for each in batch if each is not None]
+    line.put_back(rest)
+    return first.item
+
+
+@pytest.mark.parametrize("seed", range(scaled(2_000, 200)))
+def test_putting_back_is_as_if_it_had_never_been_taken(seed: int) -> None:
+    """Also where others come meanwhile, and where some do not fit: the order is that of a line that took no more."""
+    dice = random.Random(seed)
+    trial: Line[str] = Line(10_000)
+    plain: Line[str] = Line(10_000)
+    numbers = iter(range(10_000))
+
+    def put(lines: tuple[Line[str], ...], most: int) -> list[tuple[str, str]]:
+        items = [(who, f"{who}{next(numbers)}") for who in dice.choices(("", *"abcdefg"), k=dice.randint(0, most))]
+        for line in lines:
+            for who, item in items:
+                line.put(who, item)
+        return items
+
+    for _ in range(dice.randint(1, 8)):
+        put((trial, plain), 12)
+        fits = partial(_is_none_of, frozenset(dice.choices("abcdefg", k=2)))
+        taken = [found for _ in range(dice.randint(0, 12)) if (found := trial.take(fits))]
+        kept = dice.randint(0, len(taken))
+        meanwhile = put((trial,), 4)
+        trial.put_back(taken[kept:])
+        assert [plain.pop(fits) for _ in range(kept)] == [each[:2] for each in taken[:kept]]
+        for who, item in meanwhile:
+            plain.put(who, item)
+        assert len(trial) == len(plain)
+    assert emptied(trial) == emptied(plain)
+
+
+def _is_none_of(odd: frozenset[str], who: str, _: str) -> bool:
+    return who not in odd
 
 
 # the places

@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Job(Generic[T]):
     """A script that waits for its turn, and then for its commit."""
 
-    __slots__ = ("alone", "error", "future", "loop", "result", "script", "settled", "step", "who")
+    __slots__ = ("alone", "error", "future", "loop", "result", "script", "settled", "step", "turn", "who")
 
     def __init__(
         self, script: Callable[[], Script[T]], loop: asyncio.AbstractEventLoop, step: Step | None = None
@@ -34,6 +34,8 @@ class Job(Generic[T]):
         self.alone = False
         """Must it have a transaction of its own? It failed with others, or would collide with them again."""
         self.who = ASKER.get()
+        self.turn = 0
+        """The turn in which it was taken from the line."""
 
     def fail(self, error: BaseException) -> None:
         """It cannot be done."""

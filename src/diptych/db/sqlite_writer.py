@@ -30,7 +30,7 @@ import apsw
 
 from diptych.asking import ASKER
 from diptych.db.credit import NOTED, Credit
-from diptych.db.line import Line
+from diptych.db.line import Line, Taken
 from diptych.db.script import Again, Row, Script, Step, one_step
 from diptych.db.sqlite_connection import STORE, Connection, told
 from diptych.db.sqlite_job import Job, call, settle
@@ -159,10 +159,11 @@ class Writer:
     def _take(self) -> tuple[list[Job[Any]], Session | None]:
         """The scripts that are next in line, or a session, or a script that must be alone."""
         batch: list[Job[Any]] = []
-        while len(batch) < _MOST and (found := self._waiting.pop(_joins if batch else None)) is not None:
-            item = found[1]
+        while len(batch) < _MOST and (found := self._waiting.take(_joins if batch else None)) is not None:
+            item = found.item
             if isinstance(item, Session):
                 return batch, item
+            item.turn = found.turn
             if not item.future.cancelled():
                 batch.append(item)
                 if item.alone:
@@ -170,10 +171,10 @@ class Writer:
         return batch, None
 
     def _put_back(self, jobs: Sequence[Job[Any]]) -> None:
-        """They are still to be done, when it is their callers' turn again."""
+        """They are still to be done, and their callers' turns are not over."""
         if jobs:
             with self._door:
-                self._waiting.put_back((job.who, job) for job in jobs)
+                self._waiting.put_back(Taken(job.who, job, job.turn) for job in jobs)
 
     def _run_here(self, batch: Sequence[Job[Any]]) -> int:
         """Run scripts right here, up to their commit: a hop between threads costs more than a short statement.
