@@ -26,7 +26,8 @@ def check(model: str | None, database: str | None) -> None:
     if database is not None:
         config = config_of({"database": database})
         check_lasting(config)
-        warnings += asyncio.run(_look(connect(config), found))
+        store = connect(config)
+        warnings += asyncio.run(_look(store, found)) + store.cautions()
     names = ", ".join(found.resources)
     click.echo(f"The model works: {len(found.resources)} resources ({names}), roles {', '.join(found.role_names)}.")
     for warning in warnings:

@@ -129,6 +129,9 @@ class PostgresStore:
         # without a cache of its own, asyncpg has the server parse a prepared statement anew for every run
         return await asyncpg.connect(self.url, server_settings=settings, statement_cache_size=16, timeout=5)
 
+    def cautions(self) -> list[str]:
+        return []
+
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         pool = self.pool
         try:

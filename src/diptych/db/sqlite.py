@@ -34,6 +34,7 @@ from diptych.compile.tables import complete
 from diptych.db import feed
 from diptych.db.catalogue import Catalogue, sqlite_catalogue
 from diptych.db.credit import NOTED, Credit
+from diptych.db.private_file import exposed, make_private, warn_once
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite_connection import Connection as Writing
@@ -115,7 +116,8 @@ class SqliteStore:
     ) -> None:
         # a path that begins with file: would be taken for a URI
         path = f"./{path}" if path.startswith("file:") else path
-        self.path = path if path != ":memory:" else f"file:/diptych-{id(self)}?vfs=memdb"
+        self._in_memory = path == ":memory:"
+        self.path = f"file:/diptych-{id(self)}?vfs=memdb" if self._in_memory else path
         self.budget = budget
         self.timeout = timeout
         self._slow: dict[str, int] = {}
@@ -132,6 +134,8 @@ class SqliteStore:
     async def open(self, model: Model, *, add_columns: bool = False) -> None:
         self.turns = Turns(self.turns.size, self._waiting, _WAIT)
         self._pool = ThreadPoolExecutor(self.turns.size, "diptych-sqlite", _step_back)
+        if not self._in_memory:
+            make_private(self.path)
         try:
             self._writer = Connection(self.path, write=True)
             self._writer.db.execute("BEGIN IMMEDIATE")  # one of several processes makes the tables
@@ -146,6 +150,8 @@ class SqliteStore:
             self._changes = Writer(self._connect, self.timeout, self.timeout, self._waiting, self._credit)
         except apsw.Error as error:
             raise self._unopened(error) from None
+        for sentence in self.cautions():
+            warn_once(sentence)
 
     def _unopened(self, error: apsw.Error) -> StartError:
         return StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.")
@@ -178,6 +184,9 @@ class SqliteStore:
                 db.close()
         except apsw.Error as error:
             raise self._unopened(error) from None
+
+    def cautions(self) -> list[str]:
+        return [] if self._in_memory else exposed(self.path)
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Row:
         inline = self._inline

@@ -62,6 +62,10 @@ class Store(Protocol):
         """What the database tells of itself. It need not be open, and is not changed."""
         ...
 
+    def cautions(self) -> list[str]:
+        """What its owner should mend, a sentence each. It need not be open."""
+        ...
+
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         """The columns of the one row that a plan gives."""
         ...
