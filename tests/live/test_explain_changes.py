@@ -34,11 +34,11 @@ def test_explain_shows_the_same_ask_for_a_subscription_and_for_the_log(command: 
 def test_a_rule_about_the_rows_is_in_the_statement_and_among_the_rules(command: Command) -> None:
     shown = told(command, "subscription { postChanged { kind post { title } } }", "anonymous")
     statement, _, rules = shown.partition("\nRules\n")
-    assert """t0."published\"""" in statement
+    assert """_t0."published\"""" in statement
     assert "Post: read: where published" in rules
     shown = told(command, "subscription { postChanged { kind post { title } } }", "admin")
     assert "Post: read: always" in shown
-    assert """t0."published\"""" not in shown
+    assert """_t0."published\"""" not in shown
 
 
 def test_a_filter_through_a_relation_has_its_price(command: Command) -> None:

@@ -56,6 +56,16 @@ class Thing(Resource, plural="pg-class"):  #! Thing: the table pg_class would st
     title: str
 """,
     """
+class Thing(Resource, plural="old"):  #! Thing: the table old would hide the row of a trigger | Give another plural
+    title: str
+""",
+    """
+class Thing(Resource):
+    name: Annotated[str, Unique()]
+class Key(Resource, plural="things_name_key"):  #! Key: the table things_name_key would have the name of a key of the table things | Give another plural
+    title: str
+""",
+    """
 class Thing(Resource, plural="Some Things"):  #! Thing: the plural 'Some Things' cannot be a path | Use small letters
     title: str
 """,

@@ -39,7 +39,6 @@ from diptych.model.expr import (
 )
 from diptych.model.markers import Move
 from diptych.model.reach import reach
-from diptych.model.scalars import JSON, JsonText, encode_json
 from diptych.model.view import ResourceView, View
 
 
@@ -90,7 +89,7 @@ class _Change:
             return self._replaced(name, field, assign)
         if assign is not None:
             return _expr(assign, field)
-        return _default(field) if self.write.verb == "create" else None
+        return field.default_value if self.write.verb == "create" else None
 
     def _replaced(self, name: str, field: FieldDef, assign: Assign | None) -> Expr | None:
         """What is absent becomes its default or null, where the viewer may both see and write it."""
@@ -98,7 +97,7 @@ class _Change:
         if assign is None:
             if field.moves or field.required or shows == FALSE or may == FALSE:
                 return None
-            return choose(and_(shows, may), _default(field), Col((name,)))
+            return choose(and_(shows, may), field.default_value, Col((name,)))
         if may == FALSE:
             return None
         if assign.value is None and shows != TRUE:  # null is also what a viewer is shown who may not see the value
@@ -238,12 +237,6 @@ def _equals(of: Expr, assign: Assign) -> Expr:
 
 def _expr(assign: Assign, field: FieldDef) -> Expr:
     return Const(None, field.scalar) if assign.value is None else assign.value
-
-
-def _default(field: FieldDef) -> Expr:
-    if field.scalar is JSON and field.default is not None:
-        return Const(JsonText(encode_json(field.default)), JSON)
-    return Const(field.default, field.scalar)
 
 
 def _moves(moves: Iterable[Move], field: FieldDef, target: Slot) -> Iterator[Expr]:

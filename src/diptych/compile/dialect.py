@@ -40,7 +40,7 @@ class Dialect:
     bounded: str
     """The same of a read, and not more of it than shows that it is too long."""
     rows: str
-    """The texts `j` of the rows of a sub-select, joined by commas in the order in which they come."""
+    """The texts `_j` of the rows of a sub-select, joined by commas in the order in which they come."""
     only_rows: str
     """The whole statement for a list that is all that was asked for."""
     gather: str
@@ -92,7 +92,9 @@ class Dialect:
     oldest: str
     """The oldest position that the feed keeps."""
     changes: str
-    """Rows of the feed `f` for which {0} holds, of changes of the table {1}, with `was` {2} and `becomes` {3}."""
+    """Rows of the feed `_f` for which {0} holds, of changes of the table {1}, with `_was` {2} and `_becomes` {3}."""
+    judged: str
+    """The alias of what has the columns `_was` and `_becomes`."""
     out: Callable[[Scalar], str]
     convert: Callable[[Scalar], Callable[[Any], Any] | None]
     wrap_list: Callable[[list[Any]], Any]
@@ -199,8 +201,8 @@ SQLITE = Dialect(
     placeholder="?",
     answer="CAST({} AS BLOB)",
     bounded="CAST({} AS BLOB)",  # a connection itself makes no text that is longer
-    rows="(SELECT coalesce(group_concat(j, ','), '') FROM ({}) r)",
-    only_rows="SELECT CAST(concat('[', group_concat(j, ','), ']') AS BLOB) FROM ({}) r",
+    rows="(SELECT coalesce(group_concat(_j, ','), '') FROM ({}) _r)",
+    only_rows="SELECT CAST(concat('[', group_concat(_j, ','), ']') AS BLOB) FROM ({}) _r",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
     wide=6,
@@ -225,10 +227,12 @@ SQLITE = Dialect(
     marks=False,
     lock="",
     same_json="diptych_same_json({}, {})",
-    stored="json_extract(f.{0}, '$.{1}')",
+    stored="json_extract(_f.{0}, '$.{1}')",
     stored_json="{}",
     oldest="coalesce((SELECT min(position) FROM diptych_feed), 0)",
-    changes="(SELECT f.*, {2} AS was, {3} AS becomes FROM diptych_feed f WHERE {0}) f WHERE (was OR becomes)",
+    changes="(SELECT _f.*, {2} AS _was, {3} AS _becomes FROM diptych_feed _f WHERE {0}) _f "
+    "WHERE (_f._was OR _f._becomes)",
+    judged="_f",
     out=lambda scalar: scalar.sqlite_out,
     convert=lambda scalar: scalar.to_sqlite,
     wrap_list=encode_json,
@@ -260,19 +264,22 @@ POSTGRES = Dialect(
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
     boolean="(({}) IS TRUE)",
     count="count(*)::text",
-    returning='WITH w AS ({} RETURNING *) SELECT w."id", {}, pg_current_xact_id()::text FROM w',
-    changed="w",
+    returning='WITH _w AS ({} RETURNING *) SELECT _w."id", {}, pg_current_xact_id()::text FROM _w',
+    changed="_w",
     returning_new='{} RETURNING "id", {}, pg_current_xact_id()::text',
     sees_before=True,
     marks=True,
     lock='SELECT 1 FROM {} WHERE "id" = {} FOR NO KEY UPDATE',
     same_json="({})::jsonb = ({})::jsonb",
-    stored='f_{0}."{1}"',
+    stored='_f_{0}."{1}"',
     stored_json="coalesce({}, 'null'::json)",
     oldest="(SELECT oldest FROM diptych_feed_head)",
-    changes="diptych_feed f LEFT JOIN LATERAL json_populate_record(NULL::{1}, f.old) f_old ON true "
-    "LEFT JOIN LATERAL json_populate_record(NULL::{1}, f.new) f_new ON true "
-    "CROSS JOIN LATERAL (SELECT {2} AS was, {3} AS becomes) v WHERE {0} AND (was OR becomes)",
+    # the row type is that of the table: a type of the system may have its name
+    changes="diptych_feed _f "
+    "LEFT JOIN LATERAL json_populate_record((SELECT _t FROM {1} _t WHERE false), _f.old) _f_old ON true "
+    "LEFT JOIN LATERAL json_populate_record((SELECT _t FROM {1} _t WHERE false), _f.new) _f_new ON true "
+    "CROSS JOIN LATERAL (SELECT {2} AS _was, {3} AS _becomes) _v WHERE {0} AND (_v._was OR _v._becomes)",
+    judged="_v",
     out=lambda scalar: scalar.postgres_out,
     convert=lambda scalar: scalar.to_postgres,
     wrap_list=lambda items: items,

@@ -85,9 +85,9 @@ class _Triggers:
             f"SELECT random() & 2147483647, {NOW['sqlite']}, '{self.name}', {row_id}, {old}, {new}{source}"
         )
 
-    def _tell_now(self, old: str, when: str = "t.version = NEW.version") -> str:
+    def _tell_now(self, old: str, when: str = "_t.version = NEW.version") -> str:
         """Tell of a row as it is, unless it has moved on."""
-        return self._tell("t.id", old, self._json("t"), f" FROM {self.table} t WHERE t.id = NEW.id AND {when}")
+        return self._tell("_t.id", old, self._json("_t"), f" FROM {self.table} _t WHERE _t.id = NEW.id AND {when}")
 
     def _tell_gone(self) -> str:
         return self._tell("OLD.id", self._json("OLD"), "NULL")
@@ -129,23 +129,23 @@ class _Triggers:
 
     def _rivals(self) -> str:
         """The rows that an INSERT would have to replace; or would leave alone, or update: this is not known before."""
-        return f"FROM {self.table} t WHERE " + " OR ".join(f"t.{column} = NEW.{column}" for column in self.unique)
+        return f"FROM {self.table} _t WHERE " + " OR ".join(f"_t.{column} = NEW.{column}" for column in self.unique)
 
     def _replacing(self) -> tuple[str, str]:
         return (
             f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
             "INSERT INTO diptych_feed_replaced (resource, row_id, old) "
-            f"SELECT '{self.name}', t.id, {self._json('t')} {self._rivals()}",
+            f"SELECT '{self.name}', _t.id, {self._json('_t')} {self._rivals()}",
         )
 
     def _replaced(self) -> tuple[str, str]:
         """A new row is there, so those in its way are gone; what was left alone or updated before is not."""
-        gone = f"NOT EXISTS (SELECT 1 FROM {self.table} t WHERE t.id = r.row_id)"
+        gone = f"NOT EXISTS (SELECT 1 FROM {self.table} _t WHERE _t.id = _r.row_id)"
         source = (
-            f" FROM diptych_feed_replaced r WHERE r.resource = '{self.name}' "
-            f"AND (r.row_id = CAST(NEW.id AS TEXT) OR {gone})"
+            f" FROM diptych_feed_replaced _r WHERE _r.resource = '{self.name}' "
+            f"AND (_r.row_id = CAST(NEW.id AS TEXT) OR {gone})"
         )
         return (
-            self._tell("r.row_id", "r.old", "NULL", source),
+            self._tell("_r.row_id", "_r.old", "NULL", source),
             f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
         )

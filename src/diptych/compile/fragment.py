@@ -4,7 +4,11 @@ A Fragment is text with the values that it binds, in order. Texts that reach a F
 only: templates that stand in this program, identifiers of the model, and labels of an answer, which are held
 against a pattern. A value of a request never becomes text: it is a Bind, and `finish` gives each its number.
 
-    sql("{} = {}", column("t0", "name"), bind(SlotBind(0, STRING)))   →   t0."name" = ?1
+Aliases in these templates begin with an underscore, and names of a model never do (`model/naming.py`), so the two
+cannot meet. A reference to an alias that stands in the scope of a table of the model also names its sub-select
+(`_p._hi`), so that a column that was added by hand cannot meet it either.
+
+    sql("{} = {}", column("_t0", "name"), bind(SlotBind(0, STRING)))   →   _t0."name" = ?1
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from diptych.compile.plan import Bind
 
 _MARK = "\x00"
 _LABEL = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
-_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 
 
 class Fragment:

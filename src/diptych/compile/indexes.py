@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from diptych.compile.fragment import identifier
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
+from diptych.model.names import names_beside
 
 _LONGEST = 63
 """Bytes of the longest name that PostgreSQL keeps whole."""
@@ -61,12 +62,14 @@ def _is_there(wanted: IndexWanted, have: Collection[IndexFound]) -> bool:
 
 
 def _wanted(model: Model, taken: set[str]) -> Iterator[IndexWanted]:
-    names = {*taken, *(resource.table for resource in model.resources.values())}
-    for resource in model.resources.values():
+    resources = model.resources.values()
+    names = {*taken, *(each.table for each in resources)}
+    beside = {name for each in resources for name in names_beside(each)}
+    for resource in resources:
         for field in resource.fields.values():
             for unique in (True, False):
                 if field.unique if unique else field.indexed:
-                    name = _name(resource.table, field.column + "_key" * unique, names)
+                    name = _name(resource.table, field.column + "_key" * unique, names if unique else names | beside)
                     names.add(name)
                     yield IndexWanted(resource, field, unique, _create(name, resource, field, unique))
 

@@ -1,16 +1,16 @@
 """A page → SQL: a list with what leads on from it.
 
-The rows are read once, and gathered into the texts of the page's parts (a0, a1, …), the keys of its first and
-last row (lo, hi) and whether there are more. Where the sort is by id alone, the keys are the least and the
+The rows are read once, and gathered into the texts of the page's parts (_a0, _a1, …), the keys of its first and
+last row (_lo, _hi) and whether there are more. Where the sort is by id alone, the keys are the least and the
 greatest id, and a look beyond them tells whether there are more:
 
-    SELECT '{"nodes":[' || a0 || '],"pageInfo":{"hasNextPage":' || CASE WHEN EXISTS (… id > hi) … || '}}'
-    FROM (SELECT group_concat(j0, ',') AS a0, min(k) AS lo, max(k) AS hi FROM (… LIMIT size) r) p
+    SELECT '{"nodes":[' || _p._a0 || '],"pageInfo":{"hasNextPage":' || CASE WHEN EXISTS (… id > _p._hi) … || '}}'
+    FROM (SELECT group_concat(_j0, ',') AS _a0, min(_k) AS _lo, max(_k) AS _hi FROM (… LIMIT size) _n) _p
 
 Else rows are numbered as they come, and one more than the page is read:
 
-    FROM (SELECT group_concat(j0, ',') FILTER (WHERE i <= size) AS a0, max(CASE WHEN i = 1 THEN k END) AS lo, …
-          FROM (SELECT r.*, row_number() OVER () AS i, count(*) OVER () AS c FROM (… LIMIT size + 1) r) n) p
+    FROM (SELECT group_concat(CASE WHEN _i <= size THEN _j0 END, ',') AS _a0, max(CASE WHEN _i = 1 THEN _k END) AS _lo …
+          FROM (SELECT _r.*, row_number() OVER () AS _i, count(*) OVER () AS _c FROM (… LIMIT size + 1) _r) _n) _p
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Sheet:
     def add(self, text: Fragment) -> Fragment:
         """A text of each row; the answer is its name there."""
         self.texts.append(text)
-        return Fragment(f"j{len(self.texts) - 1}")
+        return Fragment(f"_j{len(self.texts) - 1}")
 
     def gather(self, text: Fragment) -> Fragment:
         """A text gathered from all rows; the answer is its name."""
         self.gathered.append(text)
-        return Fragment(f"a{len(self.gathered) - 1}")
+        return Fragment(f"_p._a{len(self.gathered) - 1}")
 
 
 class Pages(Rows):
@@ -68,10 +68,10 @@ class Pages(Rows):
         for index, part in enumerate(read.pick):
             pieces.append("," * (index > 0) + label(part.label))
             pieces.extend(self._part(cast(Part, part), sheet))
-        gathered = [sql(f"{{}} AS a{index}", each) for index, each in enumerate(sheet.gathered)]
+        gathered = [sql(f"{{}} AS _a{index}", each) for index, each in enumerate(sheet.gathered)]
         rows = self._by_id(sheet) if sheet.by_id else self._numbered(sheet)
-        inner = sql("SELECT {} FROM ({}) n", join(", ", [*gathered, *self._ends(sheet)]), rows)
-        return sql("SELECT {} FROM ({}) p", self.dialect.concat([*pieces, "}"]), inner)
+        inner = sql("SELECT {} FROM ({}) _n", join(", ", [*gathered, *self._ends(sheet)]), rows)
+        return sql("SELECT {} FROM ({}) _p", self.dialect.concat([*pieces, "}"]), inner)
 
     def _by_id(self, sheet: Sheet) -> Fragment:
         """The rows of the page, each with its id."""
@@ -80,25 +80,25 @@ class Pages(Rows):
     def _numbered(self, sheet: Sheet) -> Fragment:
         """The rows of the page and one more, each with its number and its keys."""
         rows = self._rows(sheet, self._payload(sheet), more=1)
-        return sql("SELECT r.*, row_number() OVER () AS i, count(*) OVER () AS c FROM ({}) r", rows)
+        return sql("SELECT _r.*, row_number() OVER () AS _i, count(*) OVER () AS _c FROM ({}) _r", rows)
 
     def _rows(self, sheet: Sheet, key: Fragment, more: int) -> Fragment:
-        columns = [sql(f"{{}} AS j{index}", each) for index, each in enumerate(sheet.texts)]
-        picked = join(", ", [*columns, sql("{} AS k", key)])
+        columns = [sql(f"{{}} AS _j{index}", each) for index, each in enumerate(sheet.texts)]
+        picked = join(", ", [*columns, sql("{} AS _k", key)])
         return sql("SELECT {} FROM {}{}{}", picked, self.joined(sheet.row),
                    *self.slice(sheet.read, sheet.row, sheet.tied, more=more))  # fmt: skip
 
     def _ends(self, sheet: Sheet) -> list[Fragment]:
         """The keys of the first and of the last row, and whether there are more rows than the page holds."""
         if sheet.by_id:
-            low, high = Fragment("min(k)"), Fragment("max(k)")
+            low, high = Fragment("min(_k)"), Fragment("max(_k)")
             if sheet.keys[0].descending:
                 low, high = high, low
-            return [sql("{} AS lo", low), sql("{} AS hi", high)]
-        last = sql(self.dialect.least, Fragment("c"), sheet.size)
+            return [sql("{} AS _lo", low), sql("{} AS _hi", high)]
+        last = sql(self.dialect.least, Fragment("_c"), sheet.size)
         numbers = (last, Fragment("1")) if sheet.page.backward else (Fragment("1"), last)
-        low, high = (sql("max(CASE WHEN i = {} THEN k END)", number) for number in numbers)
-        return [sql("{} AS lo", low), sql("{} AS hi", high), sql("count(*) > {} AS more", sheet.size)]
+        low, high = (sql("max(CASE WHEN _i = {} THEN _k END)", number) for number in numbers)
+        return [sql("{} AS _lo", low), sql("{} AS _hi", high), sql("count(*) > {} AS _more", sheet.size)]
 
     def _payload(self, sheet: Sheet) -> Fragment:
         """The sort keys of a row as the text that its cursor holds."""
@@ -124,12 +124,12 @@ class Pages(Rows):
     def _gathered(self, text: Fragment, sheet: Sheet) -> list[Piece]:
         """The texts of all rows, in the order of the list: backward, the rows came in reverse."""
         if not sheet.by_id:
-            text = sql("CASE WHEN i <= {} THEN {} END", sheet.size, text)
+            text = sql("CASE WHEN _i <= {} THEN {} END", sheet.size, text)
         if not sheet.page.backward:
             return ["[", sheet.gather(sql(self.dialect.gather, text)), "]"]
-        order = "i DESC"
+        order = "_i DESC"
         if sheet.by_id:
-            order = "k DESC" if sheet.keys[0].descending else "k"
+            order = "_k DESC" if sheet.keys[0].descending else "_k"
         return ["[", sheet.gather(sql(self.dialect.gather_by, text, Fragment(order))), "]"]
 
     def _edge(self, parts: tuple[EdgePart, ...], sheet: Sheet) -> Fragment:
@@ -139,7 +139,7 @@ class Pages(Rows):
             if part.kind == "node":
                 pieces.append(sheet.add(self.object(part.pick, sheet.row)))
             elif part.kind == "cursor":
-                pieces.extend(['"', self._sealed("k", sheet), '"'])
+                pieces.extend(['"', self._sealed("_k", sheet), '"'])
             else:
                 pieces.append(f'"{sheet.read.resource}Edge"')
         return self.dialect.concat([*pieces, "}"])
@@ -158,7 +158,7 @@ class Pages(Rows):
             if kind == "__typename":
                 pieces.append('"PageInfo"')
             elif kind in ("startCursor", "endCursor"):
-                cursor = self._sealed("lo" if kind == "startCursor" else "hi", sheet)
+                cursor = self._sealed("_p._lo" if kind == "startCursor" else "_p._hi", sheet)
                 pieces.append(sql("coalesce('\"' || {} || '\"', 'null')", cursor))
             else:
                 pieces.append(self._leads(kind == "hasNextPage", sheet))
@@ -184,10 +184,10 @@ class Pages(Rows):
     def _more(self, sheet: Sheet) -> Fragment:
         """Are there more rows than the page holds, in the direction in which it is read?"""
         if not sheet.by_id:
-            return Fragment("more")
+            return Fragment("_p._more")
         page, key = sheet.page, sheet.keys[0]
         sign = ">" if page.backward == key.descending else "<"
-        edge = self.dialect.id_in(key.scalar, "lo" if page.backward else "hi")
+        edge = self.dialect.id_in(key.scalar, "_p._lo" if page.backward else "_p._hi")
         limits = [sql(f"{{}} {sign} {{}}", key.value, edge)]
         bound = page.after if page.backward else page.before
         if bound is not None:

@@ -6,10 +6,10 @@ texts of its rows.
 
     { user(id: "…") { name posts(first: 2) { title } } }
 
-    SELECT CAST('{"name":' || json_quote(t0."name") || ',"posts":[' || (SELECT coalesce(group_concat(j, ','), '')
-      FROM (SELECT '{"title":' || json_quote(t1."title") || '}' AS j FROM "posts" t1
-            WHERE t1."author_id" = t0."id" ORDER BY t1."id" LIMIT ?2) r) || ']}' AS BLOB)
-      FROM "users" t0 WHERE t0."id" = ?1
+    SELECT CAST('{"name":' || json_quote(_t0."name") || ',"posts":[' || (SELECT coalesce(group_concat(_j, ','), '')
+      FROM (SELECT '{"title":' || json_quote(_t1."title") || '}' AS _j FROM "posts" _t1
+            WHERE _t1."author_id" = _t0."id" ORDER BY _t1."id" LIMIT ?2) _r) || ']}' AS BLOB)
+      FROM "users" _t0 WHERE _t0."id" = ?1
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Reads(Pages):
     def _rows_of(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
         """A SELECT of the texts of the rows of a list, in its order: backward, they are read in reverse."""
         inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
-        rows = sql("SELECT {} AS j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
+        rows = sql("SELECT {} AS _j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
         if cast(Page, read.page).backward:
-            rows = sql("SELECT j FROM (SELECT j, row_number() OVER () AS i FROM ({}) b) b ORDER BY i DESC", rows)
+            rows = sql("SELECT _j FROM (SELECT _j, row_number() OVER () AS _i FROM ({}) _b) _b ORDER BY _i DESC", rows)
         return rows
 
     # the JSON of one row

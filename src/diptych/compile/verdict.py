@@ -2,8 +2,8 @@
 
     is Post 0190… published or the viewer's own?
 
-    SELECT ((t0."published" OR t0."author_id" = ?2) IS TRUE), json(t0."published"), json(t0."author_id")
-      FROM "posts" t0 WHERE t0."id" = ?1
+    SELECT ((_t0."published" OR _t0."author_id" = ?2) IS TRUE), json(_t0."published"), json(_t0."author_id")
+      FROM "posts" _t0 WHERE _t0."id" = ?1
 
 The text of a condition is the same that guards a statement of the service, so what is told here is what holds there.
 """

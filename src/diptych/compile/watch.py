@@ -2,11 +2,11 @@
 
     subscription { postChanged { kind id post { title } } }
 
-    SELECT CAST('[' || oldest || ',[' || group_concat('[' || f.position || … || CASE WHEN becomes THEN coalesce(
-             (SELECT '{"title":' || json_quote(json_extract(f.new, '$.title')) || '}'
-                FROM "posts" t0 WHERE t0."id" = json_extract(f.new, '$.id') AND t0."published"), 'null') … AS BLOB)
-      FROM (SELECT f.*, (the old row could be seen) AS was, (the new one can) AS becomes FROM diptych_feed f
-             WHERE f.position > ?1 AND f.position <= ?2 AND f.resource = 'posts') f WHERE (was OR becomes) …
+    SELECT CAST('[' || oldest || ',[' || group_concat('[' || _f.position || … || CASE WHEN _f._becomes THEN coalesce(
+             (SELECT '{"title":' || json_quote(json_extract(_f.new, '$.title')) || '}'
+                FROM "posts" _t0 WHERE _t0."id" = json_extract(_f.new, '$.id') AND _t0."published"), 'null') … AS BLOB)
+      FROM (SELECT _f.*, (the old row could be seen) AS _was, (the new one can) AS _becomes FROM diptych_feed _f
+             WHERE _f.position > ?1 AND _f.position <= ?2 AND _f.resource = 'posts') _f WHERE (_f._was OR _f._becomes) …
 
 Conditions are the same as those of a read, over another row: its columns are values of the feed, and what they lead to
 are the tables as they are now. A part of the row shows if its rule holds for the row as it was stored, and for the row
@@ -36,7 +36,7 @@ from diptych.model.scalars import BIGINT, DATETIME, INT, JSON
 BOUNDS = ("after", "upto", "most")
 """The values that follow those of the slots: the range of positions, and how many changes are told at most."""
 _KIND = (
-    "CASE WHEN f.new IS NULL THEN 'DELETED' WHEN NOT becomes THEN 'LEFT' WHEN f.old IS NULL THEN 'CREATED' "
+    "CASE WHEN _f.new IS NULL THEN 'DELETED' WHEN NOT {}._becomes THEN 'LEFT' WHEN _f.old IS NULL THEN 'CREATED' "
     "ELSE 'UPDATED' END"
 )
 
@@ -58,12 +58,12 @@ class FeedRow(Row):
     __slots__ = ("_dialect", "_fill", "_side", "_whole", "now")
 
     def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: Row | None = None) -> None:
-        super().__init__(resource, "f")
+        super().__init__(resource, "_f")
         self.now = now
         self._side = side
         self._dialect = dialect
         self._fill = {
-            field.column: ConstBind(field.default, field.scalar)
+            field.column: ConstBind(field.default_value.value, field.scalar)
             for field in resource.fields.values()
             if field.stored and not field.nullable and field.default is not None
         }
@@ -85,10 +85,10 @@ class _Watches(Reads):
         resource = self.model.resources[watch.resource]
         was, becomes = (self._sees(seen, gone, self._row(resource, side), side) for side in ("old", "new"))
         after, upto, most = (self.dialect.value(SlotBind(slots + at, BIGINT)) for at in range(len(BOUNDS)))
-        between = sql("f.position > {} AND f.position <= {} AND f.resource = {}", after, upto, text(resource.table))
+        between = sql("_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, text(resource.table))
         source = sql(self.dialect.changes, between, identifier(resource.table), was, becomes)
         told = self.dialect.concat(self._told(watch.parts, resource, readable))
-        rows = sql("SELECT {} AS j FROM {}{} ORDER BY f.position LIMIT {}", told, source, self._kinds(watch),
+        rows = sql("SELECT {} AS _j FROM {}{} ORDER BY _f.position LIMIT {}", told, source, self._kinds(watch),
                    sql(self.dialect.limit, most))  # fmt: skip
         oldest = self.json(Fragment(self.dialect.oldest), INT, nullable=False)
         whole = self.dialect.concat(["[", *oldest, ",[", sql(self.dialect.rows, rows), "]]"])
@@ -100,7 +100,7 @@ class _Watches(Reads):
             now = self.open(row.resource.name)
             there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, sql("{} = {}", now.id, row.id)))
             found = sql("CASE WHEN {} THEN {} ELSE {} END", there, found, self.condition(gone, row))
-        return sql(self.dialect.boolean, sql("f." + side + " IS NOT NULL AND {}", found))
+        return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", found))
 
     def shows(self, rule: Expr, row: Row) -> Fragment:
         then = self.condition(rule, row)
@@ -111,18 +111,22 @@ class _Watches(Reads):
         self.opened.add(resource.name)
         return FeedRow(resource, side, self.dialect, now)
 
+    @property
+    def _kind(self) -> Fragment:
+        return Fragment("(" + _KIND.format(self.dialect.judged) + ")")
+
     def _kinds(self, watch: Watch) -> Fragment:
         if watch.kinds is None:
             return Fragment("")
         wanted = self.dialect.value(SlotBind(watch.kinds.index, CHANGE_KIND, many=True))
-        return sql(" AND " + self.dialect.is_in, Fragment(f"({_KIND})"), wanted)
+        return sql(" AND " + self.dialect.is_in, self._kind, wanted)
 
     def _told(self, parts: Iterable[ChangePart], resource: ResourceDef, readable: Expr) -> Sequence[Piece]:
         pieces: list[Piece] = ["["]
-        pieces += [*self.json(Fragment("f.position"), INT, nullable=False), ","]
-        pieces += [*self.json(Fragment("f.mark"), INT, nullable=False), ","]
-        pieces += ['"', Fragment(f"({_KIND})"), '","', Fragment("f.row_id"), '",']
-        pieces += self.json(Fragment("f.at"), DATETIME, nullable=False)
+        pieces += [*self.json(Fragment("_f.position"), INT, nullable=False), ","]
+        pieces += [*self.json(Fragment("_f.mark"), INT, nullable=False), ","]
+        pieces += ['"', self._kind, '","', Fragment("_f.row_id"), '",']
+        pieces += self.json(Fragment("_f.at"), DATETIME, nullable=False)
         for part in parts:
             if part.what == "row":
                 pieces += [",", self._shown(part, resource, readable)]
@@ -134,7 +138,7 @@ class _Watches(Reads):
         stored = self._row(resource, "new", now)
         there = (sql("{} = {}", now.id, stored.id), readable, *self._present(part.pick, stored))
         found = sql("SELECT {} FROM {}{}", self.object(part.pick, stored), self.source(now), self.all(now, *there))
-        return sql("CASE WHEN becomes THEN coalesce(({}), 'null') ELSE 'null' END", found)
+        return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", found)
 
     def _present(self, picks: Iterable[Pick], stored: FeedRow) -> Iterator[Fragment]:
         """Of what is picked and never null, the conditions that it is there: the row that it comes from may be gone."""

@@ -3,7 +3,7 @@
 Logic is two-valued and SQL's is not. A comparison with null gives SQL's NULL, which a WHERE takes as false, and
 so do AND and OR; only a negation would tell the difference, so NOT is written `IS NOT TRUE`.
 
-    Not(Compare("eq", Col(("note",)), Slot(0)))     →     (t0."note" = ?1) IS NOT TRUE
+    Not(Compare("eq", Col(("note",)), Slot(0)))     →     (_t0."note" = ?1) IS NOT TRUE
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Expressions:
 
     def open(self, resource: str) -> Row:
         """A new row of a resource."""
-        row = Row(self.model.resources[resource], f"t{self._aliases}")
+        row = Row(self.model.resources[resource], f"_t{self._aliases}")
         self._aliases += 1
         self.opened.add(resource)
         return row

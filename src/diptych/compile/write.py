@@ -2,8 +2,8 @@
 
     mutation { updatePost(id: "…", patch: {title: "…"}) { title } }
 
-    UPDATE "posts" AS t0 SET "title" = ?2, "version" = t0."version" + 1, "updated_at" = ?3
-     WHERE t0."id" = ?1 AND t0."author_id" = ?4
+    UPDATE "posts" AS _t0 SET "title" = ?2, "version" = _t0."version" + 1, "updated_at" = ?3
+     WHERE _t0."id" = ?1 AND _t0."author_id" = ?4
     RETURNING "id", CAST('{"title":' || json_quote("posts"."title") || '}' AS BLOB)
 
 A rule about the row as it would become is compiled over a Row whose columns are the new values. If no row comes
@@ -132,18 +132,22 @@ class _Writer:
                 change = self._insert(reads)
             case "delete":
                 old = reads.open(self.resource.name)
-                change = sql("DELETE FROM {} AS t0{}", self._table, self._where(reads, old, {}))
+                change = sql("DELETE FROM {}{}", self._named(old), self._where(reads, old, {}))
             case _:
                 old = reads.open(self.resource.name)
                 values = self._values(reads, old)
                 sets = join(", ", (sql("{} = {}", identifier(name), value) for name, value in values.items()))
-                change = sql("UPDATE {} AS t0 SET {}{}", self._table, sets, self._where(reads, old, values))
+                change = sql("UPDATE {} SET {}{}", self._named(old), sets, self._where(reads, old, values))
         template = self.dialect.returning_new if self.write.verb == "create" else self.dialect.returning
         return sql(template, change, answer or Fragment("NULL"))
 
     @property
     def _table(self) -> Fragment:
         return identifier(self.resource.table)
+
+    def _named(self, row: Row) -> Fragment:
+        """The table with the alias of its row; unlike in a FROM, PostgreSQL wants the AS here."""
+        return sql("{} AS " + row.alias, self._table)
 
     def _insert(self, reads: Reads) -> Fragment:
         values = self._values(reads, None)

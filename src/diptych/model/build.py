@@ -27,7 +27,7 @@ from diptych.model.expr import ViewerValue
 from diptych.model.fields import TYPES, VALUES, key_scalar, read_computed, read_field, scalar_of
 from diptych.model.lines import Line, Wrong, take_apart
 from diptych.model.members import calls, computed_fields, rules, untyped
-from diptych.model.names import Names, call_clashes, root_clashes, type_clashes
+from diptych.model.names import Names, call_clashes, root_clashes, table_clashes, type_clashes
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
 from diptych.model.needs import form_fault, one_of_batch
 from diptych.model.relations import link, read_list, read_relation
@@ -96,7 +96,7 @@ class Builder:
                 self._told(owner, "", *clash)
             else:
                 self.wrong(*self._users[owner], *clash)
-        for found, clash in root_clashes(read.values()):
+        for found, clash in (*root_clashes(read.values()), *table_clashes(read.values())):
             self._told(found, "", *clash)
         for found, attr, clash in call_clashes(read.values()):
             self._told(found, attr, *clash)

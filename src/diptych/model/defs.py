@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from diptych.model.expr import Expr
+from diptych.model.expr import Const, Expr
 from diptych.model.markers import Move
 from diptych.model.naming import kebab
 from diptych.model.resource import Resource, Verb
-from diptych.model.scalars import Scalar
+from diptych.model.scalars import JSON, JsonText, Scalar, encode_json
 
 SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
 """The fields of every resource, which the server fills."""
@@ -73,6 +73,13 @@ class FieldDef:
     def stored(self) -> bool:
         """Is it a column of the table, rather than computed?"""
         return self.column != ""
+
+    @property
+    def default_value(self) -> Const:
+        """The default, or null, as a constant. Expressions and binds are hashed, so JSON is text there."""
+        if self.scalar is JSON and self.default is not None:
+            return Const(JsonText(encode_json(self.default)), JSON)
+        return Const(self.default, self.scalar)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,6 +69,24 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
         taken.update({name: taken.get(name, found.name) for name in names})
 
 
+def names_beside(resource: ResourceDef) -> Iterator[str]:
+    """The names that PostgreSQL gives to what it makes with a table: they share a namespace with tables and indexes."""
+    yield f"{resource.table}_pkey"
+    for field in resource.fields.values():
+        if field.unique:
+            yield f"{resource.table}_{field.column}_key"
+    yield f"{resource.table}_id_seq"
+
+
+def table_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, Clash]]:
+    """Resources whose table has a name that PostgreSQL gives to a key or sequence of another."""
+    taken = {name: found.table for found in resources for name in names_beside(found)}
+    for found in resources:
+        if found.table in taken:
+            told = f"the table {found.table} would have the name of a key of the table {taken[found.table]}"
+            yield found, (told, 'Give another plural: plural="…"')
+
+
 def call_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, str, Clash]]:
     """Actions and queries whose root field or path is that of something else: the resource and the attribute."""
     fields = {name: found.name for found in resources for name in (found.one, found.many, found.connection)}

@@ -17,6 +17,8 @@ _LONGEST = 63
 _FILTER_WORDS = ("and", "or", "not")
 _SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _SYSTEM_TABLES = ("diptych_", "sqlite_", "pg_")
+_TRIGGER_ROWS = ("new", "old")
+"""A table of this name hides the row of a trigger, also in SQLite's own foreign keys: other rows would be changed."""
 
 
 def camel(name: str) -> str:
@@ -85,6 +87,8 @@ def class_fault(name: str, stem: str) -> Fault | None:
     table = stem.replace("-", "_")
     if table.startswith(_SYSTEM_TABLES):
         return f"the table {table} would stand among those of the system", "Rename it"
+    if table in _TRIGGER_ROWS:
+        return f"the table {table} would hide the row of a trigger", 'Give another plural: plural="…"'
     if len(table) > _LONGEST:
         return f"the table {table} would be longer than {_LONGEST} characters", 'Give a shorter plural="…"'
     return None
