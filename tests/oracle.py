@@ -198,7 +198,10 @@ class Sight:
         match expr:
             case Col(path):
                 target = self._walk(path[:-1], row)
-                return None if target is None else target.data[path[-1]]
+                if target is None:
+                    return None
+                made = target.resource.fields[path[-1]].computed
+                return target.data[path[-1]] if made is None else self.value(made, target)
             case Const(value):
                 return value
             case ViewerId():

@@ -330,6 +330,11 @@ class Body:
             self.faults.append(field.name)
 
 
+def same(one: Any, other: Any) -> bool:
+    """Are two values equal? (A boolean is no number.)"""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 class _Nothing:
     """An ill-formed id: it names nothing, and equals nothing."""
 
@@ -376,13 +381,13 @@ class Deed:
         row = after.find(resource.name, data["id"])
         assert row is not None
         open_ = [name for name in self.given if not self.forecast.is_open(resource.fields[name])]
-        if not self._allows("create", row, after) or not all(self._allows("create", row, after, name) for name in open_):
+        if not all(self._allows("create", row, self.before, name) for name in ("", *open_)):  # it is not yet there
             self._deny()
         if not after.readable(row):
             self._deny()
         for name in self._states():
             initial = self.given[name] == resource.fields[name].default
-            if not initial and not self._allows("create", row, after, name):
+            if not initial and not self._allows("create", row, self.before, name):
                 raise Refused(Code.CONFLICT, [(0, name)])
         self._check_unique(data)
         self.ledger.rows[resource.name].append(data)
@@ -399,7 +404,7 @@ class Deed:
         self._check_rules(row, self.before, changed)
         if not self._dangling(row):
             after = self._with(data)
-            self._check_rules(Row(self.resource, data), after, changed)
+            self._check_rules(Row(self.resource, data), after, [*changed, *self._reset(row)])
             if not after.readable(Row(self.resource, data)):
                 self._deny()
         if any(self._move(name, row) == "of others" for name in self._states()):
@@ -432,6 +437,11 @@ class Deed:
             elif self._may_reset(field) and shows and self._may(field, row, self.before):
                 yield name, field.default
 
+    def _reset(self, row: Row) -> Iterator[FieldDef]:
+        """The fields that a replacement does not give, and that become another value for that."""
+        new = {name: value for name, value in self._kept_or_new(row) if name not in self.given}
+        return (self.resource.fields[name] for name, value in new.items() if not same(value, row.data[name]))
+
     def _may_reset(self, field: FieldDef) -> bool:
         """Does it become its default where it is absent?"""
         return self.wish.verb == "replace" and not field.moves and not field.required
@@ -444,7 +454,7 @@ class Deed:
         if self.forecast.shows(self.resource, name) is False:
             return False
         shown = self.before.shown(name, row)
-        return bool(shown == self.given[name]) and isinstance(shown, bool) == isinstance(self.given[name], bool)
+        return same(shown, self.given[name])
 
     def _check_replaced(self, row: Row) -> None:
         """What is read-only is as it was, and nothing is missing."""

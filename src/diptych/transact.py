@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import or_
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from diptych.ask.asked import Asked
@@ -284,6 +285,7 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
     if plan.answer is not None and write.verb == "delete":
         row = yield bound.step(plan.answer)
         answer = row[0] if row else None
+    before = yield from _before(bound)
     try:
         row = yield bound.step(plan.change, marked=dialect.marks)
     except Violation as violation:
@@ -293,8 +295,8 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
     if write.id.scalar.python is int:
         bound.values[write.id.index] = row[0]
     if plan.after is not None:
-        held = yield bound.step(plan.after)
-        if held is None or not held[0]:
+        after = yield bound.step(plan.after)
+        if after is None or not all(map(or_, before or after, after)):
             raise not_yours(ready.view)
     if plan.answer is None:
         answer = row[1]
@@ -306,6 +308,16 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
     if answer is not None and len(answer) > MAX_ANSWER:  # it is not whole
         raise too_long()
     return Done(bound.id, answer, ready.finish)
+
+
+def _before(bound: Bound) -> Script[Row]:
+    """What the guards that are tested after the change say of the row as it is, which is held for that."""
+    plan = bound.deed.ready.plan
+    if plan.before is None:
+        return None
+    if plan.hold is not None:
+        yield bound.step(plan.hold)
+    return (yield bound.step(plan.before))
 
 
 # why nothing changed

@@ -39,6 +39,8 @@ class Guard:
     was: Expr = FALSE
     becomes: Expr = FALSE
     field: str = ""
+    stored: bool = False
+    """Is `becomes` about the row once it stands in its table, where rules that lead back to it find it?"""
 
     @property
     def holds(self) -> bool:

@@ -115,7 +115,7 @@ class _Change:
         if write.verb == "create":
             given = (resource.writes[name].create for name in self.given)
             yield Guard(Why.DENIED, becomes=and_(resource.create, *given))
-            yield Guard(Why.DENIED, becomes=resource.read)
+            yield Guard(Why.DENIED, becomes=resource.read, stored=True)
             yield from self._states()
             yield from self._references()
             return
@@ -132,22 +132,31 @@ class _Change:
         yield from self._references()
 
     def _permissions(self, values: dict[str, Expr]) -> Iterator[Guard]:
-        """The rules of an update, of the row and of every field that is given, before and after."""
+        """The rules of an update, of the row and of every field that is written, before and after."""
         yield Guard(Why.DENIED, was=self.resource.update)
-        for name, assign in self.given.items():
-            if not self.fields[name].stored or name in SERVER_FIELDS:
-                continue
+        for name, kept in self._written(values):
             writes = self.resource.writes.get(name)
             may = writes.update if writes else FALSE
-            same = self._same(assign) if self.write.verb == "replace" else FALSE
-            yield Guard(Why.DENIED, was=or_(same, may))
+            if name in self.given:
+                yield Guard(Why.DENIED, was=or_(kept, may))
             if self._touched(may, values):
-                yield Guard(Why.DENIED, was=same, becomes=may)
+                yield Guard(Why.DENIED, was=kept, becomes=may, stored=True)
         if self._touched(self.resource.update, values):
-            yield Guard(Why.DENIED, becomes=self.resource.update)
+            yield Guard(Why.DENIED, becomes=self.resource.update, stored=True)
         if self._touched(self.resource.read, values):
-            yield Guard(Why.DENIED, becomes=self.resource.read)
+            yield Guard(Why.DENIED, becomes=self.resource.read, stored=True)
         yield from self._moves_of_others()
+
+    def _written(self, values: dict[str, Expr]) -> Iterator[tuple[str, Expr]]:
+        """The fields that are written, each with a condition on the row as it is under which it keeps its value."""
+        replaces = self.write.verb == "replace"
+        for name, assign in self.given.items():
+            if self.fields[name].stored and name not in SERVER_FIELDS:
+                yield name, self._same(assign) if replaces else FALSE
+        for name in values if replaces else ():
+            if name not in self.given:
+                resets = and_(self._shows(name), self.resource.writes[name].update)
+                yield name, or_(not_(resets), _is(Col((name,)), self.fields[name].default_value))
 
     def _touched(self, rule: Expr, values: dict[str, Expr]) -> bool:
         """Can the new values change what the rule says? Always, if it may find this row among others."""
@@ -233,6 +242,10 @@ class _Change:
 
 def _equals(of: Expr, assign: Assign) -> Expr:
     return IsNull(of) if assign.value is None else Compare("eq", of, assign.value)
+
+
+def _is(of: Expr, value: Const) -> Expr:
+    return IsNull(of) if value.value is None else Compare("eq", of, value)
 
 
 def _expr(assign: Assign, field: FieldDef) -> Expr:

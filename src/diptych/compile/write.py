@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from diptych.ask.change import Changed, Guard, Why
+from diptych.ask.change import Changed, Guard
 from diptych.ask.nodes import Pick
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, finish, identifier, join, sql
@@ -26,7 +26,7 @@ from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.where import Row
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
-from diptych.model.expr import FALSE, TRUE, Col, Expr, Has, Or, and_, rewrite
+from diptych.model.expr import FALSE, Col, Expr, Has, Or, rewrite
 from diptych.model.model import Model
 from diptych.model.reach import reach
 from diptych.model.scalars import DATETIME
@@ -40,10 +40,14 @@ class WritePlan:
     `answer` reads the answer, where `change` does not: before it for a deletion, after it for all else.
     `why` gives a row of booleans, one for each guard, and then the states that could not move; it gives no row if
     there is no such row. `found` gives what `change` gave, once it was done, where that is all that is done.
-    `after` says whether the rules that can come back to the changed row hold now that it is changed.
+    `after` says of each guard that can come back to the changed row whether it holds now that the row is changed;
+    `before` says of the same guards whether they hold of the row as it is, where that is enough for one of them.
+    `hold` keeps others from changing the row until the end of the transaction, where there are others.
     """
 
     change: Plan
+    hold: Plan | None
+    before: Plan | None
     after: Plan | None
     answer: Plan | None
     why: Plan
@@ -90,31 +94,28 @@ class _Writer:
         self.dialect = dialect
         self.sizes = sizes
         self.resource = model.resources[self.write.resource]
-        late = [each for each in changed.guards if self._is_late(each)]
-        self.late = and_(*(each.becomes for each in late))
-        self.guards = tuple(each for each in changed.guards if each not in late)
+        self.late = tuple(each for each in changed.guards if self._is_late(each))
+        self.guards = tuple(each for each in changed.guards if each not in self.late)
         self.states = tuple(name for name, _ in changed.states)
 
     def _is_late(self, guard: Guard) -> bool:
         """Can it be tested only after the change? A statement sees no table as it makes it: a rule about the new row
-        that leads back to its own table may find the row there as it was. (Nothing leads to a row that is new.)"""
-        if self.write.verb == "create" or guard.why is not Why.DENIED or guard.was != FALSE:
-            return False
-        return self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
+        that leads back to its own table may find the row there as it was, or not yet."""
+        return guard.stored and self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
 
     def plans(self) -> WritePlan:
         answer = self._inside()
         apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
         separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
         return WritePlan(
-            self._plan(self._statement(answer)), self._after(), separate,
+            self._plan(self._statement(answer)), self._hold(), self._before(), self._after(), separate,
             self._plan(self._why()), self.guards, self.states if self.write.verb != "create" else (),
             self._found() if self._is_whole(separate is not None) else None,
         )  # fmt: skip
 
     def _is_whole(self, separate: bool) -> bool:
         """Is the statement all that there is to do, and can what it made be found again?"""
-        return self.write.verb == "create" and not separate and self.resource.key.python is not int
+        return self.write.verb == "create" and not (separate or self.late) and self.resource.key.python is not int
 
     def _plan(self, statement: Fragment) -> Plan:
         text, binds = finish(statement, self.dialect.placeholder)
@@ -227,13 +228,25 @@ class _Writer:
             return Fragment("1 = 0")
         return parts[0] if len(parts) == 1 else sql("({})", join(" OR ", parts))
 
-    def _after(self) -> Plan | None:
-        if self.late == TRUE:
+    # rules that come back to the changed row
+
+    def _hold(self) -> Plan | None:
+        if self.write.verb == "create" or not self.dialect.lock:
             return None
+        return self._plan(sql(self.dialect.lock, self._table, self._id))
+
+    def _before(self) -> Plan | None:
+        return self._late([each.was for each in self.late]) if any(each.was != FALSE for each in self.late) else None
+
+    def _after(self) -> Plan | None:
+        return self._late([each.becomes for each in self.late]) if self.late else None
+
+    def _late(self, conditions: Iterable[Expr]) -> Plan:
+        """Says of each condition whether it holds of the row as it now is."""
         reads = self._reads()
         row = reads.open(self.resource.name)
-        holds = sql(self.dialect.boolean, reads.condition(self.late, row))
-        return self._plan(sql("SELECT {} FROM {} WHERE {} = {}", holds, reads.source(row), row.id, self._id))
+        held = join(", ", [sql(self.dialect.boolean, reads.condition(each, row)) for each in conditions])
+        return self._plan(sql("SELECT {} FROM {} WHERE {} = {}", held, reads.source(row), row.id, self._id))
 
     # why it was not made
 
