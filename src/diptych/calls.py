@@ -27,7 +27,7 @@ from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import compile_reads
 from diptych.db.script import Script, Step
 from diptych.db.store import Session
-from diptych.engine import Prepared
+from diptych.engine import Prepared, without_viewer
 from diptych.errors import Code, Place, Refusal
 from diptych.finish import finish as finish_answers
 from diptych.model import rows
@@ -36,7 +36,7 @@ from diptych.model.expr import TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.resource import Resource
 from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import from_json, to_json
-from diptych.model.view import View, not_yours
+from diptych.model.view import View, ViewName, not_yours
 from diptych.transact import Deed, Done, Keeping, Transactor, steps
 from diptych.tx import ModelTx
 
@@ -53,7 +53,7 @@ class ReadyCall:
     resource: ResourceDef
     definition: CallDef
     binder: Binder
-    view: View
+    view: ViewName
     place: Place
     answer: Prepared | None
     cost: Cost
@@ -63,6 +63,11 @@ class ReadyCall:
     asked: Asked | None = None
     max_age: int = 0
     """For how many seconds anyone may keep what a query gives; 0 is never."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self.binder.size + sum(each.size for each in (self.answer, self.admits) if each is not None)
 
     def price(self, inputs: Mapping[str, Any], most: int) -> int:
         """What it costs. How many rows it will list is not known, so that is as many as it may."""
@@ -110,7 +115,8 @@ class Calls:
         cost = cost_of_call(call, len(wish.slots), self.engine.model.resources)
         admits = self._admits(resource, view.call_rule(resource, definition))
         age = age_of_call(call, view).seconds
-        return ReadyCall(call, resource, definition, binder, view, wish.place, prepared, cost, admits, asked, age)
+        kept = without_viewer(asked)
+        return ReadyCall(call, resource, definition, binder, view.name, wish.place, prepared, cost, admits, kept, age)
 
     def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
         if rule == TRUE:
@@ -161,7 +167,7 @@ class Calls:
     async def _call(self, deed: CallDeed, viewer: Viewer, session: Session) -> Done:
         ready = deed.ready
         values = ready.binder(deed.inputs)
-        tx = ModelTx(self.transactor, session, viewer, ready.view)
+        tx = ModelTx(self.transactor, session, viewer, self.engine.model.view(ready.view.signature))
         target: Any = ready.resource.cls
         if ready.call.id is not None:
             key = values[ready.call.id.index]

@@ -10,9 +10,8 @@ which hold no values, and the signature of the viewer's role.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych.ask.asked import Asked
@@ -31,15 +30,21 @@ from diptych.compile.read import compile_reads
 from diptych.db.store import Store
 from diptych.errors import Code
 from diptych.finish import finish
+from diptych.lru import Hashed, LRUCache, footprint
 from diptych.meter import Meter
 from diptych.model.expr import Slot
 from diptych.model.model import Model
-from diptych.model.roles import Viewer
+from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
-from diptych.recall import Hashed, Recall
 
 _NO_KEYS: Mapping[int, bytes] = {}
+_PLAN_BYTES, _LEAST = 16 << 10, 4 << 20
+"""Bytes that a plan may take on average, and bytes of a cache of few plans."""
+FINISH = 8 << 10
+"""Bytes that the types of an answer take which Python has a part in."""
+_KEYS, _KEY_BYTES, _LONGEST_VALUES = 4_096, 4 << 20, 256
+_VIEWERS, _VIEWER_BYTES = 4_096, 4 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +68,11 @@ class Prepared:
     max_age: int = 0
     """For how many seconds anyone may keep the answers; 0 is never."""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self.plan.size + sum(len(paged.binding) for paged in self.pages) + FINISH * (self.finish is not None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ready:
@@ -78,6 +88,17 @@ class Ready:
     """What is asked, but for who asks, and the price."""
     finish: tuple[Finish | None, ...] | None = None
     max_age: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        prepared = Prepared(self.plan, self.pages, self.finish)
+        return prepared.size + self.binder.size
+
+
+def without_viewer(asked: Asked | None) -> Asked | None:
+    """What is asked, to be kept with a plan: it must not keep the viewer who asked first."""
+    return None if asked is None else replace(asked, viewer=NOBODY)
 
 
 def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
@@ -96,9 +117,15 @@ class Engine:
         self.checks = checks
         self.limits = checks.limits
         self.secret = secret
-        self.plans: Recall[Prepared] = Recall(plans)
+        self.plan_cache = plans
+        self.plans: LRUCache[Prepared] = self.cache("plans of reads")
         self.meter = meter or Meter()
-        self._derive = functools.lru_cache(maxsize=4_096)(self._derived)
+        self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
+        self._viewers: LRUCache[bytes] = LRUCache("viewers in keys of cursors", _VIEWERS, _VIEWER_BYTES)
+
+    def cache(self, name: str) -> LRUCache[Any]:
+        """A new cache of as many plans as the settings allow, or of what belongs to them."""
+        return LRUCache(name, self.plan_cache, max(_LEAST, self.plan_cache * _PLAN_BYTES), second_sight=True)
 
     def prepare(
         self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int], place: bool = False
@@ -113,7 +140,7 @@ class Engine:
             plan = compile_reads(narrowed, self.model, self.store.dialect, sizes, place=place)
             age = age_of(asks, view).seconds
             found = Prepared(plan, tuple(self.pages(asks)), rest if any(rest) else None, age)
-            self.plans.put(key, found)
+            self.plans.put(key, found, found.size)
         return found
 
     def ready(
@@ -136,7 +163,8 @@ class Engine:
             self.checks.price(asked, asked.viewer, cost.price(values))
         prepared = self.prepare(asks, view, sizes, place)
         price = None if is_fixed and not self.checks.has_more else cost.price
-        return Ready(prepared.plan, price, prepared.pages, binder, cost, asked, prepared.finish, prepared.max_age)
+        kept = without_viewer(asked)
+        return Ready(prepared.plan, price, prepared.pages, binder, cost, kept, prepared.finish, prepared.max_age)
 
     def answer(
         self, ready: Ready, inputs: Mapping[str, Any], viewer: Viewer
@@ -166,11 +194,22 @@ class Engine:
     def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:
         """The key that signs the cursors of one list: of this filter with its values, for this viewer."""
         bound = repr([values[slot] for slot in paged.where]) if paged.where else ""
-        return self._derive(self.secret, paged.binding, bound, viewer)
+        seen = self._viewers.get(viewer) or self._seen(viewer)
+        if len(bound) > _LONGEST_VALUES:  # what a client makes long is not kept
+            return derive(self.secret, paged.binding, bound.encode(), seen)
+        key = (paged.binding, bound, seen)
+        found = self._keys.get(key)
+        if found is None:
+            found = derive(self.secret, paged.binding, bound.encode(), seen)
+            self._keys.put(key, found, footprint(key))
+        return found
 
-    def _derived(self, secret: bytes, binding: bytes, bound: str, viewer: Viewer) -> bytes:
-        seen = repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known()))
-        return derive(secret, binding, bound.encode(), seen.encode())
+    def _seen(self, viewer: Viewer) -> bytes:
+        """What of a viewer binds its cursors."""
+        seen = repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known())).encode()
+        plain = (viewer.id, viewer.roles, viewer.scopes, dict(viewer.all_known()), seen)
+        self._viewers.put(viewer, seen, footprint(plain))
+        return seen
 
     def cursor_keys(
         self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer

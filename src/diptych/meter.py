@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from diptych.asking import ASKER
 from diptych.errors import Code, Refusal
+from diptych.lru import LRUCache
 
 _SECONDS = 10.0
 """So many seconds' worth can be saved up."""
-_CALLERS = 10_000
+_CALLERS, _BYTES = 10_000, 1_024
 _WAIT = 1.0
 """Seconds after which it is worth trying again, at least."""
 
@@ -31,7 +31,7 @@ class Meter:
 
     def __init__(self, share: float = 0.0) -> None:
         self.share = share
-        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._spent: LRUCache[tuple[float, float]] = LRUCache("planning time of callers", _CALLERS, _CALLERS * _BYTES)
         """What each caller owes, and when that was; who owes nothing is not in it."""
 
     @contextmanager
@@ -51,11 +51,8 @@ class Meter:
         try:
             yield
         finally:
-            self._spent[who] = owed + time.thread_time() - begun, time.monotonic()
-            self._spent.move_to_end(who)
-            if len(self._spent) > _CALLERS:
-                self._spent.popitem(last=False)
+            self._spent.put(who, (owed + time.thread_time() - begun, time.monotonic()), _BYTES // 2)
 
     def _owed(self, who: str) -> float:
-        owed, when = self._spent.get(who, (0.0, 0.0))
+        owed, when = self._spent.get(who) or (0.0, 0.0)
         return max(0.0, owed - self.share * (time.monotonic() - when))

@@ -29,14 +29,14 @@ from diptych.compile.write import WritePlan, compile_write
 from diptych.db.replays import Claim, Kept
 from diptych.db.script import Again, Row, Script, Step, Violation
 from diptych.db.store import Session
-from diptych.engine import Engine, Paged, known_sizes
+from diptych.engine import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.finish import finish as finish_answers
+from diptych.lru import Hashed, LRUCache
 from diptych.model.defs import FieldDef
 from diptych.model.expr import FALSE
 from diptych.model.roles import Viewer
-from diptych.model.view import View, not_yours
-from diptych.recall import Hashed, Recall
+from diptych.model.view import View, ViewName, not_yours
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class ReadyWrite:
     """The change itself, and its answer."""
     pages: tuple[Paged, ...]
     binder: Binder
-    view: View
+    view: ViewName
     place: Place
     """Where the values of the row stand in the request."""
     asked: Asked | None = None
@@ -59,6 +59,11 @@ class ReadyWrite:
     """What Python does with the answer, if it has a part in it."""
     versioned: bool = False
     """Does the answer tell the version of the row?"""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self.plan.size + self.binder.size + FINISH * (self.finish is not None)
 
     def place_of(self, field: str) -> Place:
         """Where the value of a field stands, or would stand."""
@@ -115,7 +120,7 @@ class Transactor:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.plans: Recall[WritePlan] = Recall(engine.plans.size)
+        self.plans: LRUCache[WritePlan] = engine.cache("plans of changes")
 
     def ready(
         self, wish: WriteWish, inputs: Mapping[str, Any], view: View, asked: Asked | None = None
@@ -131,7 +136,8 @@ class Transactor:
         pages = tuple(self.engine.pages((answer,)))
         cost = cost_of_write(write, self.engine.model.resources)
         versioned = Field("version", "version") in write.pick
-        return ReadyWrite(write, plan, cost, pages, binder, view, wish.place, asked, rest, versioned)
+        kept = without_viewer(asked)
+        return ReadyWrite(write, plan, cost, pages, binder, view.name, wish.place, kept, rest, versioned)
 
     def binder(self, wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> Binder:
         """How the values of a wish are got; every fault of its shape and of these values is in one Refusal."""
@@ -151,7 +157,7 @@ class Transactor:
         found = self.plans.get(key)
         if found is None:
             found = compile_write(guard(write, view), self.engine.model, dialect, sizes)
-            self.plans.put(key, found)
+            self.plans.put(key, found, found.size)
         return found
 
     async def write(
@@ -382,7 +388,7 @@ def _state(failed: Guard, state: str | None, ready: ReadyWrite) -> Refusal:
     return Refusal(Code.CONFLICT, told[:1].upper() + told[1:] + ".", faults, more={"allowed": allowed})
 
 
-def _allowed(field: FieldDef, state: str | None, view: View) -> list[str]:
+def _allowed(field: FieldDef, state: str | None, view: ViewName) -> list[str]:
     """The states that this viewer may choose next."""
     if state is None:
         return [field.default]

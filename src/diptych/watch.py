@@ -24,14 +24,14 @@ from diptych.check.cost import Cost, cost_of_watch
 from diptych.check.values import Binder
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
-from diptych.engine import Engine, Paged, known_sizes
+from diptych.engine import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import Code
 from diptych.finish import finish
+from diptych.lru import Hashed, LRUCache
 from diptych.model.expr import And, Col, Compare, Slot
 from diptych.model.roles import Viewer
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
-from diptych.recall import Hashed, Recall
 
 _SEGMENT = 5_000
 """Positions that one statement looks at."""
@@ -44,6 +44,11 @@ class Prepared:
 
     plan: Plan
     finish: tuple[Finish | None, ...]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self.plan.size + FINISH * sum(each is not None for each in self.finish)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +63,11 @@ class ReadyWatch:
     pages: tuple[Paged, ...]
     binder: Binder
     asked: Asked | None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self.prepared.size + self.binder.size
 
     def price(self, values: Sequence[Any], many: int = 1) -> int:
         """What so many changes at a time cost."""
@@ -88,7 +98,7 @@ class Watcher:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.plans: Recall[Prepared] = Recall(engine.plans.size)
+        self.plans: LRUCache[Prepared] = engine.cache("plans of what follows changes")
 
     def ready(self, wish: WatchWish, view: View, code: Code, asked: Asked | None = None) -> ReadyWatch:
         """check → compile, once for a shape of requests; `code` is what a fault in a value is called."""
@@ -97,7 +107,8 @@ class Watcher:
         binder = Binder(wish.slots, wish.sources, self.engine.limits, code)
         prepared = self._prepare(ask, len(wish.slots), view, known_sizes(ask.rows, binder))
         cost, filtering = cost_of_watch(ask, self.engine.model.resources)
-        return ReadyWatch(ask, prepared, cost, filtering, tuple(self.engine.pages(ask.rows)), binder, asked)
+        pages = tuple(self.engine.pages(ask.rows))
+        return ReadyWatch(ask, prepared, cost, filtering, pages, binder, without_viewer(asked))
 
     def _prepare(self, ask: Watch, slots: int, view: View, sizes: Mapping[int, int]) -> Prepared:
         store, model = self.engine.store, self.engine.model
@@ -110,7 +121,7 @@ class Watcher:
                 narrowed.watch, narrowed.seen, narrowed.gone, narrowed.readable, slots, model, store.dialect, sizes
             )
             found = Prepared(plan, todo)
-            self.plans.put(key, found)
+            self.plans.put(key, found, found.size)
         return found
 
     def follow(self, ready: ReadyWatch, inputs: Mapping[str, Any], viewer: Viewer, many: int = 1) -> Following:

@@ -22,7 +22,7 @@ from graphql.validation.validation_context import ValidationContext
 from diptych.api.draft import Draft
 from diptych.api.reply import Reply
 from diptych.errors import Code, Refusal
-from diptych.recall import Recall
+from diptych.lru import LRUCache
 from diptych.serve.http import Request
 from tests.attacks.case import Case, Where
 from tests.http.data import ANN
@@ -62,7 +62,8 @@ class Scene:
         self._count_store()
         for token in self.tokens.values():  # their schemas are made, and they are known
             service.data("{ users(first: 1) { id } }", token=token)
-        self._memories = [each for each in gc.get_objects() if isinstance(each, Recall)]
+        found = (each for each in gc.get_objects() if isinstance(each, LRUCache))
+        self._memories = [each for each in found if len(each.containers()) > 1]  # of what was seen before, not of roles
         self._caches = _caches()
 
     def _count_store(self) -> None:
@@ -123,8 +124,7 @@ class Scene:
     def forget(self) -> None:
         """Nothing was seen before: no plan, no document, no header is remembered."""
         for memory in self._memories:
-            memory._kept.clear()
-            memory._noted.clear()
+            memory.clear()
         for cache in self._caches:
             cache.cache_clear()
 

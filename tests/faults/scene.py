@@ -74,7 +74,7 @@ class Scene(Shop):
 
     def forget(self) -> None:
         """Begin anew, with the same rows: no view, schema, document or plan is remembered."""
-        self.model.view.cache_clear()
+        self.model.views.clear()
         self.service.forget()
 
 

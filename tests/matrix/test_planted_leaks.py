@@ -77,11 +77,11 @@ def test_a_leak_is_seen_in_its_channels(
     monkeypatch.setattr(*replaced)
     with asyncio.Runner() as runner:
         stage = Stage(MODELS["house"], new_sqlite(), runner)
-        stage.model.view.cache_clear()
+        stage.model.views.clear()
         try:
             blind = [channel for channel in channels if not fails(stage, channel)]
         finally:
-            stage.model.view.cache_clear()
+            stage.model.views.clear()
             stage.close()
     assert not blind, f"{leak}, and it is not seen by {blind}"
 

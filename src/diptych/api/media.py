@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import re
+
+from diptych.lru import memo
 
 _RANGE = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*(.*)", re.ASCII)
 _QUALITY = re.compile(r";\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)", re.ASCII | re.IGNORECASE)
 
 
-@functools.lru_cache(maxsize=256)
+@memo("Accept headers", 256)
 def negotiate(accept: bytes, offers: tuple[str, ...]) -> str | None:
     """The offer that the client likes best; the first of equals; None if it takes none."""
     if not accept.strip():
@@ -41,7 +42,7 @@ def _quality(offer: str, ranges: list[tuple[str, str, float]]) -> float:
     return 0.0
 
 
-@functools.lru_cache(maxsize=256)
+@memo("Content-Type headers", 256)
 def content_type(header: bytes) -> tuple[str, str]:
     """The media type of a body, and its charset."""
     kind, _, parameters = header.decode("latin-1").partition(";")

@@ -13,12 +13,15 @@ from typing import Any
 from diptych.ask.asked import Limits
 from diptych.ask.slots import OFFSET, SIZE, Source
 from diptych.errors import Code, Fault, Refusal
+from diptych.lru import footprint
 from diptych.model.constraints import Test, tests_of
 from diptych.model.expr import Slot
 
 Parse = Callable[[Any], Any]
 Inputs = Mapping[str, Any]
 Fetch = Callable[[Inputs], Any]
+_PER_SLOT = 1_000
+"""Bytes that a slot takes, with its source and what parses its value."""
 
 
 class Binder:
@@ -30,6 +33,8 @@ class Binder:
         self.fixed: list[Any] = [None] * len(slots)
         """The values that stand in the request's own text, each in its slot."""
         self._open: list[tuple[int, Fetch, Parse]] = []
+        self.size = _PER_SLOT * len(slots) + sum(footprint(source.value) for source in sources if source.fixed)
+        """About how many bytes it takes."""
         faults: list[Fault] = []
         for slot, source in zip(slots, sources, strict=True):
             parse = parser(slot, source, limits)

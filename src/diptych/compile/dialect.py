@@ -22,6 +22,7 @@ from diptych.compile.plan import (
     Values,
     ViewerBind,
 )
+from diptych.lru import memo
 from diptych.model.roles import Viewer
 from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
 
@@ -174,8 +175,12 @@ def _constant(value: Any) -> Getter:
     return lambda values, viewer, keys: value
 
 
+_id = memo("ids of viewers", 1_000)(ID.parse)
+_integer_id = memo("numeric ids of viewers", 1_000)(INTEGER_ID.parse)
+
+
 def _viewer(scalar: Scalar) -> Getter:
-    parse = functools.lru_cache(maxsize=1_000)(INTEGER_ID.parse if scalar is INTEGER_ID else ID.parse)
+    parse = _integer_id if scalar is INTEGER_ID else _id
     return lambda values, viewer, keys: None if viewer.id is None else parse(viewer.id)
 
 

@@ -15,6 +15,8 @@ from diptych.errors import Code, Refusal
 from diptych.model.roles import Viewer
 from diptych.model.scalars import Scalar
 
+_PLAN, _PER_CHARACTER, _PER_BIND = 4_000, 4, 1_200
+"""Bytes of a plan, of a character of its SQL, and of a value that it binds, with all that belongs to them."""
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes that the answer to a read may have. Its price bounds the objects in it, and not how long their texts are."""
 
@@ -87,6 +89,11 @@ class Plan:
     getters: tuple[Getter, ...]
     """How to get each bound value, in the dialect's own form, from the slots' values, the viewer and the keys."""
     columns: int = 1
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes, with the Ask that it was made of and what gets its values."""
+        return _PLAN + _PER_CHARACTER * len(self.sql) + _PER_BIND * len(self.binds)
 
     def parameters(self, values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
         return [get(values, viewer, keys) for get in self.getters]

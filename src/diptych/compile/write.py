@@ -55,6 +55,12 @@ class WritePlan:
     states: tuple[str, ...]
     found: Plan | None
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        plans = (self.change, self.after, self.answer, self.why, self.found)
+        return sum(plan.size for plan in plans if plan is not None)
+
 
 def compile_write(
     changed: Changed, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None

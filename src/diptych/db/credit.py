@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import time
 
+from diptych.lru import LRUCache
+
 NOTED = 0.002
 """Seconds that are worth a note."""
 _SHARE = 4
 """It takes so many times as long to earn it back."""
 _ADVANCE = 0.2
 """Seconds of earning that are granted in advance: a caller may use a quarter of them at once."""
-_CALLERS = 1_000
+_CALLERS, _BYTES = 1_000, 1_024
 
 
 class Credit:
@@ -27,7 +29,7 @@ class Credit:
     __slots__ = ("earned",)
 
     def __init__(self) -> None:
-        self.earned: dict[str, float] = {}
+        self.earned: LRUCache[float] = LRUCache("loop time of callers", _CALLERS, _CALLERS * _BYTES)
         """Nobody is in it as long as nobody used any."""
 
     def has(self, who: str) -> bool:
@@ -38,13 +40,4 @@ class Credit:
     def spend(self, who: str, seconds: float) -> None:
         """It used so much."""
         now = time.monotonic()
-        self.earned[who] = max(self.earned.pop(who, now), now) + seconds * _SHARE
-        if len(self.earned) > _CALLERS:
-            self._forget(now)
-
-    def _forget(self, now: float) -> None:
-        """Drop those who owe nothing, or else whoever used it longest ago."""
-        for who in [who for who, earned in self.earned.items() if earned <= now]:
-            del self.earned[who]
-        while len(self.earned) > _CALLERS:
-            del self.earned[next(iter(self.earned))]
+        self.earned.put(who, max(self.earned.get(who) or now, now) + seconds * _SHARE, _BYTES // 2)

@@ -20,20 +20,22 @@ from asyncpg.prepared_stmt import PreparedStatement
 from diptych.asking import ASKER
 from diptych.db.turns import Turns
 from diptych.errors import Code, Refusal
+from diptych.lru import LRUCache
 
-_STATEMENTS = 512
+_STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
+"""Statements that a connection has prepared, and bytes of their SQL."""
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
 
 class Link:
-    """A connection with its prepared statements; of very many the oldest goes."""
+    """A connection with its prepared statements; the least recently used are closed."""
 
     __slots__ = ("connection", "foreign", "statements", "used", "who")
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self.connection = connection
-        self.statements: dict[str, PreparedStatement] = {}
+        self.statements: LRUCache[PreparedStatement] = LRUCache("prepared statements", _STATEMENTS, _STATEMENT_BYTES)
         self.used = False
         """Was it given back before? Then it may have broken while it was idle."""
         self.who = ""
@@ -53,9 +55,8 @@ class Link:
             return await (await self._prepare(sql)).fetchrow(*parameters)
 
     async def _prepare(self, sql: str) -> PreparedStatement:
-        if len(self.statements) >= _STATEMENTS:
-            del self.statements[next(iter(self.statements))]
-        statement = self.statements[sql] = await self.connection.prepare(sql)
+        statement = await self.connection.prepare(sql)
+        self.statements.put(sql, statement, len(sql))
         return statement
 
     @property

@@ -44,6 +44,7 @@ from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, fit, insert_statement, insert_values
 from diptych.db.turns import Turns
 from diptych.errors import Code, Refusal, StartError
+from diptych.lru import LRUCache
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
@@ -54,7 +55,7 @@ _LONG_TICK = 50_000
 """The same in a worker, where each call takes the interpreter from the loop for a moment."""
 _UNLIMITED = 1 << 60
 _SLOW_RUNS = 1_000
-_SLOW_PLANS = 1_000
+_SLOW_PLANS, _SLOW_BYTES = 1_000, 4 << 20
 _LONG = 0.05
 """Seconds that no read may take in the loop twice, however few steps it has."""
 _NICE = 10
@@ -120,7 +121,7 @@ class SqliteStore:
         self.path = f"file:/diptych-{id(self)}?vfs=memdb" if self._in_memory else path
         self.budget = budget
         self.timeout = timeout
-        self._slow: dict[str, int] = {}
+        self._slow: LRUCache[int] = LRUCache("slow statements", _SLOW_PLANS, _SLOW_BYTES)
         self._credit = Credit()
         self._waiting = waiting
         self.turns = Turns(workers, waiting, _WAIT)
@@ -209,9 +210,9 @@ class SqliteStore:
                     if took > NOTED:
                         self._note(plan, took)
         elif left > 1:
-            self._slow[plan.sql] = left - 1
+            self._slow.put(plan.sql, left - 1, len(plan.sql))
         else:
-            del self._slow[plan.sql]
+            self._slow.drop(plan.sql)
         return await self._run_apart(plan, parameters)
 
     def _note(self, plan: Plan, took: float) -> None:
@@ -254,10 +255,8 @@ class SqliteStore:
         return found
 
     def _remember(self, plan: Plan) -> None:
-        """Send the next runs of a plan to a worker; of very many plans the oldest is forgotten."""
-        if len(self._slow) >= _SLOW_PLANS:
-            del self._slow[next(iter(self._slow))]
-        self._slow[plan.sql] = _SLOW_RUNS
+        """Send the next runs of a plan to a worker."""
+        self._slow.put(plan.sql, _SLOW_RUNS, len(plan.sql))
 
     def _work(self, plan: Plan, parameters: Sequence[Any], gone: Sequence[bool]) -> Row:
         """Run in a worker thread, on a connection of its own."""

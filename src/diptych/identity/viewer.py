@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from diptych.asking import short_name
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.identity.api_keys import is_api_key, look_up
@@ -23,12 +24,16 @@ from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.keys import key_rows
 from diptych.identity.revoked import Name, Revoked, keys_of
 from diptych.identity.tokens import COMMAND_LINE, Tokens, issuer_of, kid_of
+from diptych.lru import LRUCache, footprint
 from diptych.model.model import Model
 from diptych.model.roles import Claims, Viewer
 from diptych.model.view import Signature
 
 log = logging.getLogger("diptych")
-_KEPT = 10_000
+_KEPT, _KEPT_BYTES = 10_000, 32 << 20
+_SCHEME = b"Bearer "
+_CALLER = 1_000
+"""Bytes of a caller, besides its claims."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +49,7 @@ class Caller:
     """Under which name it takes its turn among others: the user, or else the client, or else the token."""
     claims: Claims | None = None
     sent: bytes | None = None
-    """The Authorization header that proved it, by which it can be asked for again."""
+    """The Authorization header that proved it, in its one normal form; by it, it can be asked for again."""
 
 
 class InvalidToken(Refusal):
@@ -59,6 +64,11 @@ def _bearer(authorization: bytes) -> str:
     if scheme.lower() != b"bearer" or not token.isascii():
         raise InvalidToken
     return token.strip().decode("ascii")
+
+
+def _normal(token: str) -> bytes:
+    """The one header that stands for a token, however it was written."""
+    return _SCHEME + token.encode("ascii")
 
 
 def _asker(name: str, viewer: Viewer, claims: Claims) -> str:
@@ -78,7 +88,7 @@ class Context:
         self.issuers = issuers or Issuers(())
         self.revoked = Revoked(store, self._end, self._look_for_keys)
         self.anonymous = Caller(model.anonymous, model.signature(model.anonymous))
-        self._known: dict[bytes, Caller] = {}
+        self._known: LRUCache[Caller] = LRUCache("tokens and their callers", _KEPT, _KEPT_BYTES)
         self._looked = 0.0
         self._asks_model = model.viewer_type is not Viewer
         self.when_ended: Callable[[], None] | None = None
@@ -89,13 +99,20 @@ class Context:
         if authorization is None:
             return self.anonymous
         found = self._known.get(authorization)
-        if found is not None and found.expires <= time.time():
-            del self._known[authorization]
-            found = None
         if found is None:
-            token = _bearer(authorization)
-            return None if self._is_elsewhere(token) else self._welcome(authorization, self._verified(token))
+            return self._unknown(authorization)
+        if found.expires <= time.time():
+            self._known.drop(authorization)
+            return self._unknown(authorization)
         return self._asked_again(found) if self._asks_model else found
+
+    def _unknown(self, authorization: bytes) -> Caller | None:
+        """The caller of a header that is none of those kept: it may be another form of one of them."""
+        token = _bearer(authorization)
+        normal = _normal(token)
+        if normal != authorization:
+            return self.caller(normal)
+        return None if self._is_elsewhere(token) else self._welcome(token, self._verified(token))
 
     async def find(self, authorization: bytes) -> Caller:
         """The caller whom only a look elsewhere can tell."""
@@ -110,7 +127,7 @@ class Context:
             found = self._verified(token)
         if found is None:
             raise InvalidToken
-        return self._welcome(authorization, found)
+        return self._welcome(token, found)
 
     def _is_elsewhere(self, token: str) -> bool:
         return is_api_key(token) or self.issuers.knows(issuer_of(token)) or self._may_be_new(token)
@@ -138,21 +155,22 @@ class Context:
         known = self._known.items()
         ended = [sent for sent, each in known if each.claims and any(name in names for name in keys_of(each.claims))]
         for sent in ended:
-            del self._known[sent]
+            self._known.drop(sent)
         if self.when_ended is not None:
             self.when_ended()
 
-    def _welcome(self, authorization: bytes, claims: Claims) -> Caller:
+    def _welcome(self, token: str, claims: Claims) -> Caller:
         """The caller of a token that is proven, unless it was revoked."""
         if self.revoked.ends(claims):
             raise InvalidToken
         viewer = self._viewer(claims)
-        name = viewer.id or "token:" + hashlib.sha256(authorization).hexdigest()
+        sent = _normal(token)
+        name = viewer.id or "token:" + hashlib.sha256(sent).hexdigest()
         signature = self.model.signature(viewer)
-        caller = Caller(viewer, signature, claims.expires, name, _asker(name, viewer, claims), claims, authorization)
-        self._known[authorization] = caller
-        if len(self._known) > _KEPT:
-            del self._known[next(iter(self._known))]
+        asker = short_name(_asker(name, viewer, claims))
+        caller = Caller(viewer, signature, claims.expires, name, asker, claims, sent)
+        plain = (sent, claims.subject, claims.roles, claims.scopes, claims.all, viewer.roles, dict(viewer.all_known()))
+        self._known.put(sent, caller, _CALLER + footprint(plain))
         return caller
 
     def _viewer(self, claims: Claims) -> Viewer:

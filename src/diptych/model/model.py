@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from diptych.errors import ModelError
+from diptych.lru import LRUCache, declare
 from diptych.model.build import Builder
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import ViewerValue
@@ -18,6 +19,8 @@ from diptych.model.view import Signature, TrustedView, View, roles_that_matter
 from diptych.model.viewers import settled
 
 _NONE: frozenset[str] = frozenset()
+_VIEWS, _VIEW_BYTES = 64, 16 << 20
+_SIGNATURES = 1_000
 
 
 class Model:
@@ -38,7 +41,7 @@ class Model:
         self.calls = {name: _by_segment(found) for name, found in self.resources.items()}
         """The actions and queries of a resource, by whether they are on a row or the class, and their segment."""
         self.by_path: Mapping[str, ResourceDef] = {found.path: found for found in self.resources.values()}
-        self.view = functools.lru_cache(maxsize=64)(self._view)
+        self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, largest=1)
         self.trusted = functools.lru_cache(maxsize=2)(self._trusted)
         """The view of code that the model trusts, for a viewer with an id or without."""
         self.viewer_type = viewer
@@ -101,17 +104,25 @@ class Model:
     def _trusted(self, has_id: bool) -> View:
         return TrustedView(self.resources, (SIGNED_IN, *self.roles), has_id)
 
-    def _view(self, signature: Signature) -> View:
-        return View(self.resources, signature)
+    def view(self, signature: Signature) -> View:
+        """What viewers of a signature may see."""
+        found = self.views.get(signature)
+        if found is None:
+            found = View(self.resources, signature)
+            self.views.put(signature, found, found.size)
+        return found
 
 
 def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:
     return {(call.on, call.segment): call.name for call in found.calls}
 
 
-@functools.lru_cache(maxsize=1_000)
+@functools.lru_cache(maxsize=_SIGNATURES)
 def _signature(
     signed_in: bool, has_id: bool, roles: frozenset[str], scopes: frozenset[str] | None, knows: frozenset[str]
 ) -> Signature:
     """One object for equal signatures, so that they are told apart quickly."""
     return Signature(signed_in, has_id, roles, scopes, knows)
+
+
+declare(_signature, "signatures of viewers", 4_096)

@@ -161,6 +161,14 @@ class ResourceView:
         return InputView(each, each.required and not each.moves and always, each.nullable or masked, not mine)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewName:
+    """Which View it was, without the rules that it folded: all that a plan may keep of it."""
+
+    model: Mapping[str, ResourceDef]
+    signature: Signature
+
+
 class View:
     """Everything that one role signature may see."""
 
@@ -176,6 +184,13 @@ class View:
             call.root: (found, call) for found in model.values() for call in found.calls if self._may_call(found, call)
         }
         """The actions and queries that the role may call, by their root fields."""
+        self.name = ViewName(model, signature)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        each = (len(found.fields) + len(found.relations) + len(found.writes) for found in self.resources.values())
+        return _PER_RESOURCE * len(self.model) + _PER_FIELD * sum(each)
 
     def _resource(self, found: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
         relations = self._relations(found, readable)
@@ -348,6 +363,8 @@ class TrustedView(View):
         return TRUE
 
 
+_PER_RESOURCE, _PER_FIELD = 2_000, 1_000
+"""Bytes of a resource and of a field in a View."""
 _TRUSTED = "trusted code"
 """Marks the signature of a TrustedView, so that its plans are nobody else's. No role has a name with a space."""
 
@@ -365,7 +382,7 @@ def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
         names.update(call.role for call in found.calls if call.role)
     return frozenset(names)
 
-def not_yours(view: View, faults: Iterable[Fault] = ()) -> Refusal:
+def not_yours(view: View | ViewName, faults: Iterable[Fault] = ()) -> Refusal:
     """What others may do and this viewer may not."""
     if view.signature.signed_in:
         return Refusal(Code.FORBIDDEN, "You may not do this.", faults)

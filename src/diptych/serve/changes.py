@@ -20,8 +20,8 @@ from diptych.api.rest.translate import Query, Target, operation_name, read_query
 from diptych.ask.nodes import Change
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
+from diptych.lru import LRUCache, footprint
 from diptych.model.view import View, not_yours
-from diptych.recall import Recall
 from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.http import Request
 from diptych.serve.replay import keeping
@@ -53,7 +53,7 @@ class RestChanges:
         self.transactor = transactor
         self.max_body = max_body
         self._read = read
-        self._known: Recall[ReadyWrite] = Recall(transactor.plans.size)
+        self._known: LRUCache[ReadyWrite] = transactor.engine.cache("requests for changes")
 
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
         if request.method != "DELETE":
@@ -217,7 +217,7 @@ class RestChanges:
         if known is None:
             with self.transactor.engine.meter.planning():
                 known = self._prepare(verb, target, query, body, wanted, caller, answer)
-            self._known.put(key, known)
+            self._known.put(key, known, known.size + footprint(key[2:4]))
         return known
 
     def _prepare(

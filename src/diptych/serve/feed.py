@@ -13,7 +13,7 @@ from diptych.ask.slots import SIZE
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.live import Live, Page
-from diptych.recall import Recall
+from diptych.lru import LRUCache, footprint
 from diptych.serve.cost import cost_of_changes, wants_cost, with_cost
 from diptych.serve.http import Request, last_event, not_modified
 from diptych.serve.sse import STREAM, sse_reply
@@ -29,7 +29,7 @@ class RestFeed:
 
     def __init__(self, live: Live) -> None:
         self.live = live
-        self._known: Recall[ReadyWatch] = Recall(live.watcher.plans.size)
+        self._known: LRUCache[ReadyWatch] = live.watcher.engine.cache("query strings of changes followed")
 
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
         if request.method not in _METHODS:
@@ -66,7 +66,7 @@ class RestFeed:
         if known is None:
             with self.live.watcher.engine.meter.planning():
                 known = self._prepare(target, query, caller)
-            self._known.put(key, known)
+            self._known.put(key, known, known.size + footprint(query.shape))
         return known
 
     def _prepare(self, target: Target, query: Query, caller: Caller) -> ReadyWatch:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from diptych.errors import Code, Refusal
+from diptych.lru import memo
 
 MAX_HEAD = 65_536
 MAX_LINES = 200
@@ -84,6 +84,6 @@ def repeated(names: Iterable[bytes]) -> Refusal | None:
     return None
 
 
-@lru_cache(maxsize=256)
+@memo("Host headers", 256)
 def _is_host(value: bytes) -> bool:
     return re.fullmatch(rb"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]*", value) is not None

@@ -40,7 +40,7 @@ class Persisted:
         self, store: Store, most: int = 1_000, most_bytes: int = 8_388_608, *, trusted_only: bool = False
     ) -> None:
         self.trusted_only = trusted_only
-        self.registered = Texts(most, most_bytes)
+        self.registered = Texts("registered documents", most, most_bytes)
         self.trusted = Trusted(store)
 
     async def resolve(self, parameters: Parameters) -> tuple[Parameters, str]:
@@ -72,7 +72,7 @@ class Trusted:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._texts = Texts(_TRUSTED, _TRUSTED_BYTES)
+        self._texts = Texts("trusted documents", _TRUSTED, _TRUSTED_BYTES)
         self._reading: set[str] = set()
 
     async def find(self, name: str) -> str | None:

@@ -32,8 +32,9 @@ from diptych.engine import Engine, Ready
 from diptych.errors import Code, Fault, Place, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.live import Live
+from diptych.lru import LRUCache, footprint
+from diptych.model.roles import NOBODY
 from diptych.model.view import Signature, View
-from diptych.recall import Recall
 from diptych.serve.http import Request, wants_cursor
 from diptych.serve.replay import key_of
 from diptych.serve.sse import STREAM
@@ -43,6 +44,9 @@ from diptych.watch import ReadyWatch
 Variables = Mapping[str, Any]
 _SHAPES = 64
 """How many shapes of its variables are kept for one document."""
+_SCHEMAS, _SCHEMA_BYTES, _SCHEMA_FACTOR = 64, 64 << 20, 8
+_KNOWN, _ENTRY, _PER_TOKEN = 1_000, 3_000, 600
+"""Bytes of what is known of a shape, of a document that was read, and of each of its tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +71,12 @@ class Known:
     max_age: int = 0
     """For how many seconds anyone may keep the answer; 0 is never."""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        parts = (self.ready, self.watch, *(each for _, each in self.writes), *self.calls.values())
+        return _KNOWN + sum(map(len, self.pieces)) + sum(each.size for each in parts if each is not None)
+
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The whole body."""
         pieces = self.pieces
@@ -87,6 +97,11 @@ class Entry:
     """Is it a query, which can be sent in every way?"""
     known: dict[Any, Known] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes, without what is known of shapes."""
+        return _ENTRY + self.asked.document + _PER_TOKEN * self.asked.tokens
+
 
 class Planner:
     """Knows what the documents of one service mean to each role."""
@@ -97,16 +112,16 @@ class Planner:
         self.live = live
         self.calls = Calls(transactor)
         self.introspection = introspection
-        self._entries: Recall[Entry] = Recall(engine.plans.size)
-        self._schemas: dict[Signature, GraphQLSchema] = {}
+        self._entries: LRUCache[Entry] = engine.cache("documents")
+        self._schemas: LRUCache[GraphQLSchema] = LRUCache("schemas of roles", _SCHEMAS, _SCHEMA_BYTES, largest=1)
 
     def schema(self, signature: Signature) -> GraphQLSchema:
         """The schema of a role; the newest few are kept."""
         found = self._schemas.get(signature)
         if found is None:
-            if len(self._schemas) >= 64:
-                del self._schemas[next(iter(self._schemas))]
-            found = self._schemas[signature] = build_schema(self.engine.model.view(signature))
+            view = self.engine.model.view(signature)
+            found = build_schema(view)
+            self._schemas.put(signature, found, _SCHEMA_FACTOR * view.size)
         return found
 
     def recognise(
@@ -123,8 +138,8 @@ class Planner:
             asked = Asked("graphql", caller.viewer)
             with self.engine.meter.planning():
                 document = self._document(parameters, query, asked, request, caller, streams)
-            entry = Entry(document, asked, document.operation.operation is OperationType.QUERY)
-            self._entries.put(key, entry)
+            entry = Entry(document, replace(asked, viewer=NOBODY), document.operation.operation is OperationType.QUERY)
+            self._entries.put(key, entry, entry.size + footprint(key[:2]))
         elif not entry.reads:
             _check_way(entry.document.operation.operation, request, caller, streams)
         place = entry.reads and request is not None and b"prefer" in request.headers and wants_cursor(request)
@@ -138,6 +153,7 @@ class Planner:
                 known = self._prepare(entry.document, variables, asked, caller, place)
             if known.keep and len(entry.known) < _SHAPES:
                 entry.known[shape] = known
+                self._entries.grow(key, known.size + footprint(shape))
         return entry, variables, known
 
     def _document(

@@ -26,8 +26,8 @@ from diptych.engine import Engine, Ready
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.live import Live
+from diptych.lru import LRUCache, footprint
 from diptych.model.defs import ResourceDef
-from diptych.recall import Recall
 from diptych.serve.changes import RestChanges, accept_patch
 from diptych.serve.code import RestCalls
 from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
@@ -58,7 +58,7 @@ class RestEndpoint:
         self.feed = RestFeed(live)
         self.calls = RestCalls(Calls(transactor), max_body=max_body)
         self.changes = RestChanges(transactor, self.read, max_body=max_body)
-        self._known: Recall[Known] = Recall(engine.plans.size)
+        self._known: LRUCache[Known] = engine.cache("query strings of reads")
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(found) for name, found in resources}
         self._methods |= {(name, True): _member(found) for name, found in resources}
@@ -118,7 +118,7 @@ class RestEndpoint:
         if known is None:
             with self.engine.meter.planning():
                 known = self._prepare(target, query, caller, place)
-            self._known.put(key, known)
+            self._known.put(key, known, known.ready.size + footprint(query.shape))
         return known
 
     def _prepare(self, target: Target, query: Query, caller: Caller, place: bool) -> Known:

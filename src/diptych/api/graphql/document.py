@@ -40,6 +40,7 @@ from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.shape import VALUE, shape
 from diptych.ask.asked import Asked, Checking
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
+from diptych.lru import digest
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef
 from diptych.model.view import View, not_yours
 
@@ -67,7 +68,7 @@ class Document:
     def _shape(self, name: str, given: Mapping[str, Any]) -> Any:
         if name not in given:
             return _ABSENT
-        return repr(given[name]) if name in self.literal else shape(given[name])
+        return digest(repr(given[name])) if name in self.literal else shape(given[name])
 
 
 def read_document(

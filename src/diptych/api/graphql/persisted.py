@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
 from typing import Any
 
 from diptych.api.graphql.http import Parameters
 from diptych.errors import Code, Fault, Place, Refusal
+from diptych.lru import LRUCache
 
 PREFIX = "sha256:"
 _VERSION = 1
 _LENGTH = 64
 _HASH = re.compile(f"[0-9a-f]{{{_LENGTH}}}").fullmatch
 _EXTENSION = ("extensions", "persistedQuery")
-_OVERHEAD = 320
-"""Bytes that an entry has besides its text: the hash, and its place in the memory."""
+_OVERHEAD = 120
+"""Bytes that an entry has besides its text: the hash, and the objects around it."""
 
 
 def hash_of(text: str) -> str:
@@ -77,38 +77,23 @@ def not_found() -> Refusal:
 class Texts:
     """Texts by their hashes, each until a moment. Bounded by count and bytes: the least recently used goes first."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self.most = most
-        self.most_bytes = most_bytes
-        self.bytes = 0
-        self._kept: OrderedDict[str, tuple[str, float]] = OrderedDict()
-
-    def get(self, name: str) -> tuple[str, float] | None:
-        """A text, and until when it holds."""
-        found = self._kept.get(name)
-        if found is not None:
-            self._kept.move_to_end(name)
-        return found
+    def __init__(self, kind: str, most: int, most_bytes: int) -> None:
+        self._cache: LRUCache[tuple[str, float]] = LRUCache(kind, most, most_bytes, largest=1)
+        self.get = self._cache.get
+        """A text by its hash, and until when it holds."""
+        self.drop = self._cache.drop
 
     def keep(self, name: str, text: str, until: float = float("inf")) -> None:
         """Keep a text, whose hash was proven; one that takes more than everything else may is not kept."""
-        self.drop(name)
-        size = _size(text)
-        if size > self.most_bytes:
-            return
-        self._kept[name] = (text, until)
-        self.bytes += size
-        while len(self._kept) > self.most or self.bytes > self.most_bytes:
-            _, (last, _) = self._kept.popitem(last=False)
-            self.bytes -= _size(last)
+        self._cache.put(name, (text, until), _size(text))
 
-    def drop(self, name: str) -> None:
-        found = self._kept.pop(name, None)
-        if found is not None:
-            self.bytes -= _size(found[0])
+    @property
+    def bytes(self) -> int:
+        """The memory that all of them may take."""
+        return self._cache.used
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cache)
 
 
 def _size(text: str) -> int:

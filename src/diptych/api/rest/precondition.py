@@ -9,10 +9,10 @@ Nothing here looks at a row: `versions` become a part of the statement that writ
 
 from __future__ import annotations
 
-import functools
 import re
 
 from diptych.errors import Code, Refusal
+from diptych.lru import memo
 
 NEVER = (-1,)
 """The versions of a condition that no row meets."""
@@ -49,7 +49,7 @@ def versions(if_match: bytes | None, if_none_match: bytes | None) -> tuple[int, 
     return tuple(number for number in wanted if number < 2**31) or NEVER
 
 
-@functools.lru_cache(maxsize=256)
+@memo("Prefer headers", 256, each=16 << 10)
 def preferences(header: bytes | None) -> frozenset[str]:
     """What a client would like (RFC 7240), in lower case: `return=minimal`, or a bare name.
 

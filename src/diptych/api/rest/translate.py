@@ -11,7 +11,6 @@ Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -42,6 +41,7 @@ from diptych.ask.nodes import (
 from diptych.ask.slots import Given
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Place
+from diptych.lru import memo
 from diptych.model.defs import CallDef, QueryDef, RelationDef
 from diptych.model.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.model import Model
@@ -55,6 +55,8 @@ _PAGE = ("first", "last", "after", "before", "offset")
 _CHANGES = ("fields", "where", "kinds", "after", "first")
 TOLD: tuple[ChangeWhat, ...] = ("cursor", "kind", "id", "at")
 _PATH_ID = "{id}"
+_SHORT = 512
+"""Characters of a query string that is worth keeping: clients send it again and again."""
 VERSIONS = "{version}"
 _QUERY_FAULT = "The query string is not valid."
 
@@ -135,10 +137,11 @@ def read_query(raw: str, target: Target) -> Query:
     """Take a query string apart; its grammar is checked (that of `fields` is when they are asked for)."""
     if not raw:
         return Query({}, {_PATH_ID: target.id}, ())
-    parameters, inputs, key = (_taken_apart if len(raw) <= _SHORT else _take_apart)(raw)
+    parameters, inputs, key = _take_apart(raw)
     return Query(parameters, {**inputs, _PATH_ID: target.id}, key)
 
 
+@memo("query strings", 512, _SHORT, each=32 << 10)
 def _take_apart(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, ...]]:
     """The parameters, the same with `where` parsed, and their shape."""
     parameters = parse_query(raw)
@@ -150,11 +153,6 @@ def _take_apart(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[A
         for name, value in parameters.items()
     )
     return parameters, inputs, key
-
-
-_taken_apart = lru_cache(maxsize=1_024)(_take_apart)
-"""The same for short strings, which many clients send again and again."""
-_SHORT = 512
 
 
 def _is_shape(name: str) -> bool:

@@ -1,0 +1,118 @@
+"""Whatever clients send, memory has an end: every cache is bounded by bytes, and nothing else grows.
+
+The caches of a service are made small, and storms of requests go over it of which no two are alike. The first fills the
+caches; another one of the same length must leave memory as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from diptych import lru
+from diptych.default import model
+from diptych.serve import planner
+from tests.http.data import ROWS
+from tests.inside import Service, inside
+from tests.overload import storm
+from tests.overload.heap import holders, lengths, lru_wrappers, of_program, owned
+from tests.running import ROOT, NewDatabase
+
+SENT = 16
+"""Requests of each kind in a storm; together they send about 20 MB."""
+FLAT = 400_000
+"""Bytes by which memory wavers: short texts that functions remember."""
+SMALL = 5
+"""Entries of a cache that was made small."""
+
+
+@pytest.fixture
+def service(new_database: NewDatabase) -> Iterator[Service]:
+    with asyncio.Runner() as runner, inside(model, new_database(), runner, ROWS) as found:
+        yield found
+
+
+def shrink() -> None:
+    """Leave little room in every cache, so that a short storm fills it."""
+    for cache in lru.caches():
+        cache.entries = SMALL
+
+
+def held() -> int:
+    """The bytes of every object."""
+    gc.collect()
+    return owned(gc.get_objects(), set())
+
+
+def test_storms_of_requests_that_are_never_alike_leave_memory_flat(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "_SHAPES", SMALL)
+    shrink()
+    storm.blow(service, range(SENT))
+    before, found = held(), lengths()
+    storm.blow(service, range(SENT, 2 * SENT))
+    bounded = {id(each) for wrapper in lru.memos() for each in gc.get_referents(wrapper)}
+    bounded |= {id(each) for cache in lru.caches() for each in cache.containers()}
+    grown = [each for each, length in found if len(each) >= length + SENT // 2 and id(each) not in bounded]
+    assert not [f"{type(each).__name__} in {holders(each)}" for each in grown]
+    del found, grown
+    assert held() - before < FLAT
+
+
+def test_caches_hold_no_more_than_they_count(new_sqlite: NewDatabase) -> None:
+    """The sizes of what is kept are estimated, from above."""
+    with asyncio.Runner() as runner, inside(model, new_sqlite(), runner, ROWS) as service:
+        shared = of_program(("diptych", "graphql", "tests"))
+        owned(service.handler.context, shared)
+        storm.blow(service, range(SENT))
+        gc.collect()
+        for cache in lru.caches():
+            assert cache.used <= cache.max_bytes and len(cache) <= cache.entries
+            if len(cache):
+                assert owned(cache.containers()[0], shared.copy()) <= cache.used + 4_096, cache.name
+
+
+def test_every_function_that_remembers_is_declared(service: Service) -> None:
+    declared = {id(each) for each in lru.memos()}
+    found = [each for each in lru_wrappers() if id(each) not in declared and each.cache_parameters()["maxsize"] != 2]
+    assert {each.__qualname__ for each in found} <= BY_THE_MODEL
+
+
+BY_THE_MODEL = {"decimal", "enumeration", "_trust", "_rules", "public", "_second", "_sources", "users", "posts", "comments", "orders"}
+"""Functions of what a model declares, or of what there are few values of."""
+_LIST = """
+import asyncio
+from diptych import Diptych, lru
+from diptych.default import model
+from diptych.db.pool import Link
+async def main():
+    app = Diptych(model, database="sqlite:///:memory:")
+    await app.start()
+    link = Link(None)
+    for each in lru.bounds():
+        print(each.name, each.entries, each.bytes, sep="|")
+    await app.stop()
+asyncio.run(main())
+"""
+
+
+def test_the_table_of_caches_is_what_there_is(tmp_path: Path) -> None:
+    """docs/limits.md lists every cache with its bound, and their sum."""
+    told = subprocess.run([sys.executable, "-c", _LIST], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    found = [line.split("|") for line in told.splitlines()]
+    page = (ROOT / "docs" / "limits.md").read_text("utf-8")
+    missing = [row for name, entries, size in found if (row := f"| {name} | {int(entries):,} | {mib(int(size))} |") not in page]
+    assert not missing, "\n".join(missing)
+    whole = sum(int(size) for *_, size in found)
+    assert f"**{mib(whole)} MiB**" in page, mib(whole)
+
+
+def mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f}"
