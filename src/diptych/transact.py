@@ -29,6 +29,7 @@ from diptych.compile.write import WritePlan, compile_write
 from diptych.db.replays import Claim, Kept
 from diptych.db.script import Again, Row, Script, Step, Violation
 from diptych.db.store import Session
+from diptych.db.violations import refusal_of
 from diptych.engine import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.finish import finish as finish_answers
@@ -398,18 +399,17 @@ def _allowed(field: FieldDef, state: str | None, view: ViewName) -> list[str]:
 
 
 def _violated(violation: Violation, ready: ReadyWrite) -> Refusal:
-    if violation.kind == "lock":
-        return Refusal(Code.UNAVAILABLE, "Others are changing this; try again.")
-    if violation.kind == "other":
-        raise RuntimeError(f"a constraint that the model does not know: {violation}")
+    refusal = refusal_of(violation.kind)
+    if violation.kind not in ("unique", "reference"):
+        return refusal
     resource = ready.view.model[ready.write.resource]
     own = {field.column: name for name, field in resource.fields.items() if field.stored}
     names = [own[column] for column in violation.columns if column in own and violation.table == resource.table]
     if violation.kind == "unique":
         given = {assign.name for assign in ready.write.values}  # what was not given may be hidden, and has no place
         faults = [Fault(ready.place_of(name), "another one has this value") for name in names if name in given]
-        return Refusal(Code.CONFLICT, "Another one has this value.", faults)
+        return Refusal(refusal.code, refusal.message, faults)
     if ready.write.verb == "delete" or not names:
-        return Refusal(Code.CONFLICT, "Others still refer to this.")
+        return refusal
     faults = [Fault(ready.place_of(name), "there is nothing with this id") for name in names]
     return Refusal(Code.CONFLICT, "A reference leads to nothing.", faults)

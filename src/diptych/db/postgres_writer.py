@@ -21,7 +21,7 @@ import asyncpg
 
 from diptych.db.pool import Link, Pool
 from diptych.db.script import Again, Row, Script, Step, Violation
-from diptych.db.violations import COLUMNS_OF_INDEX, COLUMNS_OF_REFERENCE
+from diptych.db.violations import COLUMNS_OF_INDEX, COLUMNS_OF_REFERENCE, VIOLATIONS, kind_in_postgres, note, refusal_of
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.
           asyncpg.OperatorInterventionError, asyncpg.IdleInTransactionSessionTimeoutError)  # fmt: skip
 """What is said on a connection that has gone, or is going. (A query that is cancelled is of this kind too.)"""
 _COLLISION = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InFailedSQLTransactionError)
+_UNCHANGED: tuple[type[Exception], ...] = (*VIOLATIONS, *_COLLISION)
+"""What undoes a statement, and a script would learn of or get over."""
 _ATTEMPTS = 6
 _PAUSE = 0.01
 """Seconds that the first pause takes at most; each further one takes twice as long."""
@@ -62,7 +64,7 @@ async def change(pool: Pool, step: Step, found: Callable[[], Step]) -> Row:
         try:
             row: Row = await link.row(step.sql, step.parameters)
             return row
-        except (asyncpg.IntegrityConstraintViolationError, asyncpg.LockNotAvailableError, *_COLLISION):
+        except _UNCHANGED:
             return None
         except asyncpg.QueryCanceledError:
             raise
@@ -86,7 +88,8 @@ def _told() -> Iterator[None]:
         raise Refusal(Code.TIMEOUT, "The request took too long.") from error
     except (Again, *_COLLISION) as error:
         raise Refusal(Code.UNAVAILABLE, "Others keep changing this; try again.") from error
-    except (_Lost, TimeoutError, asyncpg.InsufficientResourcesError, *BROKEN) as error:
+    except (_Lost, TimeoutError, asyncpg.InsufficientResourcesError, asyncpg.ReadOnlySQLTransactionError,
+            *BROKEN) as error:  # fmt: skip
         raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
 
@@ -127,6 +130,8 @@ class Session:
         try:
             with _losing(self._link):
                 status = await connection.execute("COMMIT")
+        except VIOLATIONS as error:  # of constraints that are deferred
+            raise refusal_of(kind_in_postgres(error)) from error
         except _Lost:
             connection.terminate()
             self._give()  # it makes room for the one that asks
@@ -253,7 +258,7 @@ async def _drive(link: Link, script: Script[T]) -> tuple[T, str | None]:
             try:
                 with _losing(link):
                     row: Row = await link.row(step.sql, step.parameters)
-            except (asyncpg.IntegrityConstraintViolationError, asyncpg.LockNotAvailableError) as error:
+            except VIOLATIONS as error:
                 violated = True
                 step = script.throw(await _violation(link, error))
                 continue
@@ -268,20 +273,17 @@ async def _drive(link: Link, script: Script[T]) -> tuple[T, str | None]:
 
 async def _violation(link: Link, error: Any) -> Violation:
     """What a statement violated; the catalogue knows the columns, once the failed part is undone."""
-    if isinstance(error, asyncpg.LockNotAvailableError):
-        return Violation("lock")
+    kind = kind_in_postgres(error)
+    note(kind, error)
+    if kind not in ("unique", "reference"):
+        return Violation(kind)
     connection = link.connection
     table, name = error.table_name or "", error.constraint_name or ""
     with _losing(link):
         if connection.is_in_transaction():
             await connection.execute("ROLLBACK TO SAVEPOINT part" if link.foreign else "ROLLBACK")
-        if isinstance(error, asyncpg.UniqueViolationError):
-            rows = await connection.fetch(COLUMNS_OF_INDEX, name)
-            return Violation("unique", table, tuple(row[0] for row in rows))
-        if isinstance(error, asyncpg.ForeignKeyViolationError | asyncpg.RestrictViolationError):
-            rows = await connection.fetch(COLUMNS_OF_REFERENCE, name, table)
-            return Violation("reference", table, tuple(row[0] for row in rows))
-    return Violation("other", table)
+        asked = (COLUMNS_OF_INDEX, name) if kind == "unique" else (COLUMNS_OF_REFERENCE, name, table)
+        return Violation(kind, table, tuple(row[0] for row in await connection.fetch(*asked)))
 
 
 # what became of it

@@ -30,14 +30,15 @@ class Step(NamedTuple):
 
 
 Script = Generator[Step, Row, T]
+Kind = Literal["unique", "reference", "conflict", "lock", "check", "size", "depth"]
 
 
 @dataclass(eq=False)
 class Violation(Exception):
     """A statement would break a constraint (two equal values, a reference that leads nowhere), or waits too long
-    for a row that others are changing."""
+    for a row that others are changing. See `db/violations.py`."""
 
-    kind: Literal["unique", "reference", "lock", "other"]
+    kind: Kind
     table: str = ""
     columns: tuple[str, ...] = ()
 

@@ -16,7 +16,7 @@ import apsw
 
 from diptych.compile.plan import too_long
 from diptych.db.script import Row, Script, Step, Violation
-from diptych.db.violations import columns_of_violation
+from diptych.db.violations import note, refusal_of, violation_of_sqlite
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
@@ -64,6 +64,13 @@ class Connection:
         self.start_clock(most)
         self.execute(how)
 
+    def commit(self) -> None:
+        """Commit the transaction; a Refusal if that would break a constraint that is deferred."""
+        try:
+            self.execute("COMMIT")
+        except apsw.ConstraintError as error:
+            raise refusal_of("reference") from error
+
     def undo(self) -> None:
         """Undo the transaction, if there still is one."""
         if self.db.in_transaction:
@@ -73,15 +80,21 @@ class Connection:
         """The first row of a statement, or None; a Violation if it would break a constraint."""
         try:
             rows = self.execute(step.sql, step.parameters).fetchall()
-        except apsw.ConstraintError as error:
-            raise _violation(error) from None
+        except apsw.Error as error:
+            violation = violation_of_sqlite(error)
+            if violation is None:
+                raise
+            note(violation.kind, error)
+            raise violation from None
         return rows[0] if rows else None
 
     def run_alone(self, step: Step) -> Row:
         """The same of a statement that is a change by itself: None too if it would break a constraint."""
         try:
             rows = self.execute(step.sql, step.parameters).fetchall()
-        except apsw.ConstraintError:
+        except apsw.Error as error:
+            if violation_of_sqlite(error) is None:
+                raise
             return None
         return rows[0] if rows else None
 
@@ -101,15 +114,6 @@ class Connection:
             return result
         finally:
             script.close()
-
-
-def _violation(error: apsw.ConstraintError) -> Violation:
-    extended = getattr(error, "extendedresult", 0)
-    if extended in (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY):
-        return Violation("unique", *columns_of_violation(str(error)))
-    if extended in (apsw.SQLITE_CONSTRAINT_FOREIGNKEY, apsw.SQLITE_CONSTRAINT_TRIGGER):
-        return Violation("reference")
-    return Violation("other")
 
 
 def told(error: BaseException) -> BaseException:

@@ -86,7 +86,7 @@ class Session:
     def _finish(self, how: str) -> Work[None]:
         def finish(connection: Connection) -> None:
             self._open = False
-            connection.execute(how)
+            connection.commit() if how == "COMMIT" else connection.execute(how)
 
         return finish
 

@@ -348,7 +348,7 @@ class Writer:
             try:
                 connection.start_clock()
                 job.result = connection.drive(job.script())
-                connection.execute("COMMIT")
+                connection.commit()
             except Exception as error:
                 connection.undo()
                 job.error = told(error)

@@ -1,7 +1,13 @@
-"""A constraint that a write violated → the columns it is about, so that a refusal can name the caller's field.
+"""Database errors of a write → what was violated, in which columns, and how the caller is refused.
 
-SQLite names them in its message, which `columns_of_violation` reads. PostgreSQL names the constraint, and its
-catalogue knows the columns: a row `attname` for each, in their order.
+`violation_of_sqlite` and `kind_in_postgres` are one table for each driver of the errors that a request can cause,
+also by constraints and triggers that the owner of a database made by hand. All else is an error of the service, or of
+the connection. What is told of a constraint by hand is the bare fact: its columns may be hidden, its name and message
+are the owner's own; they are logged.
+
+Where a refusal can name the caller's field, the columns are needed. SQLite names them in its message, which
+`columns_of_violation` reads. PostgreSQL names the constraint, and its catalogue knows the columns: a row `attname` for
+each, in their order.
 
     SQLite      UNIQUE constraint failed: users.email                  →   ("users", ("email",))
     PostgreSQL  COLUMNS_OF_INDEX, "users_email_key"                    →   email
@@ -10,7 +16,17 @@ catalogue knows the columns: a row `attname` for each, in their order.
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
+
+import apsw
+import asyncpg
+
+from diptych.db.script import Kind, Violation
+from diptych.errors import Code, Refusal
+
+log = logging.getLogger("diptych")
 
 _VIOLATION = re.compile(r"(?:\w+: )?(?:UNIQUE|NOT NULL) constraint failed: (\w+\.\w+(?:, \w+\.\w+)*)", re.ASCII)
 
@@ -43,3 +59,75 @@ def columns_of_violation(message: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     pairs = [each.split(".") for each in found[1].split(", ")]
     return pairs[0][0], tuple(column for _, column in pairs)
+
+
+_SQLITE: Mapping[int, Kind] = {
+    apsw.SQLITE_CONSTRAINT_UNIQUE: "unique",
+    apsw.SQLITE_CONSTRAINT_PRIMARYKEY: "unique",
+    apsw.SQLITE_CONSTRAINT_ROWID: "unique",
+    apsw.SQLITE_CONSTRAINT_FOREIGNKEY: "reference",
+}
+"""Kinds by extended result codes; any other constraint (CHECK, NOT NULL, RAISE in a trigger, STRICT) is a "check"."""
+_RESTRICTED = "FOREIGN KEY constraint failed"
+"""What ON DELETE RESTRICT says; it has the code of a trigger."""
+_TOO_DEEP = re.compile(r"triggers nested too deep|too many levels of trigger recursion")
+"""What SQLite says, and what it said before 3.51; a cascade may go through 1,000 levels."""
+
+
+def violation_of_sqlite(error: apsw.Error) -> Violation | None:
+    """What a statement violated; None if the error is about something else."""
+    if isinstance(error, apsw.SQLError) and _TOO_DEEP.search(str(error)):
+        return Violation("depth")
+    if not isinstance(error, apsw.ConstraintError | apsw.MismatchError):
+        return None
+    restricted = str(error).endswith(_RESTRICTED)
+    kind = "reference" if restricted else _SQLITE.get(getattr(error, "extendedresult", 0), "check")
+    return Violation(kind, *columns_of_violation(str(error))) if kind == "unique" else Violation(kind)
+
+
+_POSTGRES: Mapping[type[asyncpg.PostgresError], Kind] = {
+    asyncpg.UniqueViolationError: "unique",
+    asyncpg.ForeignKeyViolationError: "reference",
+    asyncpg.RestrictViolationError: "reference",
+    asyncpg.ExclusionViolationError: "conflict",
+    asyncpg.LockNotAvailableError: "lock",
+    asyncpg.StatementTooComplexError: "depth",
+    asyncpg.ProgramLimitExceededError: "size",
+    asyncpg.IntegrityConstraintViolationError: "check",
+    asyncpg.DataError: "check",
+    asyncpg.PLPGSQLError: "check",
+    asyncpg.TriggeredActionError: "check",
+    asyncpg.TriggeredDataChangeViolationError: "check",
+    asyncpg.WithCheckOptionViolationError: "check",
+    asyncpg.InsufficientPrivilegeError: "check",  # a policy of row-level security
+    asyncpg.UnknownPostgresError: "check",  # an ERRCODE that a trigger made up
+}
+"""Kinds by classes of errors; the first that fits holds."""
+VIOLATIONS = tuple(_POSTGRES)
+
+
+def kind_in_postgres(error: asyncpg.PostgresError) -> Kind:
+    """What kind of violation one of VIOLATIONS is."""
+    return next(kind for each, kind in _POSTGRES.items() if isinstance(error, each))
+
+
+def note(kind: Kind, error: Exception) -> None:
+    """Log what a client is not told: which constraint by hand refused its change."""
+    if kind in ("check", "size", "conflict"):
+        log.info("the database refused a change: %s", error)
+
+
+_REFUSALS: Mapping[Kind, tuple[Code, str]] = {
+    "unique": (Code.CONFLICT, "Another one has this value."),
+    "reference": (Code.CONFLICT, "Others still refer to this."),
+    "conflict": (Code.CONFLICT, "It conflicts with another one."),
+    "depth": (Code.CONFLICT, "Too many levels of others would change with this; begin with the lowest."),
+    "check": (Code.BAD_USER_INPUT, "The database does not accept these values."),
+    "size": (Code.BAD_USER_INPUT, "A value is too long for an index of the database."),
+    "lock": (Code.UNAVAILABLE, "Others are changing this; try again."),
+}
+
+
+def refusal_of(kind: Kind) -> Refusal:
+    """How a violation is told, without a place."""
+    return Refusal(*_REFUSALS[kind])

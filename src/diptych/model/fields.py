@@ -11,7 +11,7 @@ from typing import Any
 from diptych.model import markers as mark
 from diptych.model.age import seconds_of
 from diptych.model.computed import Computed
-from diptych.model.constraints import NUMBER, TEXT, VALUE, fault_of
+from diptych.model.constraints import INDEXED, NUMBER, TEXT, VALUE, fault_of
 from diptych.model.declared import MISSING, Auto
 from diptych.model.defs import FieldDef
 from diptych.model.lines import Line, Wrong, check_bounds, check_markers, check_use
@@ -95,7 +95,7 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
         default=None if automatic else default_of(line, scalar, wrong),
         required=not automatic and line.default is MISSING and not line.optional,
         unique=line.marker(mark.Unique) is not None, indexed=line.marker(mark.Index) is not None,
-        constraints=constraints_of(line),
+        constraints=(*constraints_of(line), *_index_bound(line, scalar)),
         read_roles=read_by, write_roles=line.roles(mark.WriteBy),
         moves=states.moves if states else (), weight=line.weight, public=line.public, description=line.description,
     )  # fmt: skip
@@ -104,6 +104,15 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
 def constraints_of(line: Line) -> tuple[object, ...]:
     """The markers that a value is held against."""
     return tuple(marker for marker in line.markers if isinstance(marker, VALUE))
+
+
+def _index_bound(line: Line, scalar: Scalar) -> tuple[object, ...]:
+    """The bound of text that has an index, where its own could be wider: a character takes four bytes at most."""
+    has_index = line.marker(mark.Unique) or line.marker(mark.Index)
+    longest = line.marker(mark.MaxLen)
+    if scalar is not STRING or not has_index or (longest and longest.length * 4 <= INDEXED.length):
+        return ()
+    return (INDEXED,)
 
 
 def _markers_for(scalar: Scalar) -> tuple[type[Any], ...]:

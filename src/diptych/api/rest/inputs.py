@@ -17,6 +17,7 @@ from diptych.api.rest.patch import MAX_OPERATIONS
 from diptych.api.rest.pattern import portable
 from diptych.api.rest.schemas import Schema, as_json, described, enumerated, nullable, ref
 from diptych.api.words import INPUTS, describe_input
+from diptych.model.constraints import MaxBytes
 from diptych.model.defs import FieldDef
 from diptych.model.markers import Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.scalars import ID, JSON, Scalar, to_json
@@ -85,6 +86,8 @@ def _constraint(marker: object, schema: Schema) -> Schema:
             return {"minLength": length}
         case MaxLen(length):
             return {"maxLength": length}
+        case MaxBytes(length):
+            return {"maxLength": min(length, schema.get("maxLength", length))}
         case Pattern(regex):
             pattern = portable(regex)
             return {"pattern": pattern} if pattern else {}
@@ -118,6 +121,8 @@ def _words(field: FieldDef) -> Iterator[str]:
         match marker:
             case Pattern(regex) if not portable(regex):
                 yield f"It matches `{regex}`, as Python has it."
+            case MaxBytes(length):
+                yield f"At most {length} bytes in UTF-8."
             case Min(value) if textual:
                 yield f"At least {value}."
             case Max(value) if textual:
