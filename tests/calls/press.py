@@ -194,3 +194,17 @@ ROWS = {
     ],
     "Till": [{"id": TILL, "total": Decimal("0.00"), **_TIMES}],
 }
+
+
+class Plumber(Resource):
+    """Its action runs any statement, as code of a model may."""
+
+    access = (grant("read", "create"),)
+
+    @action
+    @classmethod
+    async def run(cls, tx: Tx, text: str) -> int:
+        return len(await tx.sql(text))
+
+
+plumbing = Model(Plumber)

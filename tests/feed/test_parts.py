@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
 from typing import Annotated
 
 import asyncpg
@@ -12,7 +13,7 @@ import pytest
 from diptych import Model, OnDelete, Resource, Unique
 from diptych.default import model as default
 from tests.feed.scene import A, B, C, Library
-from tests.running import NewDatabase, Postgres, diptych
+from tests.running import PATIENCE, ROOT, NewDatabase, Postgres, environment
 
 SHELF = "INSERT INTO shelves (id, name) VALUES ('{}', '{}')"
 
@@ -71,9 +72,9 @@ def test_a_trigger_or_function_of_an_earlier_form_is_made_anew(library: Library)
 
 def test_several_nodes_open_a_new_database_at_once(new_database: NewDatabase) -> None:
     url = new_database()
-    with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda _: diptych("token", "--database", url, cwd=None), range(4)))
-    assert [each.returncode for each in done] == [0] * 4, [each.stderr for each in done]
+    program = "import sys; from tests.running import make_tables; make_tables(sys.argv[1])"
+    nodes = [subprocess.Popen([sys.executable, "-c", program, url], cwd=ROOT, env=environment()) for _ in range(4)]
+    assert [node.wait(PATIENCE) for node in nodes] == [0] * 4
     library = Library(url, default)
     assert library.sql("SELECT count(*) FROM diptych_feed_head") == [(1,)]
 

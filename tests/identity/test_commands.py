@@ -17,7 +17,7 @@ import pytest
 from diptych.identity.records import Account
 from tests.http.data import ANN as ANN_ID
 from tests.identity.desk import ANN, PASSWORD, NewDesk
-from tests.running import PATIENCE, ROOT, Command, environment, served, token
+from tests.running import PATIENCE, ROOT, Command, NewDatabase, environment, make_tables, served, token
 
 GROUPS = {
     "account": ("add", "disable", "enable", "list", "password", "remove", "roles"),
@@ -49,6 +49,12 @@ def failed(done: subprocess.CompletedProcess[str]) -> str:
     assert (done.returncode, done.stdout) == (2, ""), done
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(".\n"), done.stderr
     return done.stderr
+
+
+@pytest.fixture
+def database(new_database: NewDatabase) -> str:
+    """A database that was served before."""
+    return make_tables(new_database())
 
 
 @pytest.fixture

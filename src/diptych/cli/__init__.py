@@ -1,46 +1,68 @@
 """The command line: `diptych dev | serve | schema | openapi | explain | rules | check | token`, and the groups
 `diptych account | client | key | api-key | documents`.
 
-A command that fails says why in one sentence and exits with status 2; it never shows a traceback.
+A command that fails says why in one sentence and exits with status 2; it never shows a traceback. The module of a
+command is imported when the command runs, so that `diptych --version` loads neither the server nor the databases.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import click
 
-from diptych.cli.account import account
-from diptych.cli.api_key import api_key
-from diptych.cli.check import check
-from diptych.cli.client import client
-from diptych.cli.documents import openapi, schema
-from diptych.cli.explain import explain
-from diptych.cli.key import key
-from diptych.cli.model import told
-from diptych.cli.rules import rules
-from diptych.cli.run import dev, serve
-from diptych.cli.token import token
-from diptych.cli.trusted import documents
+from diptych.cli.failure import sentence
+from diptych.config import misspelt
 from diptych.errors import DiptychError
 
+_COMMANDS = {
+    "account": "account:account",
+    "api-key": "api_key:api_key",
+    "check": "check:check",
+    "client": "client:client",
+    "dev": "run:dev",
+    "documents": "trusted:documents",
+    "explain": "explain:explain",
+    "key": "key:key",
+    "openapi": "documents:openapi",
+    "rules": "rules:rules",
+    "schema": "documents:schema",
+    "serve": "run:serve",
+    "token": "token:token",
+}
+"""Each command: its module in this package, and its name there."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        assert isinstance(found, click.Command)
+        return found
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="diptych")
 def commands() -> None:
     """Declare a model once, in typed Python, and serve it as GraphQL and as REST."""
-
-
-for command in (dev, serve, schema, openapi, explain, rules, check, token, account, client, key, api_key, documents):
-    commands.add_command(command)
+    for warning in misspelt():
+        click.echo(warning, err=True)
 
 
 def main() -> None:
-    """Run a command; a failure is told in one sentence."""
+    """Run a command; a failure is one sentence."""
     try:
         sys.exit(commands(prog_name="diptych", standalone_mode=False))
     except DiptychError as error:
-        click.echo(told(error), err=True)
+        click.echo(sentence(error), err=True)
         sys.exit(2)
     except click.ClickException as error:
         click.echo(error.format_message(), err=True)

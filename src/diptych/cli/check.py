@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from diptych.cli.model import MODEL, load_model
+from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import check_lasting, config_of
 from diptych.compile.indexes import IndexFound, missing_indexes
 from diptych.db.connect import connect
@@ -17,7 +17,7 @@ from diptych.model.model import Model
 
 
 @click.command()
-@MODEL
+@model_argument
 @click.option("--database", metavar="URL", default=None, help="A database to hold against the model; it is only read.")
 def check(model: str | None, database: str | None) -> None:
     """Check a model: list everything that would fail at start, and warn of what would be slow."""

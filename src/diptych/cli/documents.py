@@ -10,7 +10,7 @@ from graphql import print_schema
 
 from diptych.api.graphql.schema import build_schema
 from diptych.api.rest.openapi import openapi as openapi_document
-from diptych.cli.model import MODEL, load_model
+from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import config_of, options
 from diptych.errors import StartError
 from diptych.model.model import Model
@@ -33,7 +33,7 @@ def _view(model: Model, role: str | None) -> View:
 
 
 @click.command()
-@MODEL
+@model_argument
 @ROLE
 def schema(model: str | None, role: str | None) -> None:
     """Print the GraphQL schema (SDL) of a role."""
@@ -42,11 +42,11 @@ def schema(model: str | None, role: str | None) -> None:
 
 
 @click.command()
-@MODEL
+@model_argument
 @ROLE
 @options("base_url")
 def openapi(model: str | None, role: str | None, **given: Any) -> None:
     """Print the OpenAPI document of a role."""
     found, address = load_model(model), config_of(given).base_url
-    document = openapi_document(_view(found, role), server=address, issuer=address)
+    document = openapi_document(_view(found, role), title=found.title, server=address, issuer=address)
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))

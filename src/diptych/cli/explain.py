@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from pathlib import Path
 from pprint import pformat
 from typing import Any
 
@@ -20,16 +19,16 @@ from diptych.ask.wish import WatchWish, WriteWish
 from diptych.check.access import narrow, narrow_watch
 from diptych.check.change import guard
 from diptych.check.limits import Checks
+from diptych.cli.database import opened
 from diptych.cli.documents import ROLE, role_of
-from diptych.cli.model import load_model
-from diptych.cli.settings import check_lasting, config_of
+from diptych.cli.model import MODEL_OPTION, load_model
+from diptych.cli.settings import config_of
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
 from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.compile.write import compile_write
 from diptych.config import Config
-from diptych.db.connect import connect
 from diptych.engine import Engine
 from diptych.errors import Refusal, StartError
 from diptych.explain.cost import cost_lines
@@ -51,7 +50,7 @@ _REST = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/\S*)")
 
 @click.command()
 @click.argument("request", metavar="QUERY|'METHOD /path?…'")
-@click.option("--model", default=None, metavar="MODULE:MODEL", help="The model; the default one if left out.")
+@MODEL_OPTION
 @ROLE
 @click.option("--user", metavar="ID", default=None, help="The id of the user who asks.")
 @click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Narrow the token, as in users:read.")
@@ -239,21 +238,13 @@ def _show_rules(wanted: Wanted, rulebook: Rulebook) -> None:
 async def _show_rows(
     wanted: Wanted, rulebook: Rulebook, viewer: Viewer, config: Config, limits: Limits, refusal: Refusal | None
 ) -> None:
-    check_lasting(config)
-    path = config.database.removeprefix("sqlite:///")
-    if path != config.database and not Path(path).exists():
-        raise StartError(f"There is no SQLite database at {path}.")
-    store = connect(config)
-    await store.open(rulebook.model)
-    try:
+    async with opened(config, rulebook.model) as store:
         click.echo("\nRows")
         for each in await tell_rows(wanted, rulebook, viewer, store):
             click.echo("\n".join("    " + line for line in each.lines))
         if refusal is None and wanted.deeds and all(isinstance(wish, WriteWish) for wish, _ in wanted.deeds):
             met = await tried(wanted, viewer, Engine(rulebook.model, store, Checks(limits)))
             click.echo(f"\nRefused {_told(met)}" if met else "\nThe change would be made.")
-    finally:
-        await store.close()
 
 
 def _echo(text: str, indent: int) -> None:

@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from diptych.config import load
 from diptych.default import model as default_model
-from diptych.errors import DiptychError, ModelError, StartError
+from diptych.errors import ModelError, StartError
 from diptych.model.model import Model
 
-MODEL = click.argument("model", metavar="[MODULE:MODEL]", required=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MODEL_OPTION = click.option(
+    "--model", metavar="MODULE:MODEL", help="The model; left out, the setting `model`, and then the default model."
+)
 DEFAULT = "diptych.default:model"
 
 
-def told(error: DiptychError) -> str:
-    """What is said of an error on stderr."""
-    return f"The model cannot work:\n{error}" if isinstance(error, ModelError) else str(error)
+def model_argument(command: Callable[..., None]) -> Callable[..., None]:
+    """Lets a command take its model as an argument, and as `--model` like all others."""
+
+    @click.argument("model", metavar="[MODULE:MODEL]", required=False)
+    @click.option("--model", "named", metavar="MODULE:MODEL", help="The same as the argument.")
+    @functools.wraps(command)
+    def merged(*args: Any, model: str | None, named: str | None, **given: Any) -> None:
+        if model and named and model != named:
+            raise StartError(f"The model is named twice: {model} and {named}.")
+        command(*args, model=model or named, **given)
+
+    return merged
 
 
-def load_model(name: str | None) -> Model:
-    """The model at MODULE:MODEL, looked for in the current directory first; without a name the default one."""
-    if not name or name == DEFAULT:
+def model_name(name: str | None) -> str:
+    """The model that a command is about: the one it names, the one of the settings, or the default one."""
+    return name or load({}).model or DEFAULT
+
+
+def load_model(given: str | None) -> Model:
+    """The model at MODULE:MODEL, looked for in the current directory first."""
+    name = model_name(given)
+    if name == DEFAULT:
         return default_model
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:

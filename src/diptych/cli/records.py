@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from diptych.cli.model import load_model
-from diptych.cli.settings import check_lasting, config_of, options
-from diptych.db.connect import connect
+from diptych.cli.database import opened
+from diptych.cli.model import MODEL_OPTION, load_model
+from diptych.cli.settings import config_of, options
 from diptych.db.store import Store
 from diptych.identity.revoked import Revoked
 
@@ -24,8 +24,7 @@ USER = click.option("--user", metavar="ID", help="The id of its user in the mode
 
 def in_database(command: Command) -> Command:
     """Adds the options that tell which database, and of which model."""
-    model = click.option("--model", metavar="MODULE:MODEL", help="The model; the default one if left out.")
-    return options("database")(model(command))
+    return options("database")(MODEL_OPTION(command))
 
 
 def run(given: dict[str, Any], work: Callable[[Store, Revoked], Awaitable[T]]) -> T:
@@ -34,14 +33,8 @@ def run(given: dict[str, Any], work: Callable[[Store, Revoked], Awaitable[T]]) -
 
 
 async def _run(given: dict[str, Any], work: Callable[[Store, Revoked], Awaitable[T]]) -> T:
-    config = config_of(given)
-    check_lasting(config)
-    store = connect(config)
-    await store.open(load_model(given["model"]))
-    try:
+    async with opened(config_of(given), load_model(given["model"])) as store:
         return await work(store, Revoked(store))
-    finally:
-        await store.close()
 
 
 def show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

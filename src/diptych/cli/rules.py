@@ -7,14 +7,14 @@ import os
 import click
 
 from diptych.cli.documents import role_of
-from diptych.cli.model import DEFAULT, MODEL, load_model
+from diptych.cli.model import load_model, model_argument, model_name
 from diptych.cli.rules_page import page
 from diptych.cli.rules_text import text
 from diptych.model.matrix import matrix
 
 
 @click.command()
-@MODEL
+@model_argument
 @click.option("--as", "role", metavar="ROLE", default=None, help="Only this role: anonymous, signed_in, …")
 @click.option("--html", is_flag=True, help="Print a page for a browser: diptych rules --html > rules.html")
 def rules(model: str | None, role: str | None, html: bool) -> None:
@@ -22,6 +22,6 @@ def rules(model: str | None, role: str | None, html: bool) -> None:
     found = load_model(model)
     matrices = matrix(found, [role_of(found, role)] if role is not None else found.role_names)
     if html:
-        click.echo(page(model or DEFAULT, matrices).encode())
+        click.echo(page(model_name(model), matrices).encode())
     else:
         click.echo(text(matrices), color=False if os.environ.get("NO_COLOR") else None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from diptych.cli.model import MODEL, load_model
+from diptych.cli.model import DEFAULT, load_model, model_argument, model_name
 from diptych.cli.server import listen, run
 from diptych.cli.settings import check_lasting, config_of, options
 from diptych.config import SETTINGS, Config, is_loopback
@@ -26,39 +26,39 @@ from diptych.sample import FIRST_USER_ID, fill
 from diptych.serve.app import Diptych
 from diptych.serve.explaining import admin_roles
 
-_SERVING = tuple(setting.name for setting in SETTINGS)
+_SERVING = tuple(setting.name for setting in SETTINGS if setting.name != "model")
 SAMPLE_LOGIN, SAMPLE_CLIENT, SAMPLE_REDIRECT = "admin@example.com", "sample", "http://127.0.0.1/callback"
-_DEV = {"sample": True}
+_DEV = {"sample": True, "access_log": True, "log_level": "info"}
 """The settings whose default is another one while developing."""
 
 
 @click.command()
-@MODEL
+@model_argument
 @options(*_SERVING)
 def serve(model: str | None, **given: Any) -> None:
     """Serve a model, with production defaults."""
-    config = config_of(given)
-    asyncio.run(_prepare(load_model(model), config, dev=False))
+    config = config_of({**given, "model": model_name(model)})
+    asyncio.run(_prepare(load_model(config.model), config, dev=False))
     listener = listen(config)
     _announce(config, listener.getsockname()[1])
-    run(model, config, listener, dev=False)
+    run(config, listener, dev=False)
 
 
 @click.command()
-@MODEL
+@model_argument
 @options(*(name for name in _SERVING if name != "workers"), **_DEV)
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that others can reach.")
 def dev(model: str | None, allow_remote: bool, **given: Any) -> None:
     """Serve a model for development: sample data, an admin token and a login, reload when the model changes."""
-    config = config_of(given, **_DEV)
+    config = config_of({**given, "model": model_name(model)}, **_DEV)
     if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")
     config = replace(config, workers=1)
-    token, password = asyncio.run(_prepare(load_model(model), config, dev=True))
+    token, password = asyncio.run(_prepare(load_model(config.model), config, dev=True))
     listener = listen(config)
     address = _announce(config, listener.getsockname()[1])
-    _show_requests(address, token, password, default=load_model(model) is default_model)
-    run(model, config, listener, dev=True)
+    _show_requests(address, token, password, default=config.model == DEFAULT)
+    run(config, listener, dev=True)
 
 
 async def _prepare(model: Model, config: Config, *, dev: bool) -> tuple[str, str]:

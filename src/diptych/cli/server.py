@@ -26,15 +26,16 @@ from uvicorn.supervisors import multiprocess
 from uvicorn.supervisors.statreload import StatReload
 
 from diptych.api.graphql.socket import MAX_MESSAGE
-from diptych.cli.model import DEFAULT, load_model, told
+from diptych.cli.failure import sentence
+from diptych.cli.model import load_model
 from diptych.cli.settings import config_of
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
 from diptych.serve.app import Diptych
+from diptych.serve.logs import logging_of
 from diptych.serve.protocol import Protocol
 from diptych.serve.socket_protocol import SocketProtocol
 
-_MODEL_VARIABLE = "DIPTYCH_MODEL"
 _BACKLOG = 2048
 
 
@@ -52,17 +53,16 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
-def run(model: str | None, config: Config, listener: socket.socket, *, dev: bool) -> None:
+def run(config: Config, listener: socket.socket, *, dev: bool) -> None:
     """Serve until a signal ends it."""
     _allow_files()
     os.environ.update(as_environment(config))
-    os.environ[_MODEL_VARIABLE] = model or DEFAULT
     made = dev_application if dev else application
     settings = uvicorn.Config(
         f"{__name__}:{made.__name__}", factory=True, workers=config.workers, reload=dev, loop="uvloop",
         http=Protocol, ws=SocketProtocol, ws_max_size=MAX_MESSAGE, ws_ping_interval=None,
         ws_per_message_deflate=False, lifespan="on", timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
-        log_level="info" if dev else "warning", access_log=dev,
+        log_config=logging_of(config), log_level=config.log_level, access_log=False,
         server_header=False, proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=config.trusted_proxies or None,
     )  # fmt: skip
@@ -97,13 +97,12 @@ def dev_application() -> Diptych:
 def _application(*, dev: bool) -> Diptych:
     try:
         config = config_of({})
-        model = load_model(os.environ.get(_MODEL_VARIABLE))
-        app = Diptych(model, config=replace(config, sample=False), add_columns=dev, explain=dev)
+        app = Diptych(load_model(config.model), config=replace(config, sample=False), add_columns=dev, explain=dev)
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         return app
     except DiptychError as error:
-        click.echo(told(error), err=True)
+        click.echo(sentence(error), err=True)
         sys.exit(STARTUP_FAILURE)
 
 
@@ -158,7 +157,7 @@ class ModelReload(StatReload):
 
 
 def _roots() -> list[Path]:
-    module = sys.modules[os.environ[_MODEL_VARIABLE].partition(":")[0]]
+    module = sys.modules[config_of({}).model.partition(":")[0]]
     here, home = Path.cwd(), Path(module.__file__ or ".").resolve().parent
     return [here] if home.is_relative_to(here) else [here, home]
 

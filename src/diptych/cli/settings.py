@@ -31,7 +31,7 @@ def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     shown = f"{setting.help}. [default: {told}]" if told not in ("", ()) else f"{setting.help}."
     if isinstance(default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
-    kind = {int: "INTEGER", float: "SECONDS"}.get(type(setting.default), "TEXT")
+    kind = {int: "INTEGER", float: "NUMBER"}.get(type(setting.default), "TEXT")
     return click.option(f"--{name}", setting.name, default=None, type=_reader(setting), metavar=kind, help=shown)
 
 

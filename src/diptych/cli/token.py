@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from diptych.cli.model import MODEL, check_roles, load_model
-from diptych.cli.settings import check_lasting, config_of, options
+from diptych.cli.database import opened
+from diptych.cli.model import check_roles, load_model, model_argument
+from diptych.cli.settings import config_of, options
 from diptych.config import Config
-from diptych.db.connect import connect
 from diptych.errors import StartError
 from diptych.identity.tokens import LIFETIME, Tokens, load_tokens
 from diptych.model.model import Model
 
 
 @click.command()
-@MODEL
+@model_argument
 @options("database", "base_url")
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the model; may be repeated.")
 @click.option("--user", metavar="ID", help="The id of the user whom the token is for.")
@@ -51,10 +51,5 @@ def _claim(text: str) -> tuple[str, Any]:
 
 
 async def _make(model: Model, config: Config, make: Callable[[Tokens], str]) -> str:
-    check_lasting(config)
-    store = connect(config)
-    await store.open(model)
-    try:
+    async with opened(config, model) as store:
         return make(await load_tokens(store, config.base_url))
-    finally:
-        await store.close()

@@ -27,14 +27,19 @@ _STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
+_FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
+"""What asyncpg's reset leaves behind of a session: another role, temporary tables, and the last values of sequences."""
+
 
 class Link:
     """A connection with its prepared statements; the least recently used are closed."""
 
-    __slots__ = ("connection", "foreign", "statements", "used", "who")
+    __slots__ = ("connection", "foreign", "settings", "statements", "used", "who")
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: asyncpg.Connection, settings: str) -> None:
         self.connection = connection
+        self.settings = settings
+        """The statements that set up its session."""
         self.statements: LRUCache[PreparedStatement] = LRUCache("prepared statements", _STATEMENTS, _STATEMENT_BYTES)
         self.used = False
         """Was it given back before? Then it may have broken while it was idle."""
@@ -73,6 +78,7 @@ class Link:
             await connection.execute("ROLLBACK")
         if self.foreign:
             await connection.reset()
+            await connection.execute(_FORGET + self.settings)
             self.foreign = False
 
 
@@ -80,18 +86,20 @@ class Pool:
     """At most `size` connections, made when they are needed; so many callers may wait, each so many seconds."""
 
     def __init__(
-        self, connect: Callable[[], Awaitable[asyncpg.Connection]], size: int, wait: float, waiting: int = 1_000
+        self, connect: Callable[[], Awaitable[asyncpg.Connection]], size: int, wait: float, waiting: int = 1_000,
+        settings: str = "",
     ) -> None:
         self.size = size
         self.turns = Turns(size, waiting, wait)
         self._connect = connect
+        self._settings = settings
         self._free: list[Link] = []
         self._mending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def add(self, connection: asyncpg.Connection) -> None:
         """Take over a connection that was made elsewhere."""
-        self._free.append(Link(connection))
+        self._free.append(Link(connection, self._settings))
 
     @property
     def idle(self) -> int:
@@ -114,7 +122,7 @@ class Pool:
 
     async def _new(self, who: str) -> Link:
         try:
-            link = Link(await self._connect())
+            link = Link(await self._connect(), self._settings)
         except BaseException as error:
             self.turns.give(who)
             if isinstance(error, asyncpg.PostgresError):  # it takes no connections now

@@ -41,6 +41,12 @@ _PARTS = """
 """What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`. A
 function that looks for tables in another schema (this one had another name) is not what it should be."""
 
+_SETTINGS = """
+    SET jit = off; SET statement_timeout = {}; SET lock_timeout = 2000; SET idle_in_transaction_session_timeout = 10000;
+    SET TimeZone = 'UTC'; SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed'
+"""
+"""What every session sets first. As start-up parameters, a PgBouncer with its own defaults would refuse them."""
+
 
 class PostgresStore:
     """A PostgreSQL database, by its URL."""
@@ -54,6 +60,7 @@ class PostgresStore:
     ) -> None:
         self.url = url
         self.timeout = timeout
+        self._settings = _SETTINGS.format(int(timeout * 1000))
         self._size = size
         self._wait = wait
         self._waiting = waiting
@@ -73,7 +80,7 @@ class PostgresStore:
                 raise
         except _UNOPENED as error:
             raise _unopened(error) from None
-        self._pool = Pool(self._connect, self._size, self._wait, self._waiting)
+        self._pool = Pool(self._connect, self._size, self._wait, self._waiting, self._settings)
         self._pool.add(connection)
         self._numbering = Numbering(self.run)
 
@@ -121,13 +128,16 @@ class PostgresStore:
         return self._pool
 
     async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
-        settings = {
-            "application_name": name, "jit": "off", "statement_timeout": str(int(self.timeout * 1000)),
-            "lock_timeout": "2000", "idle_in_transaction_session_timeout": "10000", "TimeZone": "UTC",
-            "standard_conforming_strings": "on", "default_transaction_isolation": "read committed",
-        }  # fmt: skip
         # without a cache of its own, asyncpg has the server parse a prepared statement anew for every run
-        return await asyncpg.connect(self.url, server_settings=settings, statement_cache_size=16, timeout=5)
+        connection = await asyncpg.connect(
+            self.url, server_settings={"application_name": name}, statement_cache_size=16, timeout=5
+        )
+        try:
+            await connection.execute(self._settings, timeout=5)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     def cautions(self) -> list[str]:
         return []

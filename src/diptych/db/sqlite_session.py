@@ -23,6 +23,17 @@ from diptych.errors import Code, Refusal
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 _ATTEMPTS = 3
+_LASTING = frozenset({
+    apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH, apsw.SQLITE_TRANSACTION, apsw.SQLITE_CREATE_TEMP_INDEX,
+    apsw.SQLITE_CREATE_TEMP_TABLE, apsw.SQLITE_CREATE_TEMP_TRIGGER, apsw.SQLITE_CREATE_TEMP_VIEW,
+})
+"""What a statement may not do, since the connection has other transactions after this one."""
+_TELLING = frozenset({"foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
+                      "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo"})
+"""The pragmas that only tell something, whatever their argument is; any other with an argument sets something."""
+_ACTING = frozenset({"incremental_vacuum", "optimize", "shrink_memory", "wal_checkpoint"})
+"""The pragmas that do something without an argument."""
+_MEDDLES = "tx.sql takes no PRAGMA that sets something, no ATTACH, nothing temporary, and no BEGIN, COMMIT or ROLLBACK"
 
 
 class Session:
@@ -61,8 +72,8 @@ class Session:
         return future
 
     async def rows(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
-        return await self.run(_apart(lambda connection: list(connection.execute(sql, parameters))))
+        """All rows of a statement of the model's own code, which may change rows and nothing of the connection."""
+        return await self.run(_apart(lambda connection: _foreign_rows(connection, sql, parameters)))
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
         """Run a script as a part of this transaction."""
@@ -142,6 +153,23 @@ class Session:
     def _tell(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(_set, future, result, error)
+
+
+def _foreign_rows(connection: Connection, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    connection.db.authorizer = _authorize
+    try:
+        return list(connection.execute(sql, parameters))
+    except apsw.AuthError:
+        raise ValueError(_MEDDLES) from None
+    finally:
+        connection.db.authorizer = None
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+    """Refuses what would outlive the transaction on a connection that others use after it."""
+    name = (first or "").lower()
+    sets = action == apsw.SQLITE_PRAGMA and name not in _TELLING and (second is not None or name in _ACTING)
+    return apsw.SQLITE_DENY if sets or action in _LASTING else apsw.SQLITE_OK
 
 
 def _apart(work: Work[T]) -> Work[T]:

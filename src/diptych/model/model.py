@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from diptych.lru import LRUCache, declare
 from diptych.model.build import Builder
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import ViewerValue
+from diptych.model.naming import upper_first
 from diptych.model.resource import Resource
 from diptych.model.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.scalars import Scalar
@@ -26,13 +27,15 @@ _SIGNATURES = 1_000
 class Model:
     """`Model(Author, Post)`: raises ModelError with every mistake that the classes have.
 
-    `Model(…, viewer=Member)` serves viewers of a class of its own.
+    `Model(…, viewer=Member)` serves viewers of a class of its own. `Model(…, title="Help desk")` names the service in
+    its OpenAPI document; without one, it is named after the module of its first class.
     """
 
-    def __init__(self, *classes: type[Resource], viewer: type[Viewer] = Viewer) -> None:
+    def __init__(self, *classes: type[Resource], viewer: type[Viewer] = Viewer, title: str = "") -> None:
         built = Builder(classes, viewer)
         if built.mistakes:
             raise ModelError(built.mistakes)
+        self.title = title or _title_of(classes)
         self.resources: Mapping[str, ResourceDef] = built.resources
         self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
         self.roles: Mapping[str, Role] = built.roles
@@ -111,6 +114,12 @@ class Model:
             found = View(self.resources, signature)
             self.views.put(signature, found, found.size)
         return found
+
+
+def _title_of(classes: Sequence[type[Resource]]) -> str:
+    """`shop.help_desk` → "Help desk"."""
+    module = classes[0].__module__.rpartition(".")[2].strip("_").replace("_", " ") if classes else ""
+    return upper_first(module) if module not in ("", "main") else "Diptych"
 
 
 def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:

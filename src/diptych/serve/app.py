@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from urllib.parse import quote
 from diptych.api.reply import Reply, Stream, problem
 from diptych.ask.asked import Limits
 from diptych.check.limits import Check, Checks
-from diptych.config import Config
+from diptych.config import Config, load, misspelt
 from diptych.db.connect import connect
 from diptych.engine import Engine
 from diptych.errors import Code, Refusal, StartError
@@ -35,6 +36,7 @@ from diptych.serve.handler import Handler, log, refused
 from diptych.serve.handshake import deny, open_socket
 from diptych.serve.heads import repeated
 from diptych.serve.http import Request
+from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.outbox import Streams
 from diptych.serve.persisted import Persisted
 from diptych.serve.shortcuts import body_at_once, close_after, has_gone, reply_at_once
@@ -54,12 +56,17 @@ class Diptych:
 
     `checks` are limits of your own (`check/limits.py`), besides those of Diptych.
 
+    Without a `config`, its settings are those of the environment and of `diptych.toml`; `database` wins over both.
+
     For development: `add_columns` adds columns that a table lacks, `explain` tells admins why they are refused.
     """
 
     def __init__(self, model: Model, *, database: str | None = None, config: Config | None = None,
                  checks: Iterable[Check] = (), add_columns: bool = False, explain: bool = False) -> None:  # fmt: skip
-        config = config or Config()
+        if config is None:
+            config = load({})
+            for warning in misspelt():
+                log.warning("%s", warning)
         self.model = model
         self.config = replace(config, database=database) if database else config
         self.store = connect(self.config)
@@ -74,6 +81,7 @@ class Diptych:
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
         self._cors = Cors(self.config.cors_origins) if self.config.cors_origins else None
+        self._log_access = log_access if config.access_log else log_nothing
         self._starting = asyncio.Lock()
 
     async def start(self) -> Handler:
@@ -130,6 +138,8 @@ class Diptych:
         if scope["type"] == "http":
             handler, deadlines = self._handler, self._deadlines
             request = self._request(scope, receive)
+            REQUEST.set(request)
+            begun = time.perf_counter()
             is_full = (len(deadlines.running) >= deadlines.most and deadlines.is_full
                        and request.path not in _ALWAYS)  # fmt: skip
             task = deadlines.begin()
@@ -152,8 +162,10 @@ class Diptych:
                 reply = self._cors.tell(request, reply)
             if reply.stream is not None:
                 await self._drive(reply, reply.stream, receive, send)
+                self._log_access(request, reply.status, 0, begun)
                 return
             body = b"" if scope["method"] == "HEAD" else reply.body
+            self._log_access(request, reply.status, len(body), begun)
             if not reply_at_once(send, reply, body):
                 self.gate.unsent += len(body)  # it may be that the client does not read
                 self.gate.limit_unsent()
@@ -209,13 +221,16 @@ class Diptych:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         request = self._request(scope, receive)
+        REQUEST.set(request)
+        begun = time.perf_counter()
         try:
             handler = self._handler or await self.start()
         except StartError as error:
             log.error("%s", error)
             await deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
             return
-        await open_socket(handler, request, scope, receive, send, self._streams, self._deadlines, self._cors)
+        status = await open_socket(handler, request, scope, receive, send, self._streams, self._deadlines, self._cors)
+        self._log_access(request, status, 0, begun)
 
     async def _first(self, request: Request) -> Reply:
         """The answer to a request that comes before the store is open."""

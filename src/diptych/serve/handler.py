@@ -114,7 +114,8 @@ class Handler:
             if len(self._documents) >= 64:
                 del self._documents[next(iter(self._documents))]
             view = self.engine.model.view(caller.signature)
-            document = openapi(view, server=key[1], issuer=key[2], max_page=self.engine.limits.page)
+            title, most = self.engine.model.title, self.engine.limits.page
+            document = openapi(view, title=title, server=key[1], issuer=key[2], max_page=most)
             body = self._documents[key] = msgspec.json.encode(document)
         mark = tag(body)
         if not_modified(request.headers.get(b"if-none-match"), mark):

@@ -32,12 +32,14 @@ from diptych.serve.socket_protocol import handshake_is_over
 from diptych.serve.wires import Message, Send
 from diptych.watch import ReadyWatch
 
+_SWITCHED = 101
+
 
 async def open_socket(
     handler: Handler, request: Request, scope: Message, receive: Receive, send: Send, streams: Streams,
     deadlines: Deadlines, cors: Cors | None = None,
-) -> None:  # fmt: skip
-    """Serve one WebSocket to its end, or refuse it."""
+) -> int:  # fmt: skip
+    """Serve one WebSocket to its end, or refuse it; gives the status that its handshake was answered with."""
     service = _Service(handler, peer_name(request.peer))
     sent = request.headers.get(b"authorization")
     try:
@@ -49,30 +51,30 @@ async def open_socket(
         if streams.is_closing:
             raise Refusal(Code.UNAVAILABLE, "The service is going away; try again.")
     except InvalidToken as refusal:
-        await deny(refused(request, refusal), scope, send)
-        return
+        return await deny(refused(request, refusal), scope, send)
     except Refusal as refusal:
-        await deny(problem(refusal), scope, send)
-        return
+        return await deny(problem(refusal), scope, send)
     if PROTOCOL not in scope["subprotocols"]:
         await send({"type": "websocket.accept"})
         code, reason = NOT_ACCEPTABLE
         await send({"type": "websocket.close", "code": code, "reason": reason})
-        return
+        return _SWITCHED
     await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
     scope.clear()  # it lasts as long as the socket, and is not needed again
     await Socket(service, streams, deadlines, sent).drive(receive, send)
+    return _SWITCHED
 
 
-async def deny(reply: Reply, scope: Message, send: Send) -> None:
-    """Refuse a handshake by an answer of HTTP, where the server can."""
+async def deny(reply: Reply, scope: Message, send: Send) -> int:
+    """Refuse a handshake by an answer of HTTP, where the server can; gives its status."""
     if "websocket.http.response" not in scope.get("extensions", ()):
         await send({"type": "websocket.close", "code": 1008})
-        return
+        return 403
     start = {"type": "websocket.http.response.start", "status": reply.status, "headers": list(reply.headers)}
     await send(start)
     await send({"type": "websocket.http.response.body", "body": reply.body})
     handshake_is_over(send)
+    return reply.status
 
 
 def _is_own(request: Request, base_url: str) -> bool:

@@ -5,6 +5,7 @@ Hot, a request is recognised by what its path names, the role, and the shape of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,9 @@ class Known:
     page: Page | None
     versioned: bool
 
+_VERBS = {("POST", False): "create", ("PUT", True): "update", ("PATCH", True): "update", ("DELETE", True): "delete"}
+"""The verb that a rule must allow for a method, on the collection or on one row."""
+
 
 class RestEndpoint:
     """The resources of one service."""
@@ -76,7 +80,7 @@ class RestEndpoint:
             methods = self.methods(target)
             allow: Header = (b"allow", ", ".join(methods).encode())
             if request.method not in methods:
-                return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(methods)}."), (allow,))
+                return problem(_not_allowed(request.method, target, methods), (allow,))
             if request.method == "OPTIONS":
                 return Reply(204, (allow, *accept_patch(methods), *NO_STORE))
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
@@ -142,6 +146,13 @@ class RestEndpoint:
         body, following, previous = page_body(answer, size)
         links = link(request.root + request.path, request.query, size, following, previous)
         return _answer(request, known, body, tag(body), (*links, *more))
+
+
+def _not_allowed(method: str, target: Target, methods: Sequence[str]) -> Refusal:
+    """A method that a path does not have; if some rule could give it, what no rule allows."""
+    verb = _VERBS.get((method, target.id is not None)) if not target.relation else None
+    why = f" No rule of the model lets anyone {verb} a row of {target.resource}." if verb else ""
+    return Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(methods)}.{why}")
 
 
 def _collection(resource: ResourceDef) -> tuple[str, ...]:

@@ -1,0 +1,36 @@
+"""Opening a database that exists. Only `diptych dev` and `diptych serve` make one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from diptych.cli.settings import check_lasting
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.db.store import Store
+from diptych.errors import StartError
+from diptych.model.model import Model
+
+_SQLITE = "sqlite:///"
+
+
+@asynccontextmanager
+async def opened(config: Config, model: Model) -> AsyncIterator[Store]:
+    """The store of a database that has tables of the model; a StartError if there is none such."""
+    check_lasting(config)
+    path = config.database.removeprefix(_SQLITE)
+    if config.database.startswith(_SQLITE) and path and not Path(path).exists():
+        raise StartError(f"There is no SQLite database at {path}; diptych serve and diptych dev make one.")
+    store = connect(config)
+    have = await store.catalogue()
+    if not have.has_any_of(model):
+        name = path if config.database.startswith(_SQLITE) else "that PostgreSQL"
+        tables = ", ".join(resource.table for resource in model.resources.values())
+        raise StartError(f"The database {name} has none of the model's tables ({tables}); is the model another one?")
+    await store.open(model)
+    try:
+        yield store
+    finally:
+        await store.close()

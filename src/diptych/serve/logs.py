@@ -1,0 +1,100 @@
+"""Log lines, as text or as JSON: each has its time, its level, and the request during which it was written.
+
+    2026-11-16T17:42:15.123Z ERROR diptych POST /graphql: error 5f… in POST /graphql
+    2026-11-16T17:42:15.124Z INFO diptych.access POST /graphql 500 3.1 ms 213 B from 127.0.0.1 as user:ann
+
+    {"time": "…", "level": "INFO", "logger": "diptych.access", "message": "POST /graphql …", "status": 500, …}
+
+A line never has more than one line, whatever a client sends. Query strings are not logged: filters hold what people
+look for, and redirects hold codes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+from diptych.asking import ASKER
+from diptych.config import Config
+from diptych.serve.http import Request
+
+REQUEST: ContextVar[Request | None] = ContextVar("request", default=None)
+"""The request that is being answered."""
+access = logging.getLogger("diptych.access")
+
+
+def log_access(request: Request, status: int, size: int, begun: float) -> None:
+    """Log a request that was answered, and began at a moment of `time.perf_counter`; of a stream, when it ends."""
+    fields = {
+        "method": request.method,
+        "path": request.path,
+        "status": status,
+        "milliseconds": round((time.perf_counter() - begun) * 1_000, 1),
+        "bytes": size,
+        "address": request.peer[0] if request.peer else "-",
+        "caller": ASKER.get(),
+    }
+    access.info("%s %s %d %s ms %d B from %s as %s", *fields.values(), extra={"fields": fields})
+
+
+def log_nothing(request: Request, status: int, size: int, begun: float) -> None:
+    """The access log where none is wanted."""
+
+
+class TextFormatter(logging.Formatter):
+    """`TIME LEVEL LOGGER REQUEST: MESSAGE`, then the traceback if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        where = _request_of(record)
+        text = f"{_time_of(record)} {record.levelname} {record.name} {where}{': ' if where else ''}"
+        text += _one_line(record.getMessage())
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": _time_of(record), "level": record.levelname, "logger": record.name, "message": record.getMessage(),
+        }
+        if where := _request_of(record):
+            fields["request"] = where
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+def logging_of(config: Config) -> dict[str, Any]:
+    """The configuration of `logging` for a server process (`logging.config.dictConfig`)."""
+    kind = JsonFormatter if config.log_format == "json" else TextFormatter
+    level = config.log_level.upper()
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": f"{__name__}.{kind.__name__}"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {"uvicorn": {"level": level}, access.name: {"level": "INFO"}},
+    }
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def _request_of(record: logging.LogRecord) -> str:
+    """Method and path of the request during which a record was made; the access log has them in its own fields."""
+    request = REQUEST.get()
+    return "" if request is None or record.name == access.name else _one_line(f"{request.method} {request.path}")
+
+
+def _one_line(text: str) -> str:
+    """A text without control characters: no client can forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
