@@ -159,8 +159,10 @@ def test_the_model_of_the_readme_can_be_filled(new_sqlite: NewDatabase, tmp_path
         admin = service.signed_in(done.stdout.strip())
         author = admin.post("/authors", {"name": "Ann", "email": "ann@example.org"})
         assert author.status == 201, author.body
-        post = {"slug": "first", "body": "Hello.", "authorId": author.json()["id"], "published": True}
-        assert admin.post("/posts", post).status == 201
+        post = {"slug": "first", "body": "Hello.", "authorId": author.json()["id"]}
+        made = admin.post("/posts", post)
+        assert made.status == 201, made.body
+        assert admin.request("PATCH", made.headers["location"], {"content-type": "application/json"}, b'{"published": true}').status == 200
         assert service.query("{ posts { slug teaser author { name } } }") == {
             "data": {"posts": [{"slug": "first", "teaser": "Hello.", "author": {"name": "Ann"}}]}
         }

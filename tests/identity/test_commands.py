@@ -293,8 +293,9 @@ def test_the_commands_of_the_docs_work(run: Run, typed: Callable[[bytes], None])
     (["api-key", "remove", "Robot"], "There is no API key named 'Robot'"),
 ], ids=lambda given: " ".join(given) if isinstance(given, list) else "")  # fmt: skip
 def test_an_error_is_one_clear_sentence(
-    arguments: list[str], said: str, command: Command, typed: Callable[[bytes], None]
+    arguments: list[str], said: str, command: Command, typed: Callable[[bytes], None], tmp_path: Path
 ) -> None:
+    make_tables(f"sqlite:///{tmp_path}/diptych.db")
     typed(b"short\n")
     assert said in failed(command(*arguments))
 
@@ -312,10 +313,14 @@ def test_a_password_that_is_no_text_is_told(command: Command, typed: Callable[[b
     assert failed(command("account", "add", ANN, "--password-stdin")) == "The password on standard input is not UTF-8.\n"
 
 
-def test_roles_and_scopes_are_those_of_the_model(run: Run, command: Command, database: str, tmp_path: Path) -> None:
+def test_roles_and_scopes_are_those_of_the_model(command: Command, new_database: NewDatabase, tmp_path: Path) -> None:
+    database = new_database()
     (tmp_path / "notes.py").write_text(NOTES)
+    with served(database, model="notes:model", cwd=tmp_path):
+        """It makes the tables."""
     of = ("--model", "notes:model")
-    assert run("api-key", "add", "Robot", "--role", "editor", "--scope", "notes:read", *of)
+    added = command("api-key", "add", "Robot", "--role", "editor", "--scope", "notes:read", "--database", database, *of)
+    assert added.returncode == 0, added.stderr
     done = command("api-key", "add", "Other", "--role", "staff", "--database", database, *of)
     assert failed(done) == "The model has no role named staff; its roles are editor.\n"
     done = command("api-key", "add", "Other", "--scope", "users:read", "--database", database, *of)

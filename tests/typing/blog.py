@@ -29,7 +29,10 @@ class Author(Resource):
     email: Annotated[str, Unique(), ReadBy(admin)]  # a field rule
     posts: list[Post] = inverse("author")  # to many
 
-    access = (grant("read"),)  # anyone may read every row
+    access = (
+        grant("read"),  # anyone may read every row
+        grant("create", "update", "delete", to=admin),
+    )
 
 
 class Post(Resource):
@@ -40,6 +43,8 @@ class Post(Resource):
     author: Author  # to one: the type is a resource
     published: bool = False
     review: Annotated[str | None, ReadBy(editor), WriteBy(editor)] = None
+
+    access = (grant("read", "create", "update", "delete", to=editor),)
 
     @allow("read")  # a row rule: traced once, becomes SQL
     def public_or_own(self, viewer: Viewer) -> bool:
