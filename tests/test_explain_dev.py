@@ -193,6 +193,27 @@ def test_of_a_model_without_an_admin_all_roles_make_one(runner: asyncio.Runner) 
         assert told(send(dev, sent, dev.token(ANN, "reader"))) == []
 
 
+BARE = """
+from diptych import Resource, Viewer, allow
+
+
+class Diary(Resource):
+    text: str
+
+    @allow("read")
+    def open(self, viewer: Viewer) -> bool:
+        return self.text == "open"
+"""
+
+
+def test_a_model_without_roles_explains_to_the_token_of_dev_alone(runner: asyncio.Runner) -> None:
+    with both(declare(BARE, header="").built, "sqlite:///:memory:", runner, {}) as (_, dev):
+        sent, tokens = ("GET", f"/diaries/{NOBODY}", None), dev.handler.context.tokens
+        for token in (None, dev.token(BEN), tokens.make(None, (), None, 60, {"client_id": "app"})):
+            assert told(send(dev, sent, token)) == []
+        assert told(send(dev, sent, tokens.make(None, [], None, 60))) == [f"Diary {NOBODY}: there is no such row"]
+
+
 # nobody else
 
 

@@ -180,8 +180,24 @@ def test_a_service_asks_about_a_token(stage: Stage) -> None:
     assert (told["active"], told["client_id"], told["scope"]) == (True, stage.app.id, "read")
     assert (told["sub"], told["iss"], told["token_type"]) == (ANN, HERE, "Bearer")
     assert told["exp"] - told["iat"] == pytest.approx(900, abs=1)
+
+
+def test_a_client_asks_about_refresh_tokens_of_its_own_alone(stage: Stage) -> None:
+    found = stage.tokens(stage.backend, scope="read")
     told = stage.backend.introspect(found["refresh_token"], token_type_hint="access_token").json()
-    assert (told["active"], told["client_id"], told["scope"]) == (True, stage.app.id, "read")
+    assert (told["active"], told["client_id"], told["scope"]) == (True, stage.backend.id, "read")
+    other = stage.add_app(confidential=True)
+    assert other.introspect(found["refresh_token"]).json() == {"active": False}
+    assert stage.backend.introspect(stage.tokens()["refresh_token"]).json() == {"active": False}
+    assert other.introspect(found["access_token"]).json()["active"] is True
+
+
+def test_a_client_ends_tokens_of_its_own_alone(stage: Stage) -> None:
+    found, other = stage.tokens(), stage.add_app(confidential=True)
+    for kind in ("refresh_token", "access_token"):
+        refused(other.revoke(found[kind]), "invalid_grant")
+    assert stage.holds(found["access_token"])
+    assert stage.app.refresh(found["refresh_token"]).status == 200
 
 
 @pytest.mark.parametrize("token", ["x", "a.b.c", "0" * 43, "dk_0123456789abcdef_" + "0" * 43])
@@ -191,8 +207,8 @@ def test_of_what_is_no_token_nothing_is_told(stage: Stage, token: str) -> None:
 
 
 def test_asking_about_a_used_refresh_token_ends_nothing(stage: Stage) -> None:
-    first = stage.tokens()
-    second = stage.app.refresh(first["refresh_token"]).json()
+    first = stage.tokens(stage.backend)
+    second = stage.backend.refresh(first["refresh_token"]).json()
     assert stage.backend.introspect(first["refresh_token"]).json() == {"active": False}
     assert stage.holds(second["access_token"])
 
@@ -219,11 +235,11 @@ def test_an_access_token_is_revoked_by_itself(stage: Stage) -> None:
 
 
 def test_a_refresh_token_is_revoked_with_its_grant(stage: Stage) -> None:
-    found = stage.tokens()
-    assert stage.app.revoke(found["refresh_token"], token_type_hint="access_token").status == 200
+    found = stage.tokens(stage.backend)
+    assert stage.backend.revoke(found["refresh_token"], token_type_hint="access_token").status == 200
     assert not stage.holds(found["access_token"])
     assert stage.backend.introspect(found["refresh_token"]).json() == {"active": False}
-    refused(stage.app.refresh(found["refresh_token"]), "invalid_grant")
+    refused(stage.backend.refresh(found["refresh_token"]), "invalid_grant")
 
 
 def test_a_token_of_a_client_by_itself_is_revoked(stage: Stage) -> None:

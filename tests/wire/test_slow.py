@@ -195,7 +195,7 @@ class Deaf:
     def cut(self) -> None:
         self.is_cut = True
 
-    too_late = idle_over = look_unread = cut
+    too_late = idle_over = look_unread = turn_away = cut
 
 
 def test_what_waits_for_clients_who_do_not_read_has_an_end() -> None:

@@ -81,9 +81,7 @@ class Handler:
         except Refusal as refusal:
             return refused(request, refusal)
         except Exception:
-            number = secrets.token_hex(8)
-            log.exception("error %s in %s %s", number, request.method, request.path)
-            return refused(request, Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}."))
+            return refused(request, internal(f"{request.method} {request.path}"))
 
     async def _fixed(self, request: Request, caller: Caller) -> Reply:
         """The routes that no model has a part in."""
@@ -127,6 +125,13 @@ class Handler:
             return self.oauth.issuer(request)
         except Refusal:
             return ""
+
+
+def internal(where: str) -> Refusal:
+    """The exception that is being handled, in the log; its number there is all that is said of it."""
+    number = secrets.token_hex(8)
+    log.exception("error %s in %s", number, where)
+    return Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}.")
 
 
 def refused(request: Request, refusal: Refusal) -> Reply:

@@ -9,6 +9,7 @@ Programs send no Origin.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from diptych.live.group import Subscription
 from diptych.serve.cors import Cors
 from diptych.serve.deadline import Deadlines
 from diptych.serve.graphql import Outcome
-from diptych.serve.handler import Handler, refused
+from diptych.serve.handler import Handler, internal, refused
 from diptych.serve.http import Request
 from diptych.serve.outbox import Streams
 from diptych.serve.rest import not_found
@@ -41,19 +42,10 @@ async def open_socket(
 ) -> int:  # fmt: skip
     """Serve one WebSocket to its end, or refuse it; gives the status that its handshake was answered with."""
     service = _Service(handler, peer_name(request.peer))
-    sent = request.headers.get(b"authorization")
-    try:
-        await service.caller(sent)
-        if request.path != "/graphql":
-            raise not_found()
-        if not _is_own(request, handler.base_url) and not (cors and cors.allows(request.headers[b"origin"])):
-            raise Refusal(Code.FORBIDDEN, "A page of another origin may not open a WebSocket here.")
-        if streams.is_closing:
-            raise Refusal(Code.UNAVAILABLE, "The service is going away; try again.")
-    except InvalidToken as refusal:
-        return await deny(refused(request, refusal), scope, send)
-    except Refusal as refusal:
-        return await deny(problem(refusal), scope, send)
+    refusal = await _refusal(service, handler, request, streams, deadlines, cors)
+    if refusal is not None:
+        reply = refused(request, refusal) if isinstance(refusal, InvalidToken) else problem(refusal)
+        return await deny(reply, scope, send)
     if PROTOCOL not in scope["subprotocols"]:
         await send({"type": "websocket.accept"})
         code, reason = NOT_ACCEPTABLE
@@ -61,8 +53,36 @@ async def open_socket(
         return _SWITCHED
     await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
     scope.clear()  # it lasts as long as the socket, and is not needed again
-    await Socket(service, streams, deadlines, sent).drive(receive, send)
+    await Socket(service, streams, deadlines, request.headers.get(b"authorization")).drive(receive, send)
     return _SWITCHED
+
+
+async def _refusal(
+    service: _Service, handler: Handler, request: Request, streams: Streams, deadlines: Deadlines, cors: Cors | None
+) -> Refusal | None:
+    """Why a handshake is refused, which is known in the time of a request."""
+    if request.fault is not None:
+        return request.fault
+    if deadlines.is_full:
+        return Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again.")
+    task = deadlines.begin()
+    try:
+        await service.caller(request.headers.get(b"authorization"))
+        if request.path != "/graphql":
+            return not_found()
+        if not _is_own(request, handler.base_url) and not (cors and cors.allows(request.headers[b"origin"])):
+            return Refusal(Code.FORBIDDEN, "A page of another origin may not open a WebSocket here.")
+        return Refusal(Code.UNAVAILABLE, "The service is going away; try again.") if streams.is_closing else None
+    except Refusal as refusal:
+        return refusal
+    except asyncio.CancelledError:
+        if not deadlines.is_over(task):
+            raise
+        return Refusal(Code.TIMEOUT, "The handshake took too long.")
+    except Exception:
+        return internal("the handshake of a WebSocket")
+    finally:
+        deadlines.end(task)
 
 
 async def deny(reply: Reply, scope: Message, send: Send) -> int:

@@ -21,6 +21,7 @@ Head = list[tuple[bytes, bytes]]
 
 MALFORMED = Refusal(Code.BAD_REQUEST, "This is not a request of HTTP/1.1.")
 TOO_LARGE = Refusal(Code.HEADERS_TOO_LARGE, f"The request line and the headers may have {MAX_HEAD} bytes.")
+_HANDSHAKE_BODY = Refusal(Code.BAD_REQUEST, "The handshake of a WebSocket has no body.")
 _TOO_MANY = Refusal(Code.HEADERS_TOO_LARGE, f"A request may have {MAX_LINES} headers.")
 _HOST = Refusal(Code.BAD_REQUEST, "A request of HTTP/1.1 has one Host.")
 _CODING = Refusal(Code.BAD_REQUEST, "A body may be chunked, and has no other transfer coding.")
@@ -72,6 +73,13 @@ def is_handshake(method: bytes, headers: Head) -> bool:
     versions = [value for name, value in headers if name == b"sec-websocket-version"]
     whole = len(upgrades) == len(keys) == 1 and versions == [b"13"]
     return method == b"GET" and whole and _KEY.fullmatch(keys[0]) is not None
+
+
+def body_fault(headers: Head) -> Refusal | None:
+    """What is wrong with a handshake that announces a body."""
+    found = dict(headers)
+    has_body = b"transfer-encoding" in found or found.get(b"content-length", b"0").strip(b"0") != b""
+    return _HANDSHAKE_BODY if has_body else None
 
 
 def repeated(names: Iterable[bytes]) -> Refusal | None:

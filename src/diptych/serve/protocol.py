@@ -6,9 +6,9 @@ came after the head was judged, and are no part of it. An upgrade that is not ta
 as it is (RFC 9110, §7.8): every stock Java client offers h2c, and httptools would drop the body of its request.
 
 *Time.* Whoever keeps us waiting is ended by the timers of the gate (`gate.py`): a head that does not come, an answer
-that is not read, a connection that is idle. A body has the time of its request. When a client goes away, the task that
-serves it is cancelled, so that whatever that holds (a connection to the database, a place in a line) is free for others
-at once.
+that is not read, a connection that is idle. A body has the time of its request. No state of a connection is without a
+timer (the table is in docs/limits.md). When a client goes away, the task that serves it is cancelled, so that whatever
+that holds (a connection to the database, a place in a line) is free for others at once.
 
 *Room.* Of requests that are sent before the answers to others were given, so many are taken, and the connection ends
 with the answer to the last. What is sent around a body (sizes of chunks, trailers) may have no more bytes than that.
@@ -20,8 +20,6 @@ Streams, which write to the transport by themselves (`wires.py`), are told when 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import termios
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -35,8 +33,8 @@ from uvicorn.server import ServerState
 from diptych.api.reply import problem
 from diptych.asking import peer_name
 from diptych.errors import Code, Refusal
-from diptych.serve.gate import Gate
-from diptych.serve.heads import MALFORMED, MAX_HEAD, TOO_LARGE, fault_of, is_handshake, origin_form
+from diptych.serve.gate import gate_of, outstanding
+from diptych.serve.heads import MALFORMED, MAX_HEAD, TOO_LARGE, body_fault, fault_of, is_handshake, origin_form
 from diptych.serve.socket_protocol import SocketProtocol
 
 _CROWDED = Refusal(Code.UNAVAILABLE, "Too many connections are open here; try again.")
@@ -59,6 +57,8 @@ class Protocol(HttpToolsProtocol):
     """Is the connection gone?"""
     is_deaf = False
     """Is whatever else comes dropped?"""
+    _is_surplus = False
+    """Was it not let in, so that it may ask for nothing but health?"""
     _awaited = False
     """Does the gate wait for a head?"""
     _idle = False
@@ -97,20 +97,20 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._peer = peer_name(self.client)
+        self._awaited = True
         if self.gate.enter(self._peer):
-            self._awaited = True
             self.gate.heads.begin(self)
-        elif len(self.gate.leaving) < self.gate.most // 4:
-            self._refuse(_CROWDED)
         else:
-            self.cut()
+            self._is_surplus = True
+            self.gate.keep_surplus(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.resumed, self.is_lost, self.is_deaf = None, True, True
         gate = self.gate
-        gate.leave(self._peer)
-        for each in (gate.heads, gate.idle, gate.unread, gate.leaving):
+        if not self._is_surplus:
+            gate.leave(self._peer)
+        for each in (gate.heads, gate.idle, gate.unread, gate.leaving, gate.surplus):
             each.end(self)
         self._holds(0)
         self.pipeline.clear()
@@ -143,6 +143,12 @@ class Protocol(HttpToolsProtocol):
 
     # as the gate sees it
 
+    def turn_away(self) -> None:
+        if self._serving is None and self not in self.gate.leaving and len(self.gate.leaving) < self.gate.most // 4:
+            self._refuse(_CROWDED)
+        else:
+            self.cut()
+
     def too_late(self) -> None:
         self._awaited = False
         if self._begun:
@@ -160,7 +166,7 @@ class Protocol(HttpToolsProtocol):
             self._watch_reading()
 
     def look_unread(self) -> None:
-        left = self._outstanding()
+        left = outstanding(self.transport)
         if self.transport.get_write_buffer_size() and left + _LEAST > self._unread:
             self.cut()
         else:
@@ -168,16 +174,8 @@ class Protocol(HttpToolsProtocol):
             self.gate.unread.begin(self)
 
     def _watch_reading(self) -> None:
-        self._unread = self._outstanding()
+        self._unread = outstanding(self.transport)
         self.gate.unread.begin(self)
-
-    def _outstanding(self) -> int:
-        """Bytes that the client has not taken, those that the system holds for it included."""
-        found = self.transport.get_extra_info("socket")
-        held = bytearray(4)
-        with suppress(OSError, AttributeError, ValueError):
-            fcntl.ioctl(found.fileno(), termios.TIOCOUTQ, held)
-        return self.transport.get_write_buffer_size() + int.from_bytes(held, "little")
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -187,7 +185,8 @@ class Protocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.gate.unread.end(self)
+        if not self.transport.is_closing():  # else it is watched until the last byte is read
+            self.gate.unread.end(self)
         self._holds(0)
         if self.resumed is not None:
             self.resumed()
@@ -215,6 +214,8 @@ class Protocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         self._bodiless = False
         if self.transport.is_closing():
+            if not self.is_lost and self.transport.get_write_buffer_size():
+                self._watch_reading()
             return
         assert self._serving is not None
         cycle, _ = self._serving
@@ -291,15 +292,22 @@ class Protocol(HttpToolsProtocol):
         if self.url[:1] != b"/":
             self.url, self.headers[:] = origin_form(self.url, self.headers)
         self._refusal = fault_of(method, self.url, self.parser.get_http_version(), self.headers)
+        if self._is_surplus and self.url not in self.gate.health:
+            self._refusal = _CROWDED
         if self._refusal is not None or method == b"CONNECT":
             raise ValueError
         if self._awaited:
             self._awaited = False
             self.gate.heads.end(self)
-        self._declined = self.parser.should_upgrade() and not self._should_upgrade()
+        self._declined = False
+        if self.parser.should_upgrade():
+            self._declined = not self._should_upgrade()
+            self._refusal = None if self._declined else body_fault(self.headers)
+            if self._refusal is not None:
+                raise ValueError
         if not self._declined:
             HttpToolsProtocol.on_headers_complete(self)
-            if len(self.pipeline) >= _AHEAD:
+            if len(self.pipeline) >= _AHEAD or self._is_surplus:
                 self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -373,7 +381,7 @@ class Protocol(HttpToolsProtocol):
             self.handle_websocket_upgrade()
             protocol = self.transport.get_protocol()
             if isinstance(protocol, SocketProtocol):
-                protocol.gone = lambda gate=self.gate, peer=self._peer: gate.leave(peer)
+                protocol.enter(self.gate, self._peer)
             self.parser = None  # type: ignore[assignment]  # it would keep this protocol, which has nothing left to do
             return
         line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
@@ -383,16 +391,3 @@ class Protocol(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.data_received(b"".join((line, *kept, b"\r\n", rest)))
-
-
-def gate_of(config: Config, state: ServerState) -> Gate:
-    """The gate of a server process: that of its application, or else one with the usual limits."""
-    found: Gate | None = getattr(state, "gate", None)
-    if found is None:
-        app: Any = config.loaded_app
-        while app is not None and not isinstance(getattr(app, "gate", None), Gate):  # behind what uvicorn puts there
-            app = getattr(app, "app", None)
-        found = Gate() if app is None else app.gate
-        state.gate = found  # type: ignore[attr-defined]
-    assert isinstance(found, Gate)
-    return found

@@ -10,11 +10,9 @@ come again then, with a new one.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
-from logging import getLogger
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.socket import (
@@ -23,10 +21,12 @@ from diptych.api.graphql.socket import (
     FORBIDDEN,
     INIT_SECONDS,
     INIT_TIMEOUT,
+    INTERNAL,
     MAX_OPERATIONS,
     RESTART,
     SILENT,
     TOO_MANY_INITS,
+    TRY_AGAIN,
     UNAUTHORIZED,
     Closing,
     Complete,
@@ -50,12 +50,13 @@ from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller, InvalidToken
 from diptych.serve.deadline import Deadlines
 from diptych.serve.graphql import Outcome
+from diptych.serve.handler import internal
 from diptych.serve.outbox import Outbox, Streams
 from diptych.serve.sse import Subscribed
 from diptych.serve.wires import FrameWire, Send, frame_wire
 from diptych.watch import ReadyWatch
 
-log = getLogger("diptych")
+T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _IN_A_ROW = 32
 _AT_ONCE = 8
@@ -166,6 +167,10 @@ class Socket(Outbox):
                     await asyncio.sleep(0)  # messages that have come already keep no one else waiting
         except Closing as closing:
             self.close(closing.code, closing.reason)
+        except Refusal as refusal:
+            self.close(TRY_AGAIN, refusal.message[:100])
+        except Exception:
+            self.close(INTERNAL, internal("a message of a WebSocket").message)
         except asyncio.CancelledError:
             if not self.is_over:
                 raise
@@ -201,7 +206,7 @@ class Socket(Outbox):
                 raise bad_message("The handshake and the payload name two tokens")
             self._sent = given
             try:
-                await self._service.caller(given)
+                await self._in_time(lambda: self._service.caller(given))
             except InvalidToken:
                 raise Closing(*FORBIDDEN) from None
         self._acknowledged = True
@@ -244,10 +249,7 @@ class Socket(Outbox):
             if self.has(operation):
                 raise
         except Exception:
-            number = secrets.token_hex(8)
-            log.exception("error %s in an operation of a socket", number)
-            told = Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}.")
-            self.finish(operation, refused(operation.name, told))
+            self.finish(operation, refused(operation.name, internal("an operation of a WebSocket")))
         finally:
             operation.task = None
 
@@ -257,18 +259,25 @@ class Socket(Outbox):
             self._turns = asyncio.Semaphore(_AT_ONCE)
         async with self._turns:
             await self.room()
-            if self._deadlines.is_full:
-                raise Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again.")
-            task = self._deadlines.begin()
-            try:
-                caller = await self._service.caller(self._sent)
-                return await self._service.run(parameters, caller), caller
-            except asyncio.CancelledError:
-                if not self._deadlines.is_over(task):
-                    raise
-                raise Refusal(Code.TIMEOUT, "The request took too long.") from None
-            finally:
-                self._deadlines.end(task)
+            return await self._in_time(lambda: self._outcome(parameters))
+
+    async def _outcome(self, parameters: Parameters) -> tuple[Outcome, Caller]:
+        caller = await self._service.caller(self._sent)
+        return await self._service.run(parameters, caller), caller
+
+    async def _in_time(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What work gives, in the time of a request, unless there are too many of them."""
+        if self._deadlines.is_full:
+            raise Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again.")
+        task = self._deadlines.begin()
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            if not self._deadlines.is_over(task):
+                raise
+            raise Refusal(Code.TIMEOUT, "The request took too long.") from None
+        finally:
+            self._deadlines.end(task)
 
     def _result(self, operation: Operation, body: bytes) -> None:
         errors = errors_of(body)

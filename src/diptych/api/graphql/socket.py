@@ -53,6 +53,8 @@ NOT_ACCEPTABLE = 4406, "Subprotocol not acceptable"
 INIT_TIMEOUT = 4408, "Connection initialisation timeout"
 TOO_MANY_INITS = 4429, "Too many initialisation requests"
 RESTART = 1012, "Service Restart"
+INTERNAL = 4500
+TRY_AGAIN = 1013
 TOO_LARGE = 1009, f"A message may have {MAX_MESSAGE} bytes"
 SILENT = 1013, "No pong came"
 

@@ -39,7 +39,7 @@ class _Endpoint:
 
 
 class Revocation(_Endpoint, RevocationEndpoint):  # type: ignore[misc]
-    """Whoever has a token may end it."""
+    """A client may end its own tokens, of either kind; one of another client is refused."""
 
     CLIENT_AUTH_METHODS = ["none", "client_secret_basic", "client_secret_post"]  # noqa: RUF012
 
@@ -53,12 +53,13 @@ class Revocation(_Endpoint, RevocationEndpoint):  # type: ignore[misc]
 
 
 class Introspection(_Endpoint, IntrospectionEndpoint):  # type: ignore[misc]
-    """Clients that have a secret may ask: they are services that take our tokens."""
+    """Clients that have a secret may ask: they are services that take our access tokens. A refresh token is for nobody
+    but its client, so nobody else is told of it."""
 
     CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post"]  # noqa: RUF012
 
     def check_permission(self, token: OAuthToken, client: Any, request: Any) -> bool:
-        return True
+        return token.refresh is None or token.check_client(client)
 
     def introspect_token(self, token: OAuthToken) -> dict[str, Any]:
         told: dict[str, Any] = {"active": True, "client_id": token.client_id, "scope": token.scope}

@@ -1,0 +1,41 @@
+"""A server in a thread of the test's own process, so that what it counts can be looked at."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import uvicorn
+
+from diptych import Diptych
+from diptych.serve.protocol import Protocol
+from diptych.serve.socket_protocol import SocketProtocol
+from tests.running import Client
+
+
+class Here(NamedTuple):
+    """A server in a thread of this process, whose gate can be looked at."""
+
+    client: Client
+    app: Diptych
+
+
+@contextmanager
+def here(app: Diptych) -> Iterator[Here]:
+    """Serve by uvicorn, as `diptych serve` does. The system holds little for those who do not read."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    config = uvicorn.Config(app, http=Protocol, ws=SocketProtocol, ws_ping_interval=None, log_level="critical",
+                            ws_per_message_deflate=False, lifespan="on", timeout_graceful_shutdown=1)  # fmt: skip
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield Here(Client(f"http://127.0.0.1:{listener.getsockname()[1]}"), app)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
