@@ -131,6 +131,17 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _networks(text: str) -> str:
+    """Addresses and networks with commas between them, or `*`."""
+    try:
+        if text.strip() != "*":
+            for each in filter(None, map(str.strip, text.split(","))):
+                ipaddress.ip_network(each)
+    except ValueError:
+        raise ValueError("expected addresses or networks such as 127.0.0.1,10.0.0.0/8, or *") from None
+    return text
+
+
 def _origins(text: str) -> tuple[str, ...]:
     """Origins with commas between them, or as a JSON list, in the form in which browsers send them; or `*`."""
     if text.startswith("["):
@@ -221,7 +232,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("port", _port, "The port to listen on", 8000),
     Setting("workers", _positive, "How many server processes", 1),
     Setting("base_url", _address, "The public address of the service, and the issuer of its tokens", ""),
-    Setting("trusted_proxies", str, "Peers whose Forwarded and X-Forwarded-* headers are believed", ""),
+    Setting("trusted_proxies", _networks, "Peers whose Forwarded and X-Forwarded-* headers are believed", ""),
     Setting("cors_origins", _origins, "Origins whose pages may read answers: https://app.example.org,…, or *", ()),
     Setting("sample", _boolean, "Fill an empty database with sample data (default model only)", False),
     Setting("introspection", _boolean, "Answer introspection, the SDL and /openapi.json", True),

@@ -63,8 +63,7 @@ def run(config: Config, listener: socket.socket, *, dev: bool) -> None:
         http=Protocol, ws=SocketProtocol, ws_max_size=MAX_MESSAGE, ws_ping_interval=None,
         ws_per_message_deflate=False, lifespan="on", timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
         log_config=logging_of(config), log_level=config.log_level, access_log=False,
-        server_header=False, proxy_headers=bool(config.trusted_proxies),
-        forwarded_allow_ips=config.trusted_proxies or None,
+        server_header=False, proxy_headers=False,  # the application reads them by itself (`serve/proxies.py`)
     )  # fmt: skip
     server = Server(settings)
     with listener, contextlib.suppress(KeyboardInterrupt):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from diptych.api.reply import Reply, Stream, problem
 from diptych.ask.asked import Limits
@@ -27,6 +27,7 @@ from diptych.identity.viewer import Context
 from diptych.live.live import Live, LiveSettings
 from diptych.meter import Meter
 from diptych.model.model import Model
+from diptych.model.names import RESERVED_PATHS
 from diptych.serve.body import Arriving, too_large
 from diptych.serve.cors import Cors
 from diptych.serve.deadline import Deadlines
@@ -37,8 +38,10 @@ from diptych.serve.handshake import deny, open_socket
 from diptych.serve.heads import repeated
 from diptych.serve.http import Request
 from diptych.serve.logs import REQUEST, log_access, log_nothing
+from diptych.serve.oauth import METADATA
 from diptych.serve.outbox import Streams
 from diptych.serve.persisted import Persisted
+from diptych.serve.proxies import Proxies
 from diptych.serve.shortcuts import body_at_once, close_after, has_gone, reply_at_once
 from diptych.watch import Watcher
 
@@ -80,6 +83,9 @@ class Diptych:
         self._streams = Streams(
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
+        self._proxies = Proxies(self.config.trusted_proxies) if self.config.trusted_proxies else None
+        self._prefix = prefix_of(model, self.config.base_url)
+        self.gate.health |= {self._prefix.encode() + path for path in self.gate.health}
         self._cors = Cors(self.config.cors_origins) if self.config.cors_origins else None
         self._log_access = log_access if config.access_log else log_nothing
         self._starting = asyncio.Lock()
@@ -185,12 +191,19 @@ class Diptych:
         if root:
             root = quote(root)
             path = path.removeprefix(root)
+        if self._prefix:
+            root, path = self._prefix, without_prefix(path, self._prefix)
         query = scope["query_string"].decode("latin-1")
         headers, fault = dict(scope["headers"]), None
         if len(headers) != len(scope["headers"]):
             headers, fault = _joined(scope["headers"]), repeated(name for name, _ in scope["headers"])
+        peer = scope.get("client")
+        if self._proxies is not None and peer:
+            client, host = self._proxies.seen(peer[0], headers)
+            peer = (client, peer[1] if client == peer[0] else 0)
+            headers |= {b"host": host.encode("latin-1")} if host else {}
         body = functools.partial(self._read_body, receive, headers)
-        return Request(scope.get("method", "GET"), path, query, headers, body, root, scope.get("client"), fault)
+        return Request(scope.get("method", "GET"), path, query, headers, body, root, peer, fault)
 
     async def _read_body(self, receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
         """The whole body, or a Refusal as soon as it is too large."""
@@ -252,6 +265,26 @@ class Diptych:
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def prefix_of(model: Model, base_url: str) -> str:
+    """The path of the public address: what all paths that are told begin with."""
+    prefix = quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
+    first = prefix[1:].partition("/")[0]
+    if first in RESERVED_PATHS or any(each.path == first for each in model.resources.values()):
+        raise StartError(f"The path of base_url begins with /{first}, which is a path of the service itself.")
+    return prefix
+
+
+def without_prefix(path: str, prefix: str) -> str:
+    """A path of the service itself, whether a proxy has taken the prefix of the public address away or not.
+
+    The metadata of an issuer that has a path stands before that path (RFC 8414, §3.1).
+    """
+    if path == METADATA + prefix:
+        return METADATA
+    rest = path.removeprefix(prefix)
+    return rest if len(rest) < len(path) and rest[:1] == "/" else path
 
 
 def limits_of(config: Config) -> Limits:

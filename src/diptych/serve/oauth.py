@@ -31,8 +31,9 @@ _PUBLIC: tuple[Header, ...] = ((b"content-type", JSON), (b"cache-control", b"pub
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 Pairs = Sequence[tuple[str, str]]
 
+METADATA = "/.well-known/oauth-authorization-server"
 PATHS = {
-    "/.well-known/oauth-authorization-server": ("GET", "HEAD"),
+    METADATA: ("GET", "HEAD"),
     "/.well-known/jwks.json": ("GET", "HEAD"),
     "/oauth/authorize": ("GET", "HEAD", "POST"),
     "/oauth/login": ("POST",),
@@ -64,7 +65,7 @@ class OauthEndpoint:
             return problem(Refusal(Code.METHOD_NOT_ALLOWED, told), ((b"allow", _allow(methods)),))
         issuer = self.issuer(request)
         match request.path:
-            case "/.well-known/oauth-authorization-server":
+            case path if path == METADATA:
                 return _document(metadata(issuer, sorted(self.oauth.model.scopes)))
             case "/.well-known/jwks.json":
                 return _document(self.oauth.tokens.public())
