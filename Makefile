@@ -21,7 +21,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve test prove fuzz check bench docs lock clean
+.PHONY: help serve test prove soak fuzz check bench docs lock clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the client
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
-	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove --ignore tests/prove/test_soak.py $(ARGS)
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/caching/test_nginx.py tests/attacks/test_refusal_time.py $(ARGS)
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/overload tests/wire $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/guard tests/price $(ARGS)
@@ -41,6 +41,9 @@ prove: .venv/dev.stamp ## run the long proofs: races, services and connections t
 	@PROOF=10 $(BIN)/python -m pytest -q -s --timeout 3600 tests/interference/test_pairs.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q --timeout 3600 tests/oauth/test_mutated_tokens.py tests/oauth/test_forms.py $(ARGS)
 	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/live/test_oracle_changes.py tests/live/test_groups.py $(ARGS)
+
+soak: .venv/dev.stamp ## ten minutes of all attacks at once beside honest callers, on each store
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove/test_soak.py $(ARGS)
 
 fuzz: .venv/dev.stamp ## send very many requests that are nearly right, FUZZ times as many as the tests do, from a SEED
 	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.fuzz.tally tests/fuzz/test_raw.py $(ARGS)
