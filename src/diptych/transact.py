@@ -312,6 +312,8 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
         if found is None:  # a row that leads to itself, and is not what its rules saw
             raise not_yours(ready.view)
         answer = found[0]
+    if answer is None and write.pick:
+        raise Refusal(Code.CONFLICT, "The row holds a value that its type does not allow, and cannot be shown.")
     if answer is not None and len(answer) > MAX_ANSWER:  # it is not whole
         raise too_long()
     return Done(bound.id, answer, ready.finish)

@@ -8,6 +8,7 @@ it: followers with equal keys are told the same, so what is evaluated for one is
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from diptych.model.roles import Viewer
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
 
+log = logging.getLogger("diptych")
 _SEGMENT = 5_000
 """Positions that one statement looks at."""
 _told = msgspec.json.Decoder(tuple[int, list[list[msgspec.Raw]]])
@@ -178,7 +180,16 @@ class Following:
         return Found(oldest, found, found[-1].place.position if len(found) == most else upto)
 
     async def _finished(self, shown: Sequence[Sequence[msgspec.Raw]]) -> list[list[Any]]:
-        """The rows, with what Python computes in them."""
+        """The rows, with what Python computes in them. One that cannot be computed is told as null, not the others."""
+        try:
+            return await self._computed(shown)
+        except Exception:
+            if len(shown) == 1:
+                log.exception("a change of %s is told without its row", self.resource.name)
+                return [[b"null"] * len(shown[0])]
+        return [(await self._finished([each]))[0] for each in shown]
+
+    async def _computed(self, shown: Sequence[Sequence[msgspec.Raw]]) -> list[list[Any]]:
         assert self._finish is not None
         todo = [each for _ in shown for each in self._finish]
         answers = [bytes(each) for row in shown for each in row]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from diptych import Model, Resource, computed, grant, inverse
-from diptych.compile import watch as compiling
+from diptych.compile import read as reading
+from diptych.compile.fragment import Fragment
 from diptych.default import model
 from tests.http import data
 from tests.http.data import ANN, BEN, CLEO, COMMENT, POST, day
@@ -146,7 +147,7 @@ def test_a_relation_that_led_to_a_row_that_is_gone(service: Service) -> None:
 
 def test_without_a_look_for_what_is_gone_the_log_would_break(runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with the fault planted: an answer in which a value is missing is no JSON."""
-    monkeypatch.setattr(compiling._Watches, "_present", lambda self, picks, stored: iter(()))
+    monkeypatch.setattr(reading, "Fallible", Fragment)
     monkeypatch.setattr(logging.getLogger("diptych"), "disabled", True)
     with inside(model, "sqlite:///:memory:", runner, data.ROWS) as service:
         url = handed_over(service)

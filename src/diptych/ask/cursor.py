@@ -13,7 +13,8 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from diptych.ask.nodes import Order, Read
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
-from diptych.model.scalars import Scalar
+from diptych.model.scalars import FLOAT, INTEGER_ID, Scalar
 
 _MAC = 12
 _keys = msgspec.json.Decoder(list[Any])
@@ -85,9 +86,20 @@ def derive(secret: bytes, *parts: bytes) -> bytes:
     return mac.digest()
 
 
+@dataclass(frozen=True, slots=True)
+class AsStored:
+    """A sort key that its type does not allow, as the database holds it."""
+
+    value: Any
+
+
 def seal(key: bytes, payload: str) -> str:
-    """Sign the keys of a row: this is what SQLite calls, and what PostgreSQL computes."""
-    raw = payload.encode()
+    """Sign the keys of a row, as a database does."""
+    return sign(key, payload.encode())
+
+
+def sign(key: bytes, raw: bytes) -> str:
+    """The same of bytes: this is what SQLite calls, and what PostgreSQL computes."""
     signed = hashlib.sha256(key + raw).digest()[:_MAC] + raw
     return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
@@ -103,6 +115,34 @@ def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...
         keys = _keys.decode(raw[_MAC:])
         if len(keys) != len(scalars):
             raise ValueError
-        return tuple([None if each is None else scalar.parse(each) for each, scalar in zip(keys, scalars, strict=True)])
-    except (ValueError, binascii.Error, msgspec.DecodeError):
+        return tuple([None if each is None else _key(each, scalar) for each, scalar in zip(keys, scalars, strict=True)])
+    except (ValueError, KeyError, binascii.Error, msgspec.DecodeError):
         raise ValueError("expected a cursor of this list, with this sort and filter") from None
+
+
+def _key(value: Any, scalar: Scalar) -> Any:
+    """One key: a value of its type, or, by the name of what it is to the database, whatever the row has instead."""
+    if isinstance(value, dict):
+        ((kind, stored),) = value.items()
+        return AsStored(_STORED[kind](stored, scalar))
+    try:
+        found = scalar.parse(value)
+    except ValueError:
+        found = None
+    if found is None and scalar is INTEGER_ID:
+        return AsStored(int(value))
+    if isinstance(value, str) and isinstance(found, str | None) and found != value:  # text of SQLite, as it is
+        return AsStored(value)
+    if found is None:
+        raise ValueError
+    return found
+
+
+_STORED: Mapping[str, Callable[[str, Scalar], Any]] = {
+    "stored": lambda text, scalar: float(text) if scalar is FLOAT else text,
+    "text": lambda digits, scalar: bytes.fromhex(digits).decode(),
+    "real": lambda digits, scalar: float(bytes.fromhex(digits).decode().replace("Inf", "inf")),
+    "integer": lambda digits, scalar: int(bytes.fromhex(digits)),
+    "blob": lambda digits, scalar: bytes.fromhex(digits),
+}
+"""How a stored value is read: PostgreSQL writes it as text, SQLite the digits of its bytes."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from diptych.compile.fragment import Fragment, bind, join, merge, sql
+from diptych.ask.cursor import AsStored
+from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge, sql
 from diptych.compile.plan import (
     MAX_ANSWER,
     Bind,
@@ -24,7 +25,7 @@ from diptych.compile.plan import (
 )
 from diptych.lru import memo
 from diptych.model.roles import Viewer
-from diptych.model.scalars import ID, INTEGER_ID, Scalar, encode_json
+from diptych.model.scalars import ID, INTEGER_ID, QUOTED, Scalar, encode_json
 
 _MOST_ARGUMENTS = 100
 """SQLite takes no more than 127 arguments in a call."""
@@ -69,6 +70,10 @@ class Dialect:
     slice_rest: str
     seal: str
     """A signed cursor from the key {0} and the text {1}."""
+    stored_key: str
+    """A sort key {0} that its type does not allow, as a cursor holds it."""
+    id_payload: str
+    """What a cursor holds of a list that is sorted by the id {0}."""
     boolean: str
     """A condition as a value."""
     count: str
@@ -97,6 +102,10 @@ class Dialect:
     judged: str
     """The alias of what has the columns `_was` and `_becomes`."""
     out: Callable[[Scalar], str]
+    test: Callable[[Scalar], str]
+    """The test of a stored value, if it can be another than the type allows."""
+    quotes: Callable[[Scalar], bool]
+    """Does the text of `out` want quotation marks?"""
     convert: Callable[[Scalar], Callable[[Any], Any] | None]
     wrap_list: Callable[[list[Any]], Any]
 
@@ -118,9 +127,14 @@ class Dialect:
         return Fragment("NULL" if self.name == "sqlite" else f"NULL::{scalar.postgres_param.split('::')[-1]}")
 
     def concat(self, pieces: Iterable[str | Fragment]) -> Fragment:
-        """Constant and computed text, joined. No part may be null."""
+        """Constant and computed text, joined; null if a part is Guarded and its test fails, or Fallible and null."""
         parts = merge(pieces)
-        if len(parts) < self.wide:
+        tests = [part.test for part in parts if isinstance(part, Guarded)]
+        whole = self._joined(parts)
+        return sql("CASE WHEN {} THEN {} END", join(" AND ", tests), whole) if tests else whole
+
+    def _joined(self, parts: list[Fragment]) -> Fragment:
+        if len(parts) < self.wide or any(isinstance(part, Fallible) for part in parts):
             return join(" || ", parts)
         chunks = [parts[start : start + _MOST_ARGUMENTS] for start in range(0, len(parts), _MOST_ARGUMENTS)]
         return join(" || ", (sql("concat({})", join(", ", chunk)) for chunk in chunks))
@@ -168,7 +182,11 @@ def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
 
 
 def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
-    return lambda values, viewer, keys: _converted(values[slot][key], convert)
+    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
+        value = values[slot][key]
+        return value.value if isinstance(value, AsStored) else _converted(value, convert)
+
+    return get
 
 
 def _constant(value: Any) -> Getter:
@@ -222,7 +240,9 @@ SQLITE = Dialect(
     is_in="{} IN (SELECT value FROM json_each({}))",
     slice="substr({}, {}, {})",
     slice_rest="substr({}, {})",
-    seal="diptych_seal({}, {})",
+    seal="diptych_seal({}, CAST({} AS BLOB))",  # text that is no UTF-8 cannot be handed to a function as text
+    stored_key="'{{\"' || typeof({0}) || '\":\"' || hex({0}) || '\"}}'",
+    id_payload="'[' || nullif(json_quote(CAST({} AS TEXT)), 'null') || ']'",
     boolean="(({}) IS TRUE)",
     count="count(*)",
     returning='{} RETURNING "id", {}',
@@ -239,6 +259,8 @@ SQLITE = Dialect(
     "WHERE (_f._was OR _f._becomes)",
     judged="_f",
     out=lambda scalar: scalar.sqlite_out,
+    test=lambda scalar: scalar.sqlite_test,
+    quotes=lambda scalar: scalar.quoted and scalar.sqlite_out != QUOTED,
     convert=lambda scalar: scalar.to_sqlite,
     wrap_list=encode_json,
 )
@@ -267,6 +289,8 @@ POSTGRES = Dialect(
     slice_rest="substr({}, {})",
     seal="translate(rtrim(encode(substr(sha256({0} || convert_to({1}, 'UTF8')), 1, 12) || "
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
+    stored_key="'{{\"stored\":' || to_json({0}::text)::text || '}}'",
+    id_payload="'[\"' || {} || '\"]'",
     boolean="(({}) IS TRUE)",
     count="count(*)::text",
     returning='WITH _w AS ({} RETURNING *) SELECT _w."id", {}, pg_current_xact_id()::text FROM _w',
@@ -281,11 +305,13 @@ POSTGRES = Dialect(
     oldest="(SELECT oldest FROM diptych_feed_head)",
     # the row type is that of the table: a type of the system may have its name
     changes="diptych_feed _f "
-    "LEFT JOIN LATERAL json_populate_record((SELECT _t FROM {1} _t WHERE false), _f.old) _f_old ON true "
-    "LEFT JOIN LATERAL json_populate_record((SELECT _t FROM {1} _t WHERE false), _f.new) _f_new ON true "
+    "LEFT JOIN LATERAL diptych_row((SELECT _t FROM {1} _t WHERE false), _f.old) _f_old ON true "
+    "LEFT JOIN LATERAL diptych_row((SELECT _t FROM {1} _t WHERE false), _f.new) _f_new ON true "
     "CROSS JOIN LATERAL (SELECT {2} AS _was, {3} AS _becomes) _v WHERE {0} AND (_v._was OR _v._becomes)",
     judged="_v",
     out=lambda scalar: scalar.postgres_out,
+    test=lambda scalar: scalar.postgres_test,
+    quotes=lambda scalar: scalar.quoted,
     convert=lambda scalar: scalar.to_postgres,
     wrap_list=lambda items: items,
 )

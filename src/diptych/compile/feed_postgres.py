@@ -82,6 +82,15 @@ BEGIN
   RETURN NULL;
 END
 """
+# A change may hold what its table cannot take any more: a column has another type since, or a document escapes half a
+# character. It is told, without its row, rather than that nobody can read on.
+_ROW_BODY = """
+BEGIN
+  RETURN json_populate_record(base, stored);
+EXCEPTION WHEN OTHERS THEN
+  RETURN NULL;
+END
+"""
 _TRUNCATE_BODY = """
 BEGIN
   RAISE EXCEPTION 'TRUNCATE of % would be seen by nobody who follows its changes', TG_TABLE_NAME
@@ -183,6 +192,7 @@ _FUNCTIONS = (
     _function("diptych_feed()", "trigger", _FEED_BODY,
               " SECURITY DEFINER SET extra_float_digits = 1 SET TimeZone = 'UTC'",
               "REVOKE ALL ON FUNCTION diptych_feed() FROM PUBLIC"),
+    _function("diptych_row(base anyelement, stored json)", "anyelement", _ROW_BODY, " STABLE"),
     _function("diptych_truncate()", "trigger", _TRUNCATE_BODY),
     # by the index of those that wait, and then by place: whatever the statistics say, the feed is never read as a whole
     _function("diptych_number(most integer)", "integer", _NUMBER_BODY,

@@ -36,6 +36,22 @@ class Fragment:
         return f"Fragment({self.text!r}, {self.binds!r})"
 
 
+class Guarded(Fragment):
+    """Text of a value that is never null, and the test that a value outside of its type fails."""
+
+    __slots__ = ("test",)
+
+    def __init__(self, out: Fragment, test: Fragment) -> None:
+        super().__init__(out.text, out.binds)
+        self.test = test
+
+
+class Fallible(Fragment):
+    """Text of an object that is never null, and is so nevertheless if one of its values is outside of its type."""
+
+    __slots__ = ()
+
+
 def sql(template: str, *parts: Fragment) -> Fragment:
     """Put fragments into a template; `{0}` may repeat one."""
     numbers = re.findall(r"\{(\d)\}", template)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from diptych.ask.nodes import EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Part, Read, Total, TypeName
-from diptych.compile.fragment import Fragment, join, label, sql
+from diptych.compile.fragment import Fallible, Fragment, join, label, sql
 from diptych.compile.keyset import Key, keyset
 from diptych.compile.plan import SealBind, SlotBind
 from diptych.compile.rows import Piece, Rows
@@ -104,8 +104,19 @@ class Pages(Rows):
         """The sort keys of a row as the text that its cursor holds."""
         pieces: list[Piece] = ["["]
         for index, key in enumerate(sheet.keys):
-            pieces.extend(["," * (index > 0), *self.json(key.value, key.scalar, key.nullable)])
+            pieces.extend(["," * (index > 0), *self._key_json(key, sheet.row)])
         return self.dialect.concat([*pieces, "]"])
+
+    def _key_json(self, key: Key, row: Row) -> list[Piece]:
+        """A sort key; one that its type does not allow as it is stored, so that a cursor leads on from any row."""
+        test = self.test(key.value, key.scalar, row)
+        known = self.dialect.concat(self.json(key.value, key.scalar, key.nullable))
+        if test is None:
+            return [known]
+        stored = sql(self.dialect.stored_key, key.value)
+        if key.nullable:
+            test = sql("{} IS NULL OR {}", key.value, test)
+        return [sql("CASE WHEN {} THEN {} ELSE {} END", test, known, stored)]
 
     def _part(self, part: Part, sheet: Sheet) -> list[Piece]:
         match part:
@@ -137,7 +148,7 @@ class Pages(Rows):
         for index, part in enumerate(parts):
             pieces.append("," * (index > 0) + label(part.label))
             if part.kind == "node":
-                pieces.append(sheet.add(self.object(part.pick, sheet.row)))
+                pieces.append(Fallible(sheet.add(self.object(part.pick, sheet.row)).text))
             elif part.kind == "cursor":
                 pieces.extend(['"', self._sealed("_k", sheet), '"'])
             else:
@@ -146,7 +157,7 @@ class Pages(Rows):
 
     def _sealed(self, key: str, sheet: Sheet) -> Fragment:
         """The cursor of a row; of none it is null."""
-        payload = sql("'[\"' || {} || '\"]'", Fragment(key)) if sheet.by_id else Fragment(key)
+        payload = sql(self.dialect.id_payload, Fragment(key)) if sheet.by_id else Fragment(key)
         return sql(self.dialect.seal, self.dialect.value(SealBind(sheet.page.size.index)), payload)
 
     # what leads on

@@ -20,12 +20,12 @@ from typing import cast
 from diptych.ask import walk
 from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, finish, join, label, sql
+from diptych.compile.fragment import Fallible, Fragment, finish, join, label, sql
 from diptych.compile.page import Pages
 from diptych.compile.plan import Plan
 from diptych.compile.rows import Piece
 from diptych.compile.where import Row
-from diptych.model.expr import TRUE, Col, Expr
+from diptych.model.expr import TRUE, Col, Expr, is_condition
 from diptych.model.model import Model
 
 _MOST_JOINS = 32
@@ -125,9 +125,10 @@ class Reads(Pages):
             return self._shows(pick.rule, row)
         expr = field.computed or Col((pick.name,))
         value = self.value(expr, row)
+        test = None if is_condition(expr) else self.test(value, field.scalar, row)
         if pick.rule == TRUE:
-            return self.json(value, field.scalar, self.nullable(expr, row.resource))
-        return self.json(sql("CASE WHEN {} THEN {} END", self.shows(pick.rule, row), value), field.scalar, True)
+            return self.json(value, field.scalar, self.nullable(expr, row.resource), test)
+        return self.json(value, field.scalar, True, test, self.shows(pick.rule, row))
 
     def shows(self, rule: Expr, row: Row) -> Fragment:
         """The condition under which a part of a row shows."""
@@ -146,7 +147,9 @@ class Reads(Pages):
         if relation.kind != "one":
             return self._many(pick.read, target, tuple(tied))
         found = sql("({})", self._one(pick.read, target, *tied))
-        return [sql("coalesce({}, 'null')", found) if relation.nullable or relation.hideable else found]
+        if relation.nullable or relation.hideable:
+            return [sql("coalesce({}, 'null')", found)]
+        return [Fallible(found.text, found.binds)]
 
     def _always_there(self, pick: Follow, row: Row) -> bool:
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""

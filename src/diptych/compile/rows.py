@@ -8,7 +8,7 @@ from typing import cast
 
 from diptych.ask.cursor import sort_keys
 from diptych.ask.nodes import Order, Page, Pick, Read
-from diptych.compile.fragment import Fragment, join, number, sql
+from diptych.compile.fragment import Fragment, Guarded, join, number, sql
 from diptych.compile.keyset import Key, keyset
 from diptych.compile.plan import SlotBind
 from diptych.compile.where import Expressions, Row
@@ -62,11 +62,29 @@ class Rows(Expressions, ABC):
             parts.append(sql("{}" + direction + nulls, key.value))
         return join(", ", parts)
 
-    def json(self, value: Fragment, scalar: Scalar, nullable: bool) -> list[Piece]:
-        """A value as JSON text."""
+    def test(self, value: Fragment, scalar: Scalar, row: Row) -> Fragment | None:
+        """The test that a value of a row is one of its type, where a column can hold others."""
+        template = self.dialect.test(scalar)
+        return sql(template, value) if template else None
+
+    def json(
+        self, value: Fragment, scalar: Scalar, nullable: bool, test: Fragment | None = None,
+        shows: Fragment | None = None,
+    ) -> list[Piece]:  # fmt: skip
+        """A value as JSON text: null where it fails the test, or where it does not show.
+
+        Of a value that is never null, the text is Guarded: the object that would hold it is null in its place.
+        """
         out = sql(self.dialect.out(scalar).replace("{}", "{0}"), value)
-        if scalar.quoted and not nullable:
-            return ['"', out, '"']
-        if scalar.quoted:
+        quotes = self.dialect.quotes(scalar)
+        if not nullable:
+            found = out if test is None else Guarded(out, test)
+            return ['"', found, '"'] if quotes else [found]
+        if quotes:
             out = sql("'\"' || {} || '\"'", out)
-        return [sql("coalesce({}, 'null')", out) if nullable else out]
+        conditions = [each for each in (shows, test) if each is not None]
+        if not conditions:
+            return [sql("coalesce({}, 'null')", out)]
+        if test is None:
+            out = sql("coalesce({}, 'null')", out)
+        return [sql("CASE WHEN {} THEN {} ELSE 'null' END", join(" AND ", conditions), out)]

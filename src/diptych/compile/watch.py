@@ -20,18 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from diptych.ask.nodes import ChangePart, Field, Follow, Pick, Watch
+from diptych.ask.nodes import ChangePart, Field, Pick, Watch
 from diptych.ask.slots import CHANGE_KIND
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, finish, identifier, sql, text
+from diptych.compile.fragment import Fragment, finish, identifier, join, sql, text
 from diptych.compile.plan import ConstBind, Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.compile.rows import Piece
 from diptych.compile.where import Row
-from diptych.model.defs import ResourceDef
-from diptych.model.expr import TRUE, Expr
+from diptych.model.defs import SERVER_FIELDS, ResourceDef
+from diptych.model.expr import Choose, Expr, IsNull, Mask, Not, rewrite
 from diptych.model.model import Model
-from diptych.model.scalars import BIGINT, DATETIME, INT, JSON
+from diptych.model.scalars import BIGINT, DATETIME, INT, JSON, STRING, Scalar
 
 BOUNDS = ("after", "upto", "most")
 """The values that follow those of the slots: the range of positions, and how many changes are told at most."""
@@ -55,11 +55,13 @@ def compile_watch(
 class FeedRow(Row):
     """A row as the feed has stored it, before or after a change; and where the row is now, if that matters."""
 
-    __slots__ = ("_dialect", "_fill", "_side", "_whole", "now")
+    __slots__ = ("_dialect", "_fill", "_required", "_side", "_whole", "looked", "now")
 
     def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: Row | None = None) -> None:
         super().__init__(resource, "_f")
         self.now = now
+        self.looked: dict[str, Fragment] = {}
+        """The columns that were asked for and that older changes may lack though they are never null."""
         self._side = side
         self._dialect = dialect
         self._fill = {
@@ -67,15 +69,25 @@ class FeedRow(Row):
             for field in resource.fields.values()
             if field.stored and not field.nullable and field.default is not None
         }
+        self._required = {
+            field.column
+            for field in resource.fields.values()
+            if field.stored and not field.nullable and field.name not in SERVER_FIELDS
+        }
         self._whole = [each.column for each in resource.fields.values() if each.scalar is JSON and not each.nullable]
 
     def column(self, name: str) -> Fragment:
-        """A column that was added since then has its default. A JSON null in JSON is no value to a database."""
+        """A column that was added since then has its default, or none at all. (A JSON null in JSON is no value to a
+        database.)"""
         found = Fragment(self._dialect.stored.format(self._side, identifier(name).text.strip('"')))
         if name in self._whole:
             found = sql(self._dialect.stored_json, found)
         fill = self._fill.get(name)
-        return found if fill is None else sql("coalesce({}, {})", found, self._dialect.value(fill))
+        if fill is not None:
+            return sql("coalesce({}, {})", found, self._dialect.value(fill))
+        if name in self._required:
+            self.looked[name] = found
+        return found
 
 
 class _Watches(Reads):
@@ -95,17 +107,30 @@ class _Watches(Reads):
         return sql("SELECT {}", sql(self.dialect.bounded, whole))
 
     def _sees(self, seen: Expr, gone: Expr, row: FeedRow, side: str) -> Fragment:
-        found = self.condition(seen, row)
+        found = self._held(seen, row)
         if gone != seen:
             now = self.open(row.resource.name)
             there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, sql("{} = {}", now.id, row.id)))
-            found = sql("CASE WHEN {} THEN {} ELSE {} END", there, found, self.condition(gone, row))
+            found = sql("CASE WHEN {} THEN {} ELSE {} END", there, found, self._held(gone, row))
         return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", found))
 
     def shows(self, rule: Expr, row: Row) -> Fragment:
-        then = self.condition(rule, row)
-        now = row.now if isinstance(row, FeedRow) else None
-        return then if now is None else sql("({} AND {})", then, self.condition(rule, now))
+        if not isinstance(row, FeedRow) or row.now is None:
+            return self.condition(rule, row)
+        return sql("({} AND {})", self._held(rule, row), self.condition(rule, row.now))
+
+    def _held(self, rule: Expr, row: FeedRow) -> Fragment:
+        """A condition over a stored row. A negation would hold of what is missing, and so must not be asked."""
+        row.looked.clear()
+        found = self.condition(rule, row)
+        if not row.looked or not _negates(rule):
+            return found
+        return sql("({} AND {})", join(" AND ", (sql("{} IS NOT NULL", each) for each in row.looked.values())), found)
+
+    def test(self, value: Fragment, scalar: Scalar, row: Row) -> Fragment | None:
+        """A change that lacks a column that is never null shows no row, rather than one that its type forbids."""
+        found = super().test(value, scalar, row)
+        return sql("{} IS NOT NULL", value) if found is None and isinstance(row, FeedRow) else found
 
     def _row(self, resource: ResourceDef, side: str, now: Row | None = None) -> FeedRow:
         self.opened.add(resource.name)
@@ -125,7 +150,7 @@ class _Watches(Reads):
         pieces: list[Piece] = ["["]
         pieces += [*self.json(Fragment("_f.position"), INT, nullable=False), ","]
         pieces += [*self.json(Fragment("_f.mark"), INT, nullable=False), ","]
-        pieces += ['"', self._kind, '","', Fragment("_f.row_id"), '",']
+        pieces += ['"', self._kind, '",', *self.json(Fragment("_f.row_id"), STRING, nullable=False), ","]
         pieces += self.json(Fragment("_f.at"), DATETIME, nullable=False)
         for part in parts:
             if part.what == "row":
@@ -141,14 +166,22 @@ class _Watches(Reads):
         return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", found)
 
     def _present(self, picks: Iterable[Pick], stored: FeedRow) -> Iterator[Fragment]:
-        """Of what is picked and never null, the conditions that it is there: the row that it comes from may be gone."""
+        """Of what is computed and never null, the conditions that it is there: what it comes from may be gone."""
         for pick in picks:
-            if isinstance(pick, Follow):
-                relation = stored.resource.relations[pick.relation]
-                if relation.kind == "one" and not (relation.nullable or relation.hideable):
-                    yield self._has(stored, relation, TRUE, TRUE)
-            elif isinstance(pick, Field):
+            if isinstance(pick, Field):
                 field = stored.resource.fields[pick.name]
                 computed = None if field.nullable or field.hideable else field.computed
                 if computed is not None and self.nullable(computed, stored.resource):
                     yield sql("{} IS NOT NULL", self.value(computed, stored))
+
+
+def _negates(rule: Expr) -> bool:
+    """Can it hold because a value is missing?"""
+    seen: list[Expr] = []
+
+    def look(part: Expr) -> None:
+        if isinstance(part, Not | IsNull | Mask | Choose):
+            seen.append(part)
+
+    rewrite(rule, look)
+    return bool(seen)

@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from diptych.ask.cursor import seal
+from diptych.ask.cursor import sign
 from diptych.asking import ASKER
 from diptych.compile.dialect import SQLITE
 from diptych.compile.fragment import identifier
@@ -43,6 +43,7 @@ from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, fit, insert_statement, insert_values
 from diptych.db.turns import Turns
+from diptych.db.unicode import has_no_half, unicode
 from diptych.errors import Code, Refusal, StartError
 from diptych.lru import LRUCache
 from diptych.model.defs import ResourceDef
@@ -78,6 +79,7 @@ class Connection:
             self.db.execute("PRAGMA query_only=1").fetchall()
             self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
         self.db.set_progress_handler(self._over, tick)
         self._execute = self.db.cursor().execute
@@ -102,7 +104,7 @@ class Connection:
         self._deadline = time.perf_counter() + seconds if seconds else 0.0
         self._gone = gone
         found: Any = self._execute(plan.sql, parameters).get
-        return (found,) if plan.columns == 1 else cast(Row, found)
+        return (unicode(found),) if plan.columns == 1 else cast(Row, found and [*map(unicode, found)])
 
 
 class SqliteStore:
@@ -363,7 +365,7 @@ def _step_back() -> None:
 
 def _seal(key: Any, payload: Any) -> str | None:
     """The signed cursor of a row; an empty page has none."""
-    return None if payload is None else seal(key, payload)
+    return None if payload is None else sign(key, payload)
 
 
 def _same_json(one: Any, other: Any) -> bool | None:
@@ -372,7 +374,11 @@ def _same_json(one: Any, other: Any) -> bool | None:
 
 
 def _canonical(text: str) -> str:
-    return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+    """The same for equal values; text that is no JSON equals itself alone."""
+    try:
+        return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _number(text: str) -> float | int:

@@ -3,7 +3,9 @@
 A row of the table is a Scalar. Going in, `parse` takes a JSON value (`parse_text` the text of a query
 parameter) to the one canonical Python value, or raises ValueError with a sentence that ends "expected …".
 Going out, the database itself writes the JSON: `sqlite_out` and `postgres_out` are templates over a column,
-and `quoted` says that their text needs nothing but quotation marks around it.
+and `quoted` says that their text needs nothing but quotation marks around it. A column can hold more than its type
+allows (SQLite keeps text in an INTEGER column, PostgreSQL has NaN): `sqlite_test` and `postgres_test` are conditions
+that hold for values of the type alone, and what fails them is never written.
 
     Scalar      canonical        SQLite            PostgreSQL       on the wire
     ID          str | None       TEXT              uuid             "01890a5d-…"
@@ -20,6 +22,7 @@ import functools
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -48,6 +51,9 @@ class Scalar:
     """The cast that a bound value takes in PostgreSQL, for example `text::uuid`."""
     sqlite_out: str = "{}"
     postgres_out: str = "{}::text"
+    sqlite_test: str = ""
+    """The test of a stored value {0}; empty where all that a column can hold can be written."""
+    postgres_test: str = ""
     quoted: bool = False
     ops: tuple[str, ...] = ORDERED
     sortable: bool = True
@@ -246,48 +252,66 @@ def _table(**entry: Any) -> Mapping[str, Any]:
     return MappingProxyType(entry)
 
 
+QUOTED = "json_quote(CAST({} AS TEXT))"
+"""Any value of SQLite as a JSON string."""
+_WHOLE = "CAST({0} AS INTEGER) = {0}"
+_PAIRS = r"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F].."
+_WRITABLE = {
+    "sqlite": r"json_valid({0}) AND (instr({0}, '\ud') + instr({0}, '\uD') = 0 OR diptych_has_no_half({0}))",
+    "postgres": rf"(strpos({{0}}::text, '\ud') + strpos({{0}}::text, '\uD') = 0 "
+    rf"OR regexp_replace({{0}}::text, '{_PAIRS}', '', 'g') !~ '\\u[dD][89a-fA-F]')",
+}
+"""The tests of JSON: strict parsers take no escape of half a character (a lone surrogate), which databases let pass."""
+_FIRST, _LAST = "0001-01-01", "9999-12-31"
+
 STRING = Scalar(
     "String", str, _table(type="string"), _string, _string, "TEXT", 'text COLLATE "C"', "text",
-    sqlite_out="json_quote({})", postgres_out="to_json({})::text", ops=TEXTUAL,
+    sqlite_out=QUOTED, postgres_out="to_json({})::text", ops=TEXTUAL,
 )  # fmt: skip
 ID = Scalar(
     "ID", str, _table(type="string", format="uuid"), _uuid, _uuid, "TEXT", "uuid", "text::uuid",
-    quoted=True, ops=EQUALITY,
+    sqlite_out=QUOTED, quoted=True, ops=EQUALITY,
 )  # fmt: skip
 INTEGER_ID = Scalar(
     "IntegerID", int, _table(type="string", pattern="^[1-9][0-9]{0,18}$"), _integer_id, _integer_id,
-    "INTEGER", "bigint", "bigint", quoted=True, ops=EQUALITY, graphql="ID",
+    "INTEGER", "bigint", "bigint", sqlite_test=_WHOLE, quoted=True, ops=EQUALITY, graphql="ID",
 )  # fmt: skip
 INT = Scalar(
     "Int", int, _table(type="integer", format="int32", minimum=-(2**31), maximum=2**31 - 1),
     _int, _int_text, "INTEGER", "integer", "integer",
+    sqlite_test=f"{{0}} BETWEEN {-(2**31)} AND {2**31 - 1} AND {_WHOLE}",
 )  # fmt: skip
 BIGINT = Scalar(
     "BigInt", int, _table(type="string", format="int64", pattern="^-?(0|[1-9][0-9]{0,18})$"),
-    _bigint, _bigint, "INTEGER", "bigint", "bigint", quoted=True,
+    _bigint, _bigint, "INTEGER", "bigint", "bigint", sqlite_test=_WHOLE, quoted=True,
     description="An integer of 64 bits, as a string.",
 )  # fmt: skip
 FLOAT = Scalar(
     "Float", float, _table(type="number", format="double"), _float, _float_text,
     "REAL", "double precision", "double precision", sqlite_out="json_quote({})",
+    sqlite_test=f"{{0}} BETWEEN {-sys.float_info.max!r} AND {sys.float_info.max!r}", postgres_test="{0} - {0} = 0",
 )  # fmt: skip
 BOOLEAN = Scalar(
     "Boolean", bool, _table(type="boolean"), _bool, _bool_text, "INTEGER", "boolean", "boolean",
-    sqlite_out="CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END", ops=EQUALITY, to_sqlite=int,
+    sqlite_out="CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END", sqlite_test="{0} IN (0, 1)", ops=EQUALITY,
+    to_sqlite=int,
 )  # fmt: skip
 DATE = Scalar(
     "Date", dt.date, _table(type="string", format="date"), _date, _date, "TEXT", "date", "text::date",
-    postgres_out="to_char({}, 'YYYY-MM-DD')", quoted=True, description="A day, as 2026-01-31.",
+    sqlite_out=QUOTED, postgres_out="to_char({}, 'YYYY-MM-DD')", quoted=True,
+    postgres_test=f"{{0}} BETWEEN '{_FIRST}'::date AND '{_LAST}'::date", description="A day, as 2026-01-31.",
 )  # fmt: skip
 DATETIME = Scalar(
     "DateTime", dt.datetime, _table(type="string", format="date-time"), _datetime, _datetime,
     "TEXT", "timestamp with time zone", "text::timestamptz",
-    postgres_out="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", quoted=True,
+    sqlite_out=QUOTED, postgres_out="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", quoted=True,
+    postgres_test=f"{{0}} BETWEEN '{_FIRST}Z'::timestamptz AND '{_LAST} 23:59:59.999999Z'::timestamptz",
     description="A moment in UTC, as 2026-01-31T12:00:00.000000Z (RFC 3339).",
 )  # fmt: skip
 JSON = Scalar(
     "JSON", object, _table(), _json, _json_text, "TEXT", "json", "text::json", ops=("isNull",),
-    sortable=False, to_sqlite=encode_json, to_postgres=encode_json, description="Any JSON value.",
+    sqlite_test=_WRITABLE["sqlite"], postgres_test=_WRITABLE["postgres"], sortable=False,
+    to_sqlite=encode_json, to_postgres=encode_json, description="Any JSON value.",
 )  # fmt: skip
 
 PLAIN: Mapping[type, Scalar] = MappingProxyType(
@@ -304,10 +328,12 @@ def decimal(precision: int, scale: int) -> Scalar:
     if scale:
         parts = f"abs({{0}}) / {10**scale}, abs({{0}}) % {10**scale}"
         out = f"CASE WHEN {{0}} IS NOT NULL THEN format('%s%d.%0{scale}d', iif({{0}} < 0, '-', ''), {parts}) END"
+    most = 10**precision - 1
     return Scalar(
         f"Decimal({precision},{scale})", Decimal,
         _table(type="string", format="decimal", pattern=_decimal_pattern(precision, scale)), parse, parse,
         "INTEGER", f"numeric({precision},{scale})", "text::numeric", sqlite_out=out, quoted=True,
+        sqlite_test=f"{{0}} BETWEEN {-most} AND {most} AND {_WHOLE}", postgres_test="{0} <> 'NaN'::numeric",
         to_sqlite=lambda number: int(f"{number:f}".replace(".", "")), to_postgres=str, graphql="Decimal",
         description="A decimal number as a string, always with all its fraction digits.",
     )  # fmt: skip
@@ -338,6 +364,7 @@ def enumeration(kind: type[enum.Enum]) -> Scalar:
     """One of the values of an enum; stored and sent as the member's value."""
     choices = tuple(str(member.value) for member in kind)
     known = frozenset(choices)
+    test = f"{{0}} IN ({', '.join(map(_literal, choices))})"
 
     def parse(value: Any) -> str:
         if not isinstance(value, str) or value not in known:
@@ -346,8 +373,14 @@ def enumeration(kind: type[enum.Enum]) -> Scalar:
 
     return Scalar(
         kind.__name__, kind, _table(type="string", enum=list(choices)), parse, parse,
-        "TEXT", 'text COLLATE "C"', "text", quoted=True, choices=choices, description=own_doc(kind),
+        "TEXT", 'text COLLATE "C"', "text", sqlite_test=test, postgres_test=test, quoted=True, choices=choices,
+        description=own_doc(kind),
     )  # fmt: skip
+
+
+def _literal(choice: str) -> str:
+    """A value of an enum as a literal of SQL, in a template."""
+    return "'" + choice.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"
 
 
 def own_doc(kind: type) -> str:
