@@ -253,8 +253,11 @@ def test_a_database_that_does_not_fit_is_told(database: str, command: Command, t
     (tmp_path / "others.py").write_text(NOTES.replace('text: str = ""', "text: int"))
     with served(database, model="notes:model", cwd=tmp_path):
         """It makes the tables."""
-    said = failed(command("serve", "others:model", "--database", database))
-    assert said.startswith("The database does not fit the model: the column notes.text is")
+    done = command("serve", "others:model", "--database", database)
+    assert (done.returncode, done.stdout) == (2, "")
+    what, fix = done.stderr.splitlines()
+    assert what.startswith("The database does not fit the model: the column notes.text is") and what.endswith(".")
+    assert fix == "- notes.text: change the table by hand (docs/model.md, Changing a database by hand)."
 
 
 def test_a_postgres_in_another_encoding_is_refused(postgres: Postgres) -> None:

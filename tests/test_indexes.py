@@ -379,9 +379,11 @@ def test_check_tells_of_a_value_that_a_database_does_not_keep_unique(command: Co
         outside.sql(f"PRAGMA foreign_keys = OFF; DROP TABLE users; {text}")
     else:
         outside.sql("ALTER TABLE users DROP CONSTRAINT users_email_key")
-    (warning,) = command("check", "--database", outside.url).stdout.splitlines()[1:]
+    done = command("check", "--database", outside.url)
     statement = 'CREATE UNIQUE INDEX "users_email_key" ON "users" ("email")'
-    assert warning == f"Warning: The database does not keep users.email unique. Run {statement};"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "The database does not fit the model: the database does not keep users.email unique."
+    assert done.stderr.splitlines()[-1] == f"{statement};"
     outside.sql(statement)
     assert command("check", "--database", outside.url).stdout.count("\n") == 1
 

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "compile": ["ask", "model", "lru"],
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "compile.indexes",
-           "compile.part", "ask.cursor", "model", "config", "asking", "lru"],
+           "compile.part", "compile.catalogue", "compile.differences", "compile.meaning", "ask.cursor", "model", "config", "asking", "lru"],
     "identity": ["db", "model", "config", "background", "asking", "lru"],
     "finish": ["ask", "model"],
     "engine": ["meter", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "lru"],

@@ -95,8 +95,8 @@ class Wider(Resource, plural="plains"):
 Wider.__name__ = "Plain"
 
 
-def test_a_column_that_is_added_is_told_from_then_on(library: Library) -> None:
-    narrow = Library(library.url, Model(Plain))
+def test_a_column_that_is_added_is_told_from_then_on(new_database: NewDatabase) -> None:
+    library = narrow = Library(new_database(), Model(Plain))
     narrow.sql(f"INSERT INTO plains (id, text) VALUES ('{A}', 'before')")
     wide = Library.__new__(Library)
     wide.url, wide.is_sqlite, wide.model = library.url, library.is_sqlite, Model(Wider)
@@ -229,14 +229,15 @@ def test_a_schema_with_another_name_has_a_feed_that_works(postgres: Postgres) ->
 def test_rows_of_a_partition_are_those_of_its_table(postgres: Postgres) -> None:
     url = postgres.create()
     library = Library(url)
-    library.sql("ALTER TABLE books DROP CONSTRAINT books_shelf_id_fkey, DROP CONSTRAINT books_owner_id_fkey")
-    library.sql("DROP TABLE shelves")
-    library.sql('CREATE TABLE shelves (id uuid PRIMARY KEY, version integer NOT NULL DEFAULT 1, created_at timestamptz NOT NULL '
-                'DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(), name text COLLATE "C" NOT NULL, '
-                "room text COLLATE \"C\" NOT NULL DEFAULT '') PARTITION BY HASH (id)")  # fmt: skip
+    library.sql("DROP TABLE books")
+    library.sql('CREATE TABLE books (id uuid PRIMARY KEY, version integer NOT NULL DEFAULT 1, created_at timestamptz NOT NULL '
+                'DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(), title text COLLATE "C" NOT NULL, '
+                "shelf_id uuid REFERENCES shelves (id) ON DELETE SET NULL, "
+                "owner_id uuid REFERENCES shelves (id) ON DELETE CASCADE) PARTITION BY HASH (id)")  # fmt: skip
     for part in range(2):
-        library.sql(f"CREATE TABLE shelves_{part} PARTITION OF shelves FOR VALUES WITH (MODULUS 2, REMAINDER {part})")
+        library.sql(f"CREATE TABLE books_{part} PARTITION OF books FOR VALUES WITH (MODULUS 2, REMAINDER {part})")
     library = Library(url)
-    library.write("outside", SHELF.format(A, "A"), SHELF.format(B, "B"), SHELF.format(C, "C"), "UPDATE shelves SET room = 'x'")
-    assert [change.resource for change in library.told()] == ["shelves"] * 6
+    books = [f"INSERT INTO books (id, title) VALUES ('{key}', 'x')" for key in (A, B, C)]
+    library.write("outside", *books, "UPDATE books SET title = 'y'")
+    assert [change.resource for change in library.told()] == ["books"] * 6
 

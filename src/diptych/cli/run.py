@@ -65,7 +65,7 @@ async def _prepare(model: Model, config: Config, *, dev: bool) -> tuple[str, str
     """Open the database once, so that tables, keys and sample data are there; gives an admin token, and for `dev` the
     password of the sample login, if there is one."""
     check_lasting(config)
-    app = Diptych(model, config=config, add_columns=dev)
+    app = Diptych(model, config=config, add_columns=dev, tell=click.echo if dev else None)
     try:
         handler = await app.start()
         user = FIRST_USER_ID if model is default_model else None

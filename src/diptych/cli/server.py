@@ -96,7 +96,8 @@ def dev_application() -> Diptych:
 def _application(*, dev: bool) -> Diptych:
     try:
         config = config_of({})
-        app = Diptych(load_model(config.model), config=replace(config, sample=False), add_columns=dev, explain=dev)
+        app = Diptych(load_model(config.model), config=replace(config, sample=False), add_columns=dev, explain=dev,
+                      tell=click.echo if dev else None)  # fmt: skip
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
         return app

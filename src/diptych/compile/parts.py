@@ -30,6 +30,10 @@ def _system_tables(dialect: DialectName) -> Iterable[Part]:
         f"CREATE TABLE diptych_keys (kid {text} PRIMARY KEY, kind {text} NOT NULL, secret {text} NOT NULL, "
         f"created_at {text} NOT NULL)",
     ))  # fmt: skip
+    # what the model means by the columns of each table (`meaning.py`)
+    yield Part("diptych_schema", (
+        f"CREATE TABLE diptych_schema (name {code} PRIMARY KEY, format integer NOT NULL, columns {text} NOT NULL)",
+    ))  # fmt: skip
     # answers that are given again when a request comes again; `at` is a DateTime as text, whose order is that of time
     yield Part("diptych_replays", (
         f"CREATE TABLE diptych_replays (caller {code} NOT NULL, key {code} NOT NULL, print {code} NOT NULL, "

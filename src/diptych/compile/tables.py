@@ -1,16 +1,17 @@
-"""Model → tables: the DDL that makes them, and what differs in a database that has others.
+"""Model → tables: the DDL that makes and extends them.
 
 Every resource is a table, every field a column, every to-one relation a foreign key. The database itself fills
 `version`, `created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. What a database
-needs besides is in `indexes.py` and `parts.py`.
+needs besides is in `indexes.py` and `parts.py`; what differs in a database that has other tables in `differences.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
+from diptych.compile.catalogue import Catalogue, Column, Schema
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import wanted_indexes
 from diptych.compile.part import NOW, DialectName, Table
@@ -20,19 +21,6 @@ from diptych.model.model import Model
 from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, Scalar, encode_json
 
 RESERVED_PREFIX = "diptych_"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column as a database has it, or should have it."""
-
-    type: str
-    nullable: bool
-    filled: bool = False
-    """Does the database fill it where an INSERT leaves it out? (Only PostgreSQL is asked.)"""
-
-
-Schema = Mapping[str, Mapping[str, Column]]
 
 
 def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
@@ -62,19 +50,25 @@ def create(model: Model, dialect: DialectName) -> list[str]:
     return tables + indexes if dialect == "sqlite" else tables + references + indexes
 
 
-def complete(model: Model, dialect: DialectName, have: Mapping[str, str | None]) -> list[str]:
+def complete(model: Model, dialect: DialectName, parts_there: Mapping[str, str | None], have: Catalogue) -> list[str]:
     """The statements that make what else a database needs, and lacks: tables of Diptych's own, and triggers.
 
-    `have` are the parts that are there, each with its text as the database tells it.
+    `parts_there` are the parts that are there, each with its text as the database tells it.
     """
-    needed = parts([_told(resource) for resource in model.resources.values()], dialect)
-    return [statement for part in needed if not part.is_in(have) for statement in part.create]
+    needed = parts([_told(resource, have) for resource in model.resources.values()], dialect)
+    return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
 
-def _told(resource: ResourceDef) -> Table:
-    stored = [field for field in resource.fields.values() if field.stored]
-    unique = tuple(field.column for field in stored if field.unique and field.name != "id")
-    return Table(resource.table, tuple(field.column for field in stored), unique)
+def _told(resource: ResourceDef, have: Catalogue) -> Table:
+    """A table with all columns that the model has, or that another model has given it: an older node that starts after
+    a column was added makes the same triggers as a newer one."""
+    there = have.tables.get(resource.table, {})
+    stored = {field.column: field.unique for field in resource.fields.values() if field.stored}
+    record = {name: each.unique for name, each in have.recorded.get(resource.table, {}).items() if name in there}
+    columns = [name for name in there if name in stored or name in record]
+    columns += [name for name in stored if name not in there]
+    unique = [name for name in columns if name != "id" and (stored.get(name) or record.get(name))]
+    return Table(resource.table, tuple(columns), tuple(unique))
 
 
 def fill(model: Model, have: Schema) -> list[str]:
@@ -106,58 +100,30 @@ def catch_up(resource: ResourceDef) -> str:
     )
 
 
-def add_column(model: Model, table: str, column: str, dialect: DialectName) -> str:
-    """The statement that adds one column to a table that is there."""
-    resource = next(found for found in model.resources.values() if found.table == table)
-    field = next(found for found in resource.fields.values() if found.column == column)
-    reference = _inline_reference(model, resource, field)
-    return f"ALTER TABLE {_name(table)} ADD COLUMN {_column(field, dialect)}{reference}"
+def new_table(model: Model, resource: ResourceDef, dialect: DialectName) -> tuple[str, tuple[str, ...]]:
+    """The statement that makes one table, and those for when all that it refers to is there."""
+    references = _references(model, resource) if dialect == "postgres" else ()
+    return _create_table(model, resource, dialect), tuple(references)
 
 
-def can_be_added(model: Model, table: str, column: str) -> bool:
-    """Can a new column be filled in the rows that are there? It can if it is nullable or has a default."""
-    for resource in model.resources.values():
-        if resource.table == table:
-            return any(
-                found.column == column and not found.unique and (found.nullable or found.default is not None)
-                for found in resource.fields.values()
-            )
-    return False
+def new_column(model: Model, resource: ResourceDef, field: FieldDef, dialect: DialectName) -> tuple[str, ...]:
+    """The statements that add a column to a table that is there. (If it is unique, an index follows.)"""
+    reference = reference_of(model, resource, field)
+    if dialect == "postgres" or field.nullable or field.default is not None:
+        return (f"ALTER TABLE {_name(resource.table)} ADD COLUMN {_column(field, dialect, unique=False)}{reference}",)
+    open_ = replace(field, nullable=True)  # SQLite adds no column that must not be null, even if there are no rows
+    return (*new_column(model, resource, open_, dialect), set_null(resource, field.column, nullable=False))
 
 
-def differences(want: Schema, have: Schema) -> list[str]:
-    """What differs between the tables that a model wants and those that are there, a sentence each."""
-    found = []
-    for table, columns in want.items():
-        if table not in have:
-            found.append(f"the table {table} is missing")
-            continue
-        found.extend(_column_differences(table, columns, have[table]))
-    return found
+def set_null(resource: ResourceDef, column: str, *, nullable: bool) -> str:
+    """The statement after which a column may, or must not, be null."""
+    return f"ALTER TABLE {_name(resource.table)} ALTER COLUMN {_name(column)} {'DROP' if nullable else 'SET'} NOT NULL"
 
 
-def missing_columns(want: Schema, have: Schema) -> list[tuple[str, str]]:
-    """The columns that tables lack, as (table, column)."""
-    return [(table, column) for table, columns in want.items() if table in have
-            for column in columns if column not in have[table]]  # fmt: skip
-
-
-def _column_differences(table: str, want: Mapping[str, Column], have: Mapping[str, Column]) -> Iterable[str]:
-    for name, column in want.items():
-        if name not in have:
-            yield f"the column {table}.{name} ({column.type}) is missing"
-        elif have[name].type.lower() != column.type.lower():
-            yield f"the column {table}.{name} is {have[name].type} and should be {column.type}"
-        elif have[name].nullable != column.nullable:
-            should = "may" if column.nullable else "must not"
-            yield f"the column {table}.{name} {_null(have[name])} and {should} be null"
-    for name, column in have.items():
-        if name not in want and not column.nullable:
-            yield f"the column {table}.{name} is not in the model and must not be null"
-
-
-def _null(column: Column) -> str:
-    return "may be null" if column.nullable else "must not be null"
+def set_reference(model: Model, resource: ResourceDef, field: FieldDef) -> str:
+    """The statement that adds the foreign key of a column to a table of PostgreSQL."""
+    reference = reference_of(model, resource, field)
+    return f"ALTER TABLE {_name(resource.table)} ADD FOREIGN KEY ({_name(field.column)}){reference}"
 
 
 def _name(name: str) -> str:
@@ -168,7 +134,7 @@ def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> 
     lines = []
     for field in resource.fields.values():
         if field.stored:
-            reference = _inline_reference(model, resource, field) if dialect == "sqlite" else ""
+            reference = reference_of(model, resource, field) if dialect == "sqlite" else ""
             lines.append(_column(field, dialect) + reference)
     if dialect == "sqlite":
         # it looks at the newest index first: so of several that are violated, both databases tell the same
@@ -190,7 +156,7 @@ def _is_counted(field: FieldDef) -> bool:
     return field.name == "id" and field.scalar is INTEGER_ID
 
 
-def _column(field: FieldDef, dialect: DialectName) -> str:
+def _column(field: FieldDef, dialect: DialectName, *, unique: bool = True) -> str:
     words = [_name(field.column), column_type(field.scalar, dialect)]
     if field.name == "id":
         words.append("PRIMARY KEY")
@@ -202,7 +168,7 @@ def _column(field: FieldDef, dialect: DialectName) -> str:
         words.append(f"DEFAULT {_DEFAULTS[field.name][dialect]}")
     elif field.default is not None:
         words.append(f"DEFAULT {_literal(field, dialect)}")
-    if field.unique and dialect == "postgres":
+    if unique and field.unique and dialect == "postgres":
         words.append("UNIQUE")
     return " ".join(words)
 
@@ -222,7 +188,8 @@ def _literal(field: FieldDef, dialect: DialectName) -> str:
 _ON_DELETE = {"restrict": "RESTRICT", "cascade": "CASCADE", "set null": "SET NULL"}
 
 
-def _inline_reference(model: Model, resource: ResourceDef, field: FieldDef) -> str:
+def reference_of(model: Model, resource: ResourceDef, field: FieldDef) -> str:
+    """What a column says of the row that it refers to; "" if it refers to none."""
     if not field.relation:
         return ""
     relation = resource.relations[field.relation]
@@ -233,7 +200,4 @@ def _inline_reference(model: Model, resource: ResourceDef, field: FieldDef) -> s
 def _references(model: Model, resource: ResourceDef) -> Iterable[str]:
     for field in resource.fields.values():
         if field.relation:
-            yield (
-                f"ALTER TABLE {_name(resource.table)} ADD FOREIGN KEY ({_name(field.column)})"
-                + _inline_reference(model, resource, field)
-            )
+            yield set_reference(model, resource, field)

@@ -1,33 +1,24 @@
-"""What a database tells of itself: its tables with their columns, and their indexes. Nothing is changed by asking."""
+"""Reads what a database tells of itself: tables with their columns, indexes, foreign keys, and the record of what the
+columns mean. Nothing is changed by asking."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 import apsw
 import asyncpg
+import msgspec
 
+from diptych.compile.catalogue import Catalogue, Column, ReferenceFound
 from diptych.compile.indexes import IndexFound
-from diptych.compile.tables import RESERVED_PREFIX, Column, Schema
-from diptych.model.model import Model
-
-
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """The tables of a database that are not Diptych's own, and all indexes."""
-
-    tables: Schema
-    indexes: Sequence[IndexFound] = ()
-
-    def has_any_of(self, model: Model) -> bool:
-        """Is there a table of the model? If not, all of them are made when the database is opened."""
-        return any(resource.table in self.tables for resource in model.resources.values())
-
+from diptych.compile.meaning import FORMAT, Meaning, decode
+from diptych.compile.tables import RESERVED_PREFIX
+from diptych.errors import StartError
 
 _SQLITE_COLUMNS = """
-    SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk)
+    SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk), c.dflt_value IS NOT NULL
     FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'
 """
 _SQLITE_INDEXES = """
@@ -36,19 +27,27 @@ _SQLITE_INDEXES = """
     WHERE t.type = 'table' AND k.key ORDER BY i.name, k.seqno
 """
 """A row for each column of each index; NULL if the index does not have all rows."""
+_SQLITE_REFERENCES = """
+    SELECT '', t.name, k."from", k."table", k.on_delete
+    FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) k WHERE t.type = 'table'
+    GROUP BY t.name, k.id HAVING count(*) = 1 AND coalesce(k."to", 'id') = 'id'
+"""
+_RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 
 def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     """The catalogue of a SQLite database."""
     tables: dict[str, dict[str, Column]] = {}
-    for table, column, kind, nullable in db.execute(_SQLITE_COLUMNS):
+    for table, column, kind, nullable, filled in db.execute(_SQLITE_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
-            tables.setdefault(table, {})[column] = Column(kind, bool(nullable))
+            tables.setdefault(table, {})[column] = Column(kind, bool(nullable), bool(filled))
     indexes = []
     for (name, table, unique), rows in groupby(db.execute(_SQLITE_INDEXES), key=lambda row: row[:3]):
         columns = tuple(column for *_, column in rows if column is not None)
         indexes.append(IndexFound(name, table, columns, bool(unique)))
-    return Catalogue(tables, indexes)
+    references = _references(db.execute(_SQLITE_REFERENCES))
+    is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
+    return Catalogue(tables, indexes, references, _recorded(db.execute(_RECORD) if is_recorded else ()))
 
 
 _POSTGRES_COLUMNS = """
@@ -71,6 +70,20 @@ _POSTGRES_INDEXES = """
       JOIN pg_am m ON m.oid = c.relam
     WHERE c.relnamespace = quote_ident(current_schema())::regnamespace
 """
+_POSTGRES_REFERENCES = """
+    SELECT k.conname::text, t.relname::text, a.attname::text, o.relname::text, CASE k.confdeltype
+      WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
+      ELSE 'SET DEFAULT' END
+    FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid JOIN pg_class o ON o.oid = k.confrelid
+      JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+      JOIN pg_attribute i ON i.attrelid = k.confrelid AND i.attnum = k.confkey[1]
+    WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND i.attname = 'id'
+      AND t.relnamespace = quote_ident(current_schema())::regnamespace
+"""
+_IS_RECORDED = """
+    SELECT 1 FROM pg_class
+    WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname = 'diptych_schema'
+"""
 
 
 async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
@@ -83,4 +96,26 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
         IndexFound(name, table, tuple(columns), unique)
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)
     ]
-    return Catalogue(tables, indexes)
+    references = _references(await connection.fetch(_POSTGRES_REFERENCES))
+    rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
+    return Catalogue(tables, indexes, references, _recorded(rows))
+
+
+def _references(rows: Iterable[Any]) -> list[ReferenceFound]:
+    return [
+        ReferenceFound(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower())
+        for name, table, column, target, action in rows
+    ]
+
+
+def _recorded(rows: Iterable[Any]) -> dict[str, dict[str, Meaning]]:
+    """The record; refused if it is of a form that only a later version knows."""
+    found = {}
+    for name, number, columns in rows:
+        if number > FORMAT:
+            raise StartError("The database was last opened by a later version of Diptych, and needs that version.")
+        try:
+            found[name] = decode(columns)
+        except msgspec.MsgspecError as error:
+            raise StartError(f"The row {name} of diptych_schema cannot be read: {error}.") from None
+    return found

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import asyncpg
 
 from diptych.asking import ASKER
+from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import POSTGRES
+from diptych.compile.differences import Difference
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
-from diptych.compile.tables import catch_up, complete, fill
+from diptych.compile.tables import catch_up
 from diptych.db import feed
-from diptych.db.catalogue import Catalogue, postgres_catalogue
+from diptych.db.catalogue import postgres_catalogue
 from diptych.db.feed_postgres import Listening, Numbering, trim
+from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.pool import Pool
 from diptych.db.postgres_writer import BROKEN, ForeignSession, change, open_session, write
 from diptych.db.script import Row, Script, Step
-from diptych.db.store import KeyRow, fit, insert_statement, insert_values
+from diptych.db.store import KeyRow, insert_statement, insert_values
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -70,11 +73,11 @@ class PostgresStore:
         self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
 
-    async def open(self, model: Model, *, add_columns: bool = False) -> None:
+    async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         try:
             connection = await self._connect()
             try:
-                await self._prepare(connection, model, add_columns)
+                fitted = await self._prepare(connection, model, add_columns, accept)
             except BaseException:
                 await connection.close()
                 raise
@@ -83,8 +86,9 @@ class PostgresStore:
         self._pool = Pool(self._connect, self._size, self._wait, self._waiting, self._settings)
         self._pool.add(connection)
         self._numbering = Numbering(self.run)
+        return fitted
 
-    async def _prepare(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
+    async def _prepare(self, connection: asyncpg.Connection, model: Model, add: bool, accept: bool) -> Fitted:
         """Make the tables, or hold them against the model; one of several nodes at a time."""
         encoding = connection.get_settings().server_encoding
         if encoding != "UTF8":
@@ -92,14 +96,9 @@ class PostgresStore:
         async with connection.transaction():
             await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'")
             await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", _LOCK)
-            await self._fit(connection, model, add_columns)
-
-    async def _fit(self, connection: asyncpg.Connection, model: Model, add_columns: bool) -> None:
-        have = await postgres_catalogue(connection)
-        statements = fit(model, have, "postgres", add_columns=add_columns)
-        parts = {name: text for name, text in await connection.fetch(_PARTS)}
-        for statement in (*statements, *fill(model, have.tables), *complete(model, "postgres", parts)):
-            await connection.execute(statement)
+            have = await postgres_catalogue(connection)
+            parts = {name: text for name, text in await connection.fetch(_PARTS)}
+            return await _drive(connection, fit(model, have, parts, "postgres", add=add, accept=accept))
 
     async def close(self) -> None:
         self._wake = None
@@ -111,10 +110,23 @@ class PostgresStore:
             self._pool = None
 
     async def catalogue(self) -> Catalogue:
+        return await self._reading(postgres_catalogue)
+
+    async def look(self, model: Model) -> list[Difference]:
+        async def compared(connection: asyncpg.Connection) -> list[Difference]:
+            have = await postgres_catalogue(connection)
+            await connection.execute("SET statement_timeout = 0")
+            return await _drive(connection, look(model, have, "postgres"))
+
+        return await self._reading(compared)
+
+    async def _reading(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Do something with a connection of its own that changes nothing."""
         try:
             connection = await self._connect()
             try:
-                return await postgres_catalogue(connection)
+                async with connection.transaction(readonly=True):
+                    return await work(connection)
             finally:
                 await connection.close()
         except _UNOPENED as error:
@@ -277,6 +289,17 @@ class PostgresStore:
                     await connection.execute(catch_up(resource))
         finally:
             self.pool.give(link)
+
+
+async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
+    """Run the statements of a fitting, each with the rows of the one before."""
+    rows: Sequence[Any] | None = None
+    try:
+        while True:
+            step = fitting.send(rows)  # type: ignore[arg-type]  # a generator begins with None
+            rows = await connection.fetch(step.sql, *step.parameters)
+    except StopIteration as end:
+        return cast(T, end.value)
 
 
 def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:

@@ -27,13 +27,15 @@ import apsw
 
 from diptych.ask.cursor import sign
 from diptych.asking import ASKER
+from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import SQLITE
+from diptych.compile.differences import Difference
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
-from diptych.compile.tables import complete
 from diptych.db import feed
-from diptych.db.catalogue import Catalogue, sqlite_catalogue
+from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.credit import NOTED, Credit
+from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.private_file import exposed, make_private, warn_once
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
@@ -41,7 +43,7 @@ from diptych.db.sqlite_connection import Connection as Writing
 from diptych.db.sqlite_connection import told
 from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
-from diptych.db.store import KeyRow, fit, insert_statement, insert_values
+from diptych.db.store import KeyRow, insert_statement, insert_values
 from diptych.db.turns import Turns
 from diptych.db.unicode import has_no_half, unicode
 from diptych.errors import Code, Refusal, StartError
@@ -134,7 +136,7 @@ class SqliteStore:
         self._writer: Connection | None = None
         self._changes: Writer | None = None
 
-    async def open(self, model: Model, *, add_columns: bool = False) -> None:
+    async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         self.turns = Turns(self.turns.size, self._waiting, _WAIT)
         self._pool = ThreadPoolExecutor(self.turns.size, "diptych-sqlite", _step_back)
         if not self._in_memory:
@@ -143,7 +145,7 @@ class SqliteStore:
             self._writer = Connection(self.path, write=True)
             self._writer.db.execute("BEGIN IMMEDIATE")  # one of several processes makes the tables
             try:
-                self._fit(self._writer.db, model, add_columns)
+                fitted = self._fit(self._writer.db, model, add_columns, accept)
             except BaseException:
                 self._writer.db.execute("ROLLBACK")
                 raise
@@ -155,15 +157,14 @@ class SqliteStore:
             raise self._unopened(error) from None
         for sentence in self.cautions():
             warn_once(sentence)
+        return fitted
 
     def _unopened(self, error: apsw.Error) -> StartError:
         return StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.")
 
-    def _fit(self, db: apsw.Connection, model: Model, add_columns: bool) -> None:
-        statements = fit(model, sqlite_catalogue(db), "sqlite", add_columns=add_columns)
+    def _fit(self, db: apsw.Connection, model: Model, add: bool, accept: bool) -> Fitted:
         parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
-        for statement in (*statements, *complete(model, "sqlite", parts)):
-            db.execute(statement).fetchall()
+        return _drive(db, fit(model, sqlite_catalogue(db), parts, "sqlite", add=add, accept=accept))
 
     async def close(self) -> None:
         if self._changes is not None:
@@ -179,10 +180,17 @@ class SqliteStore:
         self._workers.clear()
 
     async def catalogue(self) -> Catalogue:
+        return self._reading(sqlite_catalogue)
+
+    async def look(self, model: Model) -> list[Difference]:
+        return self._reading(lambda db: _drive(db, look(model, sqlite_catalogue(db), "sqlite")))
+
+    def _reading(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Do something with a connection of its own that changes nothing, and makes no file."""
         try:
             db = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
             try:
-                return sqlite_catalogue(db)
+                return work(db)
             finally:
                 db.close()
         except apsw.Error as error:
@@ -354,6 +362,17 @@ class SqliteStore:
     def _write(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
         assert self._writer is not None
         return list(self._writer.db.execute(sql, parameters))
+
+
+def _drive(db: apsw.Connection, fitting: Fitting[T]) -> T:
+    """Run the statements of a fitting, each with the rows of the one before."""
+    rows: Sequence[Any] | None = None
+    try:
+        while True:
+            step = fitting.send(rows)  # type: ignore[arg-type]  # a generator begins with None
+            rows = db.execute(step.sql, step.parameters).fetchall()
+    except StopIteration as end:
+        return cast(T, end.value)
 
 
 def _step_back() -> None:

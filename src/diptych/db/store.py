@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import Dialect
+from diptych.compile.differences import Difference
 from diptych.compile.fragment import finish, identifier, join, sql
-from diptych.compile.indexes import missing_indexes
-from diptych.compile.part import DialectName
 from diptych.compile.plan import Plan, SlotBind
-from diptych.compile.tables import add_column, can_be_added, create, differences, missing_columns, wanted
-from diptych.db.catalogue import Catalogue
 from diptych.db.feed import Head
+from diptych.db.fitting import Fitted
 from diptych.db.script import Row, Script, Step
-from diptych.errors import StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
@@ -54,7 +52,10 @@ class Store(Protocol):
     look_every: float
     """Seconds between two looks at the feed, for what nobody tells of."""
 
-    async def open(self, model: Model, *, add_columns: bool = False) -> None: ...
+    async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
+        """Make it ready for a model: `add_columns` adds what its tables lack, `accept` records anew what its columns
+        mean (`db/fitting.py`)."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -64,6 +65,10 @@ class Store(Protocol):
 
     def cautions(self) -> list[str]:
         """What its owner should mend, a sentence each. It need not be open."""
+        ...
+
+    async def look(self, model: Model) -> list[Difference]:
+        """What differs from a model, and stays so without a change. It need not be open, and is not changed."""
         ...
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
@@ -128,24 +133,6 @@ class Store(Protocol):
     async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert many rows of canonical values, for sample data."""
         ...
-
-
-def fit(model: Model, have: Catalogue, dialect: DialectName, *, add_columns: bool = False) -> list[str]:
-    """The statements after which the tables fit the model; refused, if nothing can be done about what differs.
-
-    `add_columns` adds indexes too: to make one of a large table is for its owner to decide.
-    """
-    if not have.has_any_of(model):
-        return create(model, dialect)
-    want = wanted(model, dialect)
-    addable = [pair for pair in missing_columns(want, have.tables) if add_columns and can_be_added(model, *pair)]
-    ignored = {f"{table}.{column} " for table, column in addable}
-    found = [each for each in differences(want, have.tables) if not any(name in each for name in ignored)]
-    if found:
-        raise StartError("The database does not fit the model: " + "; ".join(found) + ".")
-    columns = [add_column(model, table, column, dialect) for table, column in addable]
-    lacking = missing_indexes(model, have.indexes) if add_columns else []
-    return columns + [index.create for index in lacking if not index.unique]
 
 
 def insert_statement(resource: ResourceDef, names: Sequence[str], dialect: Dialect) -> str:

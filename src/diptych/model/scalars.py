@@ -60,6 +60,7 @@ class Scalar:
     to_sqlite: Callable[[Any], Any] | None = None
     to_postgres: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
+    digits: tuple[int, int] | None = None
     description: str = ""
     graphql: str = field(default="")
     """The name of the GraphQL type, where it differs from `name`."""
@@ -335,7 +336,7 @@ def decimal(precision: int, scale: int) -> Scalar:
         "INTEGER", f"numeric({precision},{scale})", "text::numeric", sqlite_out=out, quoted=True,
         sqlite_test=f"{{0}} BETWEEN {-most} AND {most} AND {_WHOLE}", postgres_test="{0} <> 'NaN'::numeric",
         to_sqlite=lambda number: int(f"{number:f}".replace(".", "")), to_postgres=str, graphql="Decimal",
-        description="A decimal number as a string, always with all its fraction digits.",
+        description="A decimal number as a string, always with all its fraction digits.", digits=(precision, scale),
     )  # fmt: skip
 
 

@@ -61,11 +61,13 @@ class Diptych:
 
     Without a `config`, its settings are those of the environment and of `diptych.toml`; `database` wins over both.
 
-    For development: `add_columns` adds columns that a table lacks, `explain` tells admins why they are refused.
+    For development: `add_columns` mends a database that lacks something (tables, columns, indexes) and has `tell` say
+    what it did; `explain` tells admins why they are refused.
     """
 
     def __init__(self, model: Model, *, database: str | None = None, config: Config | None = None,
-                 checks: Iterable[Check] = (), add_columns: bool = False, explain: bool = False) -> None:  # fmt: skip
+                 checks: Iterable[Check] = (), add_columns: bool = False, explain: bool = False,
+                 tell: Callable[[str], None] | None = None) -> None:  # fmt: skip
         if config is None:
             config = load({})
             for warning in misspelt():
@@ -75,6 +77,7 @@ class Diptych:
         self.store = connect(self.config)
         self._checks = tuple(checks)
         self._add_columns = add_columns
+        self._tell = tell or log.info
         self._handles = ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
         self._deadlines = Deadlines(self.config.request_timeout, self.config.max_requests)
@@ -124,7 +127,11 @@ class Diptych:
 
     async def _make(self) -> Handler:
         config = self.config
-        await self.store.open(self.model, add_columns=self._add_columns)
+        fitted = await self.store.open(self.model, add_columns=self._add_columns)
+        for done in fitted.done:
+            self._tell(done)
+        for doubt in fitted.doubts:
+            log.warning("%s", doubt)
         checks = Checks(limits_of(config), self._checks)
         engine = Engine(self.model, self.store, checks, await load_secret(self.store), config.plan_cache,
                         Meter(config.planning_share))  # fmt: skip

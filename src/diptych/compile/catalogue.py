@@ -1,0 +1,56 @@
+"""What a database tells of itself, as plain data: its tables and columns, indexes, foreign keys, and the record of what
+its columns mean. `db/catalogue.py` reads it, `compile/differences.py` holds it against a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from diptych.compile.indexes import IndexFound
+from diptych.compile.meaning import Meaning
+from diptych.model.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as a database has it."""
+
+    type: str
+    nullable: bool
+    filled: bool = False
+    """Does the database fill it where an INSERT leaves it out?"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFound:
+    """A foreign key of one column, as a database has it."""
+
+    name: str
+    """The name of the constraint; SQLite has none."""
+    table: str
+    column: str
+    target: str
+    on_delete: str
+    """In the words of the model; "no action" is "restrict"."""
+
+
+Schema = Mapping[str, Mapping[str, Column]]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The tables of a database that are not Diptych's own, with what stands on them, and all indexes."""
+
+    tables: Schema
+    indexes: Sequence[IndexFound] = ()
+    references: Sequence[ReferenceFound] = ()
+    recorded: Mapping[str, Mapping[str, Meaning]] = field(default_factory=dict)
+    """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
+
+    def has_any_of(self, model: Model) -> bool:
+        """Is there a table of the model?"""
+        return any(resource.table in self.tables for resource in model.resources.values())
+
+    def is_new_to(self, model: Model) -> bool:
+        """Is it empty, or only the owner's? Then all tables of the model are made when the database is opened."""
+        return not self.recorded and not self.has_any_of(model)

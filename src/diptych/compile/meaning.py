@@ -1,0 +1,151 @@
+"""What a model means by each column: more than a database can tell, so it is recorded there.
+
+To SQLite a decimal, a boolean and a number are all INTEGER; to both databases an enum is text. A model that gives such
+a column another meaning would read what is there as something else (12.50 as 0.1250). So the table `diptych_schema` has
+a row for each table, written in the transaction that makes or extends it:
+
+    name      format  columns
+    invoices  1       {"total": {"type": "Decimal", "precision": 8, "scale": 2}, "stage": {"type": "Enum", …}, …}
+
+`obstacle` says which stored values would not mean the same under another declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from diptych.compile.fragment import identifier
+from diptych.compile.part import DialectName
+from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.model import Model
+from diptych.model.scalars import Scalar, to_json
+
+FORMAT = 1
+"""The form of a record. One that a later version has written in another form is refused."""
+
+
+class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one column holds, as the model declares it."""
+
+    type: str
+    precision: int = 0
+    scale: int = 0
+    values: tuple[str, ...] = ()
+    nullable: bool = False
+    unique: bool = False
+    indexed: bool = False
+    target: str = ""
+    """The table that it refers to."""
+    on_delete: str = ""
+    default: Any = None
+    generated: str = ""
+    """What fills it where a new row has no value: "now" or "today"."""
+    rules: tuple[str, ...] = ()
+    """The constraints of what is written: `MaxLen(length=80)`. They say nothing of the rows that are there."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """All that says how a stored value is read."""
+        return self.type, self.precision, self.scale, frozenset(self.values)
+
+    def __str__(self) -> str:
+        if self.type == "Decimal":
+            return f"Decimal({self.precision},{self.scale})"
+        return f"one of {', '.join(self.values)}" if self.type == "Enum" else self.type
+
+
+Record = Mapping[str, Meaning]
+"""The meaning of each column of a table."""
+
+
+def meanings(model: Model) -> dict[str, dict[str, Meaning]]:
+    """What a model means by the columns of its tables."""
+    return {
+        resource.table: {
+            field.column: _meaning(model, resource, field) for field in resource.fields.values() if field.stored
+        }
+        for resource in model.resources.values()
+    }
+
+
+def _meaning(model: Model, resource: ResourceDef, field: FieldDef) -> Meaning:
+    relation = resource.relations.get(field.relation)
+    return Meaning(
+        **_kind(field.scalar),
+        nullable=field.nullable,
+        unique=field.unique,
+        indexed=field.indexed,
+        target=model.resources[relation.target].table if relation else "",
+        on_delete=relation.on_delete if relation else "",
+        default=None if field.default is None else to_json(field.scalar, field.default),
+        rules=tuple(map(repr, field.constraints)),
+    )
+
+
+def _kind(scalar: Scalar) -> dict[str, Any]:
+    if scalar.digits is not None:
+        precision, scale = scalar.digits
+        return {"type": "Decimal", "precision": precision, "scale": scale}
+    return {"type": "Enum", "values": scalar.choices} if scalar.choices else {"type": scalar.name}
+
+
+def encode(record: Record) -> str:
+    """A record as it is stored."""
+    return msgspec.json.encode(record).decode()
+
+
+def decode(text: str) -> dict[str, Meaning]:
+    """A record as it was stored."""
+    return msgspec.json.decode(text, type=dict[str, Meaning])
+
+
+_WIDER = {("Int", "BigInt"), ("IntegerID", "BigInt"), ("Enum", "String")}
+"""Every value of the first is a value of the second, and means the same."""
+_NARROWER = {("BigInt", "Int"), ("String", "Enum"), ("Enum", "Enum")}
+"""A value of the first means the same if it is one of the second at all."""
+Change = Literal["none", "narrower", "other"]
+
+
+def change(was: Meaning, now: Meaning, dialect: DialectName) -> Change:
+    """Do stored values mean the same under another declaration: all, those that it allows, or none?"""
+    pair = was.type, now.type
+    if was.kind == now.kind or pair in _WIDER or (was.type == "Enum" and {*was.values} <= {*now.values}):
+        return "none"
+    if pair == ("Decimal", "Decimal"):
+        if dialect == "postgres":  # a number has its point there, and the column's own type says how many digits follow
+            return "none"
+        return "other" if was.scale != now.scale else "narrower" if now.precision < was.precision else "none"
+    return "narrower" if pair in _NARROWER else "other"
+
+
+def obstacle(was: Meaning, now: Meaning, column: str, dialect: DialectName) -> str:
+    """The condition on rows whose value would mean something else; "" if there can be none."""
+    match change(was, now, dialect):
+        case "none":
+            return ""
+        case "narrower":
+            return misfit(now, column, dialect)
+    name = identifier(column).text
+    return f"{name} <> 0" if was.type == now.type == "Decimal" else f"{name} IS NOT NULL"
+
+
+def misfit(meaning: Meaning, column: str, dialect: DialectName) -> str:
+    """The condition on rows whose value cannot have this meaning; "" if the database rules them out, or cannot tell."""
+    name = identifier(column).text
+    if meaning.type == "Enum":
+        values = ", ".join(f"'{value}'" for value in meaning.values)  # names of GraphQL, by the model's own rule
+        return f"{name} NOT IN ({values})"
+    if dialect == "postgres":
+        return ""
+    whole = f"{name} IS NOT NULL AND (typeof({name}) <> 'integer' OR "
+    match meaning.type:
+        case "Decimal":
+            return f"{whole}abs({name}) >= {10**meaning.precision})"
+        case "Int":
+            return f"{whole}{name} NOT BETWEEN {-(2**31)} AND {2**31 - 1})"
+        case "Boolean":
+            return f"{name} NOT IN (0, 1)"
+    return ""
