@@ -85,17 +85,18 @@ def test_every_function_that_remembers_is_declared(service: Service) -> None:
     assert {each.__qualname__ for each in found} <= BY_THE_MODEL
 
 
-BY_THE_MODEL = {"decimal", "enumeration", "_trust", "_rules", "public", "_second", "_sources", "users", "posts", "comments", "orders"}
+BY_THE_MODEL = {"decimal", "enumeration", "_trust", "_rules", "public", "_second", "_sources", "warn_once", "users", "posts", "comments", "orders"}
 """Functions of what a model declares, or of what there are few values of."""
 _LIST = """
 import asyncio
 from diptych import Diptych, lru
 from diptych.default import model
 from diptych.db.pool import Link
+from diptych.serve.proxies import Proxies
 async def main():
     app = Diptych(model, database="sqlite:///:memory:")
     await app.start()
-    link = Link(None)
+    link, proxies = Link(None, ""), Proxies("127.0.0.1")
     for each in lru.bounds():
         print(each.name, each.entries, each.bytes, sep="|")
     await app.stop()

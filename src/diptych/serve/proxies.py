@@ -14,7 +14,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+
+from diptych.lru import LRUCache, memo
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t -~\x80-\xff])*"'
@@ -22,6 +23,8 @@ _PAIR = re.compile(rf"[ \t]*+(?:({_TOKEN})=({_TOKEN}|{_QUOTED}))?[ \t]*+([;,]|\Z
 _NODE = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::(?:[0-9]{1,5}|_[A-Za-z0-9._-]+))?")
 _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]+")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_PEERS, _ADDRESS = 1_024, 1_024
+"""Peers that are remembered, and bytes of each of them."""
 
 
 class Proxies:
@@ -29,13 +32,17 @@ class Proxies:
 
     def __init__(self, text: str) -> None:
         given = [each.strip() for each in text.split(",") if each.strip()]
-        networks = None if given == ["*"] else [ipaddress.ip_network(each) for each in given]
+        self._networks = None if given == ["*"] else [ipaddress.ip_network(each) for each in given]
+        self._known: LRUCache[bool] = LRUCache("trusted peers", _PEERS, _PEERS * _ADDRESS)
 
-        @lru_cache(maxsize=1_024)
-        def trusts(address: Address) -> bool:
-            return networks is None or any(address in network for network in networks)
-
-        self._trusts = trusts
+    def _trusts(self, address: Address) -> bool:
+        if self._networks is None:
+            return True
+        found = self._known.get(address)
+        if found is None:
+            found = any(address in network for network in self._networks)
+            self._known.put(address, found, _ADDRESS // 2)
+        return found
 
     def seen(self, peer: str, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
         """The address of the client behind a peer, and the host that it asked for, if a proxy says so.
@@ -120,7 +127,7 @@ def _node(text: str) -> Address | None:
     return _address(found[1] or found[2]) if found else None
 
 
-@lru_cache(maxsize=4_096)
+@memo("addresses of clients", 4_096, 64, each=_ADDRESS)
 def _address(text: str) -> Address | None:
     try:
         found = ipaddress.ip_address(text) if len(text) <= 64 else None
