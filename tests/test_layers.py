@@ -33,15 +33,16 @@ MAY_IMPORT: dict[str, list[str]] = {
     "identity": ["db", "model", "config", "background", "asking", "lru"],
     "finish": ["ask", "model"],
     "engine": ["meter", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "lru"],
-    "transact": ["engine", "finish", "check", "compile", "db", "ask", "model", "lru"],
+    "steps": ["engine", "check", "compile", "db", "ask", "model"],
+    "transact": ["steps", "engine", "finish", "check", "compile", "db", "ask", "model", "lru"],
     # model code is a third way to ask: it draws its Asks as both styles do
-    "tx": ["transact", "engine", "api.draft", "check", "db", "ask", "model"],
-    "calls": ["tx", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
+    "tx": ["steps", "transact", "engine", "api.draft", "check", "db", "ask", "model"],
+    "calls": ["tx", "steps", "transact", "finish", "engine", "check", "compile", "db", "ask", "model"],
     "watch": ["engine", "finish", "check", "compile", "db", "ask", "model", "lru"],
     "live": ["watch", "engine", "db", "identity", "ask", "model", "background", "asking"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
-    "explain": ["calls", "transact", "engine", "api", "check", "compile", "db", "ask", "model"],
-    "serve": ["explain", "engine", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
+    "explain": ["calls", "steps", "transact", "engine", "api", "check", "compile", "db", "ask", "model"],
+    "serve": ["explain", "engine", "steps", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
               "lru", "asking", "meter"],
     "sample": ["db", "model"],
     "default": ["__init__"],  # a model file like any other

@@ -37,7 +37,8 @@ from diptych.model.resource import Resource
 from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import from_json, to_json
 from diptych.model.view import View, ViewName, not_yours
-from diptych.transact import Deed, Done, Keeping, Transactor, steps
+from diptych.steps import Deed, Done, locked_steps
+from diptych.transact import Keeping, Transactor
 from diptych.tx import ModelTx
 
 T = TypeVar("T")
@@ -158,7 +159,7 @@ class Calls:
         try:
             if isinstance(deed, Deed):
                 (bound,) = self.transactor.bind([deed], viewer)
-                return await session.drive(lambda: steps(bound, self.engine.store.dialect))
+                return await session.drive(lambda: locked_steps(bound, self.engine.store.dialect))
             return await self._call(deed, viewer, session)
         except Refusal as refusal:
             refusal.path = deed.path

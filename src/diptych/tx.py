@@ -27,7 +27,8 @@ from diptych.model.scalars import as_json
 from diptych.model.transfer import input_of, row_of, values_of
 from diptych.model.tx import Tx
 from diptych.model.view import ResourceView, View, not_yours
-from diptych.transact import Deed, Done, Transactor, steps
+from diptych.steps import Deed, Done, locked_steps
+from diptych.transact import Transactor
 
 R = TypeVar("R", bound=Resource)
 
@@ -126,7 +127,7 @@ class ModelTx(Tx):
         ready = self._transactor.ready(wish, {}, self._view)
         (bound,) = self._transactor.bind([Deed(ready, {})], self._viewer)
         try:
-            return await self._session.drive(lambda: steps(bound, self._engine.store.dialect))
+            return await self._session.drive(lambda: locked_steps(bound, self._engine.store.dialect))
         except Refusal as refusal:
             if refusal.code is Code.PRECONDITION_FAILED:  # nobody asked for a version
                 raise Refusal(Code.CONFLICT, "Others changed this meanwhile; try again.") from None

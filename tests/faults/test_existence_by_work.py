@@ -18,6 +18,7 @@ from diptych import transact
 from diptych.db.script import Script, Step
 from diptych.db.sqlite import Connection, SqliteStore
 from diptych.default import model as default
+from diptych.steps import steps
 from tests.calls import press
 from tests.faults.scene import Scene
 from tests.faults.watch import Statement, watched
@@ -111,8 +112,6 @@ def test_the_same_statements_run_for_an_action_on_a_hidden_row_and_on_none(desk:
 def test_a_look_beforehand_would_be_noticed(shop: Scene) -> None:
     """The same check with the fault planted: a change first looks whether the row is there, and only then asks
     why not."""
-    steps = transact.steps
-
     def with_a_look(bound: Any, dialect: Any) -> Script[Any]:
         there = yield Step(f"SELECT 1 FROM posts WHERE id = '{bound.id}'", ())
         if there is not None:

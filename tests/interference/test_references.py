@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from diptych import transact
+from diptych import steps
 from tests import nasty
 from tests.inside import Service, inside
 from tests.proof_writes import kind
@@ -44,5 +44,5 @@ def test_a_reference_to_a_hidden_row_is_refused_exactly_like_one_to_no_row(tags:
 
 
 def test_where_rules_are_told_first_the_hidden_row_shows(tags: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transact, "_tellable", lambda failed: failed)
+    monkeypatch.setattr(steps, "_tellable", lambda failed: failed)
     assert references(tags, HIDDEN_TAG) != references(tags, NO_TAG)

@@ -22,6 +22,7 @@ from diptych.ask.change import Changed, Guard
 from diptych.ask.nodes import Pick
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, finish, identifier, join, sql
+from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.where import Row
@@ -42,7 +43,8 @@ class WritePlan:
     there is no such row. `found` gives what `change` gave, once it was done, where that is all that is done.
     `after` says of each guard that can come back to the changed row whether it holds now that the row is changed;
     `before` says of the same guards whether they hold of the row as it is, where that is enough for one of them.
-    `hold` keeps others from changing the row until the end of the transaction, where there are others.
+    `hold` keeps others from changing the row until the end of the transaction, where there are others. `locks` is what
+    the transaction locks before, and `opening` the statement for that where this change is all of it.
     """
 
     change: Plan
@@ -54,11 +56,13 @@ class WritePlan:
     guards: tuple[Guard, ...]
     states: tuple[str, ...]
     found: Plan | None
+    locks: Locks
+    opening: str
 
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        plans = (self.change, self.after, self.answer, self.why, self.found)
+        plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.found)
         return sum(plan.size for plan in plans if plan is not None)
 
 
@@ -103,6 +107,8 @@ class _Writer:
         self.late = tuple(each for each in changed.guards if self._is_late(each))
         self.guards = tuple(each for each in changed.guards if each not in self.late)
         self.states = tuple(name for name, _ in changed.states)
+        self.locks = locks_of(changed, model) if dialect.lock else Locks()
+        self.opening = taking([self.locks])
 
     def _is_late(self, guard: Guard) -> bool:
         """Can it be tested only after the change? A statement sees no table as it makes it: a rule about the new row
@@ -116,12 +122,13 @@ class _Writer:
         return WritePlan(
             self._plan(self._statement(answer)), self._hold(), self._before(), self._after(), separate,
             self._plan(self._why()), self.guards, self.states if self.write.verb != "create" else (),
-            self._found() if self._is_whole(separate is not None) else None,
+            self._found() if self._is_whole(separate is not None) else None, self.locks, self.opening,
         )  # fmt: skip
 
     def _is_whole(self, separate: bool) -> bool:
         """Is the statement all that there is to do, and can what it made be found again?"""
-        return self.write.verb == "create" and not (separate or self.late) and self.resource.key.python is not int
+        whole = self.write.verb == "create" and self.resource.key.python is not int
+        return whole and not (separate or self.late or self.opening)
 
     def _plan(self, statement: Fragment) -> Plan:
         text, binds = finish(statement, self.dialect.placeholder)
@@ -181,8 +188,16 @@ class _Writer:
         return {**found, "version": sql("{} + 1", old.column("version")), "updated_at": now}
 
     def _where(self, reads: Reads, old: Row, values: Mapping[str, Fragment]) -> Fragment:
-        own = sql("{} = {}", old.id, self._id)
-        return sql(" WHERE {}", join(" AND ", [own, *self._conditions(reads, old, values, self._needed())]))
+        own = [sql("{} = {}", old.id, self._id), *self._unmoved(reads, old)]
+        return sql(" WHERE {}", join(" AND ", [*own, *self._conditions(reads, old, values, self._needed())]))
+
+    def _unmoved(self, reads: Reads, old: Row) -> Iterator[Fragment]:
+        """The row is as the statement's snapshot has it. One that others changed meanwhile is looked at anew, but the
+        rows that its rules look at are not: such a change is made by another statement, while the row is held."""
+        if self.locks.watched:
+            seen = reads.open(self.resource.name)
+            found = sql("{} FROM {} WHERE {} = {}", seen.column("version"), reads.source(seen), seen.id, self._id)
+            yield sql("{} = (SELECT {})", old.column("version"), found)
 
     @property
     def _id(self) -> Fragment:

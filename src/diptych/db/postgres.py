@@ -180,8 +180,8 @@ class PostgresStore:
         except (*BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
-    async def write(self, script: Callable[[], Script[T]]) -> T:
-        result = await write(self.pool, script)
+    async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
+        result = await write(self.pool, script, locks)
         self._committed()
         return result
 

@@ -43,12 +43,13 @@ class _Lost(Exception):
     """The transaction is no more, and nothing was changed."""
 
 
-async def write(pool: Pool, script: Callable[[], Script[T]]) -> T:
-    """Run a script to its commit."""
+async def write(pool: Pool, script: Callable[[], Script[T]], locks: str = "") -> T:
+    """Run a script to its commit, after a statement that takes locks."""
+    how = f"BEGIN; {locks}" if locks else "BEGIN"
     with _told():
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return await _transaction(pool, script())
+                return await _transaction(pool, script(), how)
             except (Again, _Lost, *_COLLISION):
                 if attempt == _ATTEMPTS:
                     raise
@@ -86,6 +87,8 @@ def _told() -> Iterator[None]:
         yield
     except asyncpg.QueryCanceledError as error:
         raise Refusal(Code.TIMEOUT, "The request took too long.") from error
+    except asyncpg.LockNotAvailableError as error:
+        raise refusal_of("lock") from error
     except (Again, *_COLLISION) as error:
         raise Refusal(Code.UNAVAILABLE, "Others keep changing this; try again.") from error
     except (_Lost, TimeoutError, asyncpg.InsufficientResourcesError, asyncpg.ReadOnlySQLTransactionError,
@@ -93,10 +96,10 @@ def _told() -> Iterator[None]:
         raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
 
-async def _transaction(pool: Pool, script: Script[T]) -> T:
+async def _transaction(pool: Pool, script: Script[T], how: str) -> T:
     session = Session(pool, await pool.take())
     try:
-        await session.begin()
+        await session.begin(how)
         result = await session.drive(lambda: script)
         await session.commit()
         return result
@@ -113,7 +116,7 @@ class Session:
         self._mark: str | None = None
         self._given = False
 
-    async def begin(self, how: str = "BEGIN") -> None:
+    async def begin(self, how: str) -> None:
         with _losing(self._link):
             await self._link.connection.execute(how)
 

@@ -279,7 +279,7 @@ class SqliteStore:
         except _PASSING as error:
             raise _refusal(error) from error
 
-    async def write(self, script: Callable[[], Script[T]]) -> T:
+    async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         return await self._line().write(script)
 
     def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Changed]:

@@ -75,8 +75,11 @@ class Store(Protocol):
         """The columns of the one row that a plan gives."""
         ...
 
-    async def write(self, script: Callable[[], Script[T]]) -> T:
-        """Run a script in a transaction; its result comes when that is committed. It may run more than once."""
+    async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
+        """Run a script in a transaction; its result comes when that is committed. It may run more than once.
+
+        `locks` is a statement that takes locks before the first one of the script, where there are several writers.
+        """
         ...
 
     def change(self, step: Step, found: Callable[[], Step]) -> Awaitable[Row]:

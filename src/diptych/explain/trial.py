@@ -10,7 +10,8 @@ from diptych.engine import Engine
 from diptych.errors import Refusal
 from diptych.explain.wanted import Wanted
 from diptych.model.roles import Viewer
-from diptych.transact import Deed, Transactor, steps
+from diptych.steps import Deed, steps
+from diptych.transact import Transactor
 
 
 async def tried(wanted: Wanted, viewer: Viewer, engine: Engine) -> Refusal | None:

@@ -12,6 +12,7 @@ from diptych.lru import LRUCache, declare
 from diptych.model.build import Builder
 from diptych.model.defs import ResourceDef
 from diptych.model.expr import ViewerValue
+from diptych.model.looks import looked_at
 from diptych.model.naming import upper_first
 from diptych.model.resource import Resource
 from diptych.model.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
@@ -50,6 +51,8 @@ class Model:
         self.viewer_type = viewer
         self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
         self.anonymous = self._settled(viewer())
+        self.looked_at = looked_at(self.resources)
+        """What any rule looks at from another row."""
         self._closures = {name: role.closure() for name, role in self.roles.items()}
 
     def signature(self, viewer: Viewer) -> Signature:

@@ -25,7 +25,8 @@ from diptych.model.view import View, not_yours
 from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.http import Request
 from diptych.serve.replay import keeping
-from diptych.transact import Deed, Done, Keeping, ReadyWrite, Transactor, joined, moved
+from diptych.steps import Deed, Done, ReadyWrite, joined, moved
+from diptych.transact import Keeping, Transactor
 
 Versions = tuple[int, ...] | None
 _VERBS: Mapping[str, Change] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}

@@ -26,7 +26,7 @@ from diptych.model.view import View, not_yours
 from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.http import Request, may_keep, not_modified
 from diptych.serve.replay import keeping
-from diptych.transact import Done
+from diptych.steps import Done
 
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON), *PRIVATE)
 

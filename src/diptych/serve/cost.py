@@ -24,7 +24,7 @@ from diptych.engine import Ready
 from diptych.errors import Refusal
 from diptych.serve.http import Request
 from diptych.serve.planner import Known
-from diptych.transact import ReadyWrite
+from diptych.steps import ReadyWrite
 from diptych.watch import ReadyWatch
 
 _APPLIED = b"preference-applied"

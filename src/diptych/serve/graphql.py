@@ -33,7 +33,8 @@ from diptych.serve.persisted import Persisted
 from diptych.serve.planner import Entry, Known, Planner, Variables
 from diptych.serve.replay import keeping
 from diptych.serve.sse import STREAM, sse_refused, sse_reply, sse_result
-from diptych.transact import Deed, Done, Keeping, ReadyWrite, Transactor
+from diptych.steps import Deed, Done, ReadyWrite
+from diptych.transact import Keeping, Transactor
 from diptych.watch import ReadyWatch
 
 _HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in OFFERS}

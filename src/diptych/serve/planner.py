@@ -38,7 +38,8 @@ from diptych.model.view import Signature, View
 from diptych.serve.http import Request, wants_cursor
 from diptych.serve.replay import key_of
 from diptych.serve.sse import STREAM
-from diptych.transact import ReadyWrite, Transactor, joined
+from diptych.steps import ReadyWrite, joined
+from diptych.transact import Transactor
 from diptych.watch import ReadyWatch
 
 Variables = Mapping[str, Any]
