@@ -6,6 +6,7 @@ Hot, a request is recognised by what its path names, the role, and the names of 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,10 +18,12 @@ from diptych.api.rest.inputs import MAX_CREATED
 from diptych.api.rest.patch import apply_patch, changed, merged, read_patch
 from diptych.api.rest.precondition import preferences, versions
 from diptych.api.rest.translate import Query, Target, operation_name, read_query, translate_write, write_inputs
-from diptych.ask.nodes import Change
+from diptych.ask.nodes import Change, Field, Read
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
 from diptych.lru import LRUCache, footprint
+from diptych.model.expr import Col, Compare, Slot
+from diptych.model.roles import NOBODY
 from diptych.model.view import View, not_yours
 from diptych.serve.cost import cost_of_parts, wants_cost, with_cost
 from diptych.serve.http import Request
@@ -130,33 +133,57 @@ class RestChanges:
     ) -> Reply:
         self._ready("update", target, query, {}, _versions(request), caller)
         read_patch(body)  # faults of the body come before those of the row
-        return await self._apply(request, caller, target, query, lambda row: changed(row, apply_patch(row, body)), kept)
+        read = partial(self._seen, target, caller)
+        return await self._apply(
+            request, caller, target, query, read, lambda row: changed(row, apply_patch(row, body)), kept
+        )
 
     async def _merge(
         self, request: Request, caller: Caller, target: Target, query: Query, body: Any, kept: Keeping[Reply] | None
     ) -> Reply:
-        """A merge patch that goes into a value."""
+        """A merge patch that goes into values as they are stored, whether or not the caller may read them."""
         wanted = _versions(request)
         self._ready("update", target, query, body, wanted, caller).binder(write_inputs(target, body, wanted))
-        return await self._apply(request, caller, target, query, lambda row: merged(row, body), kept)
+        names = sorted(name for name, value in body.items() if isinstance(value, dict))
+        read = partial(self._stored, target, names)
+        return await self._apply(request, caller, target, query, read, lambda row: merged(row, body), kept)
+
+    async def _stored(self, target: Target, names: Sequence[str]) -> dict[str, Any]:
+        """The version of a row with values that nobody is shown. Where there is no row, the change itself tells so."""
+        engine = self.transactor.engine
+        resource = engine.model.resources[target.resource]
+        where = Compare("eq", Col(("id",)), Slot(0, resource.key))
+        read = Read(resource.name, "one", tuple(Field(name, name) for name in ("version", *names)), where)
+        plan = engine.prepare((read,), engine.model.trusted(False), {}).plan
+        (answer,) = await engine.store.run(plan, plan.parameters([resource.key.parse(target.id)], NOBODY, {}))
+        return {"version": 0} if answer is None else msgspec.json.decode(answer, type=dict[str, Any])
+
+    async def _seen(self, target: Target, caller: Caller) -> dict[str, Any]:
+        """A row as GET gives it."""
+        return msgspec.json.decode(await self._read(target, caller), type=dict[str, Any])
 
     async def _apply(
         self, request: Request, caller: Caller, target: Target, query: Query,
-        change: Callable[[dict[str, Any]], dict[str, Any]], kept: Keeping[Reply] | None,
+        read: Callable[[], Awaitable[dict[str, Any]]], change: Callable[[dict[str, Any]], dict[str, Any]],
+        kept: Keeping[Reply] | None,
     ) -> Reply:  # fmt: skip
-        """A change of what the caller sees, guarded by the version that was read for it."""
+        """A change of what is there, guarded by the version that it was made from."""
         if kept is not None:
             before: Reply | None = await self.transactor.replay(kept)
             if before is not None:
                 return before
         wanted = _versions(request)
         for left in reversed(range(_ROUNDS)):
-            row = msgspec.json.decode(await self._read(target, caller))
+            row = await read()
             if wanted is not None and row["version"] not in wanted:
                 return await self._save(request, "update", target, query, {}, wanted, caller, kept)  # is refused
             try:
-                version = (row["version"],)
-                return await self._save(request, "update", target, query, change(row), version, caller, kept)
+                body = change(row)
+            except Refusal:
+                await self._read(target, caller)  # of a row that is not there for the caller, nothing else is told
+                raise
+            try:
+                return await self._save(request, "update", target, query, body, (row["version"],), caller, kept)
             except Refusal as refusal:
                 if refusal.code is not Code.PRECONDITION_FAILED or wanted is not None or not left:
                     raise
