@@ -58,8 +58,10 @@ def watched(store: Store) -> Iterator[list[Statement]]:
         seen.append(Statement(step.sql, step.parameters))
         return change(step, found)
 
-    async def watched_write(script: Callable[[], Script[T]]) -> T:
-        return await write(lambda: _told(script(), seen))
+    async def watched_write(script: Callable[[], Script[T]], locks: str = "") -> T:
+        if locks:
+            seen.append(Statement(locks, ()))
+        return await write(lambda: _told(script(), seen), locks)
 
     async def watched_session(*, reading: bool = False) -> WatchedSession:
         return WatchedSession(await session(reading=reading), seen)

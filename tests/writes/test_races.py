@@ -174,7 +174,7 @@ class Statements:
 
     def take(self) -> list[str]:
         """Their first words since the last time; of those of the feed, nothing."""
-        found = [sql for sql in self.sent if "diptych_feed" not in sql and "pg_notify" not in sql]
+        found = [sql for sql in self.sent if "diptych" not in sql]
         self.sent.clear()
         return ["lock" if "advisory" in each else each.split()[0] for each in found]
 
