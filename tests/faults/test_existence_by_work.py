@@ -16,7 +16,9 @@ import pytest
 
 from diptych import transact
 from diptych.db.script import Script, Step
-from diptych.db.sqlite import Connection, SqliteStore
+from diptych.db.sqlite import SqliteStore
+from diptych.db.sqlite_reader import Connection
+from diptych.db.watchdog import Watchdog
 from diptych.default import model as default
 from diptych.steps import steps
 from tests.calls import press
@@ -153,7 +155,7 @@ def test_steps_tell_what_is_read_beyond_a_row(busy: Shop) -> None:
 def _steps(store: Any, ran: Sequence[Statement]) -> int:
     """How many steps the statements take, on a connection of their own; nothing that they change is kept."""
     assert isinstance(store, SqliteStore)
-    db = Connection(store.path, write=True).db
+    db = Connection(store.path, Watchdog(), write=True).db
     taken: list[int] = []
     try:
         db.execute("BEGIN IMMEDIATE")

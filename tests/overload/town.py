@@ -47,6 +47,29 @@ def fill(database: str) -> str:
     return database
 
 
+LONG_POSTS = 12
+"""Posts of a mebibyte each."""
+
+
+async def _fill_long(database: str) -> None:
+    store = connect(Config(database=database))
+    await store.open(model)
+    at = "2026-01-01T00:00:00.000000Z"
+    own = ["id", "version", "createdAt", "updatedAt"]
+    posts = [[_id(2, n), 1, at, at, user(0), "t", "a" * (1 << 20), True] for n in range(LONG_POSTS)]
+    try:
+        await store.insert(model.resources["User"], [*own, "name", "email"], [[user(0), 1, at, at, "n", "n@example.org"]])
+        await store.insert(model.resources["Post"], [*own, "authorId", "title", "body", "published"], posts)
+    finally:
+        await store.close()
+
+
+def fill_long(database: str) -> str:
+    """The same with few posts, whose texts are long, and are found nearly everywhere in themselves."""
+    asyncio.run(_fill_long(database))
+    return database
+
+
 def slow(mark: str = "zz") -> str:
     """A request that looks at every row again for every row, finds nothing, and costs next to nothing by its price."""
     deep: object = {"body": {"contains": mark}}

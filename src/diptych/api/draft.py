@@ -18,8 +18,8 @@ from diptych.ask.wish import CallWish, WatchWish, WriteWish
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
 from diptych.model.defs import SERVER_FIELDS, ArgumentDef, CallDef
 from diptych.model.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
-from diptych.model.markers import Key
-from diptych.model.scalars import ID, INT
+from diptych.model.markers import Key, MaxLen
+from diptych.model.scalars import ID, INT, MAX_SEARCHED
 from diptych.model.view import FieldView, InputView, ResourceView, Taking, View, not_yours
 
 DEFAULT_SIZE = 20
@@ -27,6 +27,8 @@ _OPS: Mapping[str, Op] = {
     "eq": "eq", "lt": "lt", "lte": "lte", "gt": "gt", "gte": "gte", "in": "in", "contains": "contains",
     "startsWith": "startsWith",
 }  # fmt: skip
+_SEARCHES = ("contains", "startsWith")
+_SEARCHED = (MaxLen(MAX_SEARCHED),)
 
 
 class Draft:
@@ -96,6 +98,8 @@ class Draft:
             return self._is_null(column, given)
         elif op == "ne":
             return not_(Compare("eq", column, self.slots.take(scalar, given)))
+        elif op in _SEARCHES:
+            return Compare(_OPS[op], column, self.slots.take(scalar, given, constraints=_SEARCHED))
         else:
             return Compare(_OPS[op], column, self.slots.take(scalar, given, many=op == "in"))
         return and_()

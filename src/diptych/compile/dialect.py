@@ -25,8 +25,15 @@ from diptych.compile.plan import (
 )
 from diptych.lru import memo
 from diptych.model.roles import Viewer
-from diptych.model.scalars import ID, INTEGER_ID, QUOTED, Scalar, encode_json
+from diptych.model.scalars import ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
 
+_SHORT = 64
+"""Bytes of a text that SQLite's own function searches for; it compares many at a time."""
+_SHORTER = 16
+"""The same of PostgreSQL's, which compares one at a time, and heeds no deadline before the next row."""
+_PATTERN = 4 * MAX_SEARCHED
+"""Bytes of what PostgreSQL searches for as a pattern (`***=` makes all of it literal), which it compiles; what a client
+searches for has no more. Of two columns of a model, one may be longer, and is searched for in the plain way."""
 _MOST_ARGUMENTS = 100
 """SQLite takes no more than 127 arguments in a call."""
 
@@ -64,6 +71,8 @@ class Dialect:
     """Equal, null to null."""
     least: str
     contains: str
+    """Is the text {1} in the text {0}? In linear time: what a database has for this compares each place of {0} with all
+    of {1}, and no deadline ends that. So it finds short texts, and the beginnings of long ones."""
     starts_with: str
     is_in: str
     slice: str
@@ -235,7 +244,9 @@ SQLITE = Dialect(
     id_text="{}",
     same="{} IS {}",
     least="min({}, {})",
-    contains="instr({}, {}) > 0",
+    contains=f"CASE WHEN octet_length({{1}}) <= {_SHORT} THEN instr({{0}}, {{1}}) > 0 "
+    f"ELSE instr({{0}}, substr({{1}}, 1, {_SHORT})) > 0 "
+    "AND diptych_contains(CAST({0} AS BLOB), CAST({1} AS BLOB)) END",
     starts_with="substr({0}, 1, length({1})) = {1}",
     is_in="{} IN (SELECT value FROM json_each({}))",
     slice="substr({}, {}, {})",
@@ -282,7 +293,8 @@ POSTGRES = Dialect(
     id_text='{}::text COLLATE "C"',
     same="{} IS NOT DISTINCT FROM {}",
     least="least({}, {})",
-    contains="strpos({}, {}) > 0",
+    contains=f"CASE WHEN octet_length({{1}}) BETWEEN {_SHORTER + 1} AND {_PATTERN} "
+    f"THEN strpos({{0}}, left({{1}}, {_SHORTER})) > 0 AND {{0}} ~ ('***=' || {{1}}) ELSE strpos({{0}}, {{1}}) > 0 END",
     starts_with="starts_with({}, {})",
     is_in="{} = ANY({})",
     slice="substr({}, {}, {})",

@@ -89,6 +89,8 @@ class Plan:
     getters: tuple[Getter, ...]
     """How to get each bound value, in the dialect's own form, from the slots' values, the viewer and the keys."""
     columns: int = 1
+    searches: bool = False
+    """Does it search texts, or compare JSON? Then its time is not bounded by the number of its rows."""
 
     @property
     def size(self) -> int:

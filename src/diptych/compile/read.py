@@ -51,7 +51,8 @@ def compile_reads(
     reads = Reads(model, dialect, sizes)
     whole = reads.statement_and_place(asks) if place else reads.statement(asks)
     statement, binds = finish(whole, dialect.placeholder)
-    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), len(asks) + place)
+    getters = tuple(dialect.getter(each) for each in binds)
+    return Plan(statement, binds, getters, len(asks) + place, reads.searches)
 
 
 class Reads(Pages):

@@ -49,7 +49,7 @@ def compile_watch(
     same of rows that are no longer there, and `readable` which the viewer may read now."""
     writer = _Watches(model, dialect, sizes)
     statement, binds = finish(writer.changes(watch, seen, gone, readable, slots), dialect.placeholder)
-    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds))
+    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), searches=writer.searches)
 
 
 class FeedRow(Row):

@@ -70,6 +70,8 @@ class Expressions:
         self.joins = dialect.joins
         self.opened: set[str] = set()
         """The resources whose tables were opened."""
+        self.searches = False
+        """Was anything written that takes as long as a text is long?"""
         self._aliases = 0
 
     def open(self, resource: str) -> Row:
@@ -118,6 +120,7 @@ class Expressions:
     def _compare(self, expr: Compare, row: Row) -> Fragment:
         scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
         left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
+        self.searches = self.searches or scalar is JSON or expr.op in ("contains", "startsWith")
         match expr.op:
             case "eq" if scalar is JSON:
                 return sql(self.dialect.same_json, left, right)

@@ -4,7 +4,8 @@ A thread hop costs many times a point read, so a short read runs right in the ev
 progress handler counts the steps of SQLite's machine, and a read that takes more is aborted and run again in a
 worker thread, where only the clock ends it. Steps and not time, so that a busy machine makes no read look long.
 Its statement then goes straight to a worker for its next thousand runs. So does one that took very long for its steps
-(it looks through long texts), and whatever is asked by someone who has used too much of the loop's time (`credit.py`).
+(it reads long texts), and whatever is asked by someone who has used too much of the loop's time (`credit.py`). One that
+searches texts never runs in the loop. Every statement has a deadline besides, in the loop too (`watchdog.py`).
 Whoever needs a worker waits for its turn (`turns.py`). WAL lets readers and the writer go on
 beside each other; `synchronous=FULL` means that what was committed stays.
 """
@@ -12,7 +13,6 @@ beside each other; `synchronous=FULL` means that what was committed stays.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import threading
@@ -25,13 +25,12 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from diptych.ask.cursor import sign
 from diptych.asking import ASKER
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import SQLITE
 from diptych.compile.differences import Difference
 from diptych.compile.fragment import identifier
-from diptych.compile.plan import MAX_ANSWER, Plan, too_long
+from diptych.compile.plan import Plan, too_long
 from diptych.db import feed
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.credit import NOTED, Credit
@@ -41,72 +40,23 @@ from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite_connection import Connection as Writing
 from diptych.db.sqlite_connection import told
+from diptych.db.sqlite_reader import LONG, Connection, Row, Task
 from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, insert_statement, insert_values
 from diptych.db.turns import Turns
-from diptych.db.unicode import has_no_half, unicode
+from diptych.db.watchdog import Watchdog
 from diptych.errors import Code, Refusal, StartError
 from diptych.lru import LRUCache
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 
 T = TypeVar("T")
-_TICK = 2_000
-"""Steps of SQLite's machine between two calls of the progress handler."""
-_LONG_TICK = 50_000
-"""The same in a worker, where each call takes the interpreter from the loop for a moment."""
-_UNLIMITED = 1 << 60
 _SLOW_RUNS = 1_000
 _SLOW_PLANS, _SLOW_BYTES = 1_000, 4 << 20
-_LONG = 0.05
-"""Seconds that no read may take in the loop twice, however few steps it has."""
 _NICE = 10
 _WAIT = 5.0
 """Seconds for which a read waits for a worker."""
-_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-Row = Sequence[bytes | None]
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
-
-
-class Connection:
-    """One connection of one thread, whose statements end when their time is over."""
-
-    def __init__(self, path: str, *, write: bool = False, tick: int = _TICK) -> None:
-        self.db = apsw.Connection(path, flags=_FLAGS, statementcachesize=512)
-        self.db.set_busy_timeout(5_000)
-        for pragma in _PRAGMAS:
-            self.db.execute(f"PRAGMA {pragma}").fetchall()
-        if not write:
-            self.db.execute("PRAGMA query_only=1").fetchall()
-            self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
-        self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
-        self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
-        self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
-        self.db.set_progress_handler(self._over, tick)
-        self._execute = self.db.cursor().execute
-        self._ticks = _UNLIMITED
-        self._deadline = 0.0
-        self._gone: Sequence[bool] = ()
-
-    def _over(self) -> bool:
-        self._ticks -= 1
-        return self._ticks < 0 or bool(self._gone) or (self._deadline > 0 and time.perf_counter() > self._deadline)
-
-    def run(
-        self, plan: Plan, parameters: Sequence[Any], steps: int = _UNLIMITED, seconds: float = 0,
-        gone: Sequence[bool] = (),
-    ) -> Row:  # fmt: skip
-        """The one row of a plan; apsw.InterruptError if it takes more steps, or longer, or as soon as there is
-        something in `gone`.
-
-        `get` reads all that the statement gives, so that it ends, and with it the snapshot that it reads.
-        """
-        self._ticks = steps // _TICK
-        self._deadline = time.perf_counter() + seconds if seconds else 0.0
-        self._gone = gone
-        found: Any = self._execute(plan.sql, parameters).get
-        return (unicode(found),) if plan.columns == 1 else cast(Row, found and [*map(unicode, found)])
 
 
 class SqliteStore:
@@ -125,6 +75,7 @@ class SqliteStore:
         self.path = f"file:/diptych-{id(self)}?vfs=memdb" if self._in_memory else path
         self.budget = budget
         self.timeout = timeout
+        self._dog = Watchdog()
         self._slow: LRUCache[int] = LRUCache("slow statements", _SLOW_PLANS, _SLOW_BYTES)
         self._credit = Credit()
         self._waiting = waiting
@@ -138,11 +89,12 @@ class SqliteStore:
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         self.turns = Turns(self.turns.size, self._waiting, _WAIT)
+        self._dog = Watchdog()
         self._pool = ThreadPoolExecutor(self.turns.size, "diptych-sqlite", _step_back)
         if not self._in_memory:
             make_private(self.path)
         try:
-            self._writer = Connection(self.path, write=True)
+            self._writer = Connection(self.path, self._dog, write=True)
             self._writer.db.execute("BEGIN IMMEDIATE")  # one of several processes makes the tables
             try:
                 fitted = self._fit(self._writer.db, model, add_columns, accept)
@@ -150,9 +102,8 @@ class SqliteStore:
                 self._writer.db.execute("ROLLBACK")
                 raise
             self._writer.db.execute("COMMIT")
-            self._inline = Connection(self.path)
-            self._inline.db.set_busy_timeout(0)  # in the loop nothing waits, least of all for what needs the loop
-            self._changes = Writer(self._connect, self.timeout, self.timeout, self._waiting, self._credit)
+            self._inline = Connection(self.path, self._dog, inline=True)
+            self._changes = Writer(self._connect, self.timeout, self._waiting, self._credit)
         except apsw.Error as error:
             raise self._unopened(error) from None
         for sentence in self.cautions():
@@ -175,9 +126,10 @@ class SqliteStore:
             self._pool.shutdown()
         for connection in (self._inline, self._writer, *self._workers):
             if connection is not None:
-                connection.db.close()
+                connection.close()
         self._inline = self._writer = None
         self._workers.clear()
+        self._dog.close()
 
     async def catalogue(self) -> Catalogue:
         return self._reading(sqlite_catalogue)
@@ -204,11 +156,13 @@ class SqliteStore:
         if inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         left = self._slow.get(plan.sql)
-        if left is None:
+        if plan.searches:
+            pass
+        elif left is None:
             if not self._credit.earned or self._credit.has(ASKER.get()):
                 begun = time.perf_counter()
                 try:
-                    return inline.run(plan, parameters, steps=self.budget)
+                    return inline.run_inline(plan, parameters, self.budget)
                 except apsw.InterruptError:
                     self._remember(plan)
                 except apsw.BusyError:
@@ -228,7 +182,7 @@ class SqliteStore:
     def _note(self, plan: Plan, took: float) -> None:
         """A read took its time in the loop: its caller has less of that, and too long a plan goes elsewhere."""
         self._credit.spend(ASKER.get(), took)
-        if took > _LONG:
+        if took > LONG:
             self._remember(plan)
 
     async def _run_apart(self, plan: Plan, parameters: Sequence[Any]) -> Row:
@@ -236,12 +190,12 @@ class SqliteStore:
         who = ASKER.get()
         if not self.turns.at_once(who):
             await self.turns.wait(who)
-        gone: list[bool] = []
-        work = self._submit(who, self._work, plan, parameters, gone)
+        task = Task(plan, parameters)
+        work = self._submit(who, self._work, task)
         try:
             return await asyncio.wrap_future(work)
         except asyncio.CancelledError:
-            gone.append(True)  # the worker has better things to do
+            task.cancel()  # the worker has better things to do
             raise
 
     def _submit(self, who: str, work: Callable[..., T], *given: Any) -> Future[T]:
@@ -268,14 +222,14 @@ class SqliteStore:
         """Send the next runs of a plan to a worker."""
         self._slow.put(plan.sql, _SLOW_RUNS, len(plan.sql))
 
-    def _work(self, plan: Plan, parameters: Sequence[Any], gone: Sequence[bool]) -> Row:
+    def _work(self, task: Task) -> Row:
         """Run in a worker thread, on a connection of its own."""
         try:
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
-                connection = self._local.connection = Connection(self.path, tick=_LONG_TICK)
+                connection = self._local.connection = Connection(self.path, self._dog)
                 self._workers.append(connection)
-            return connection.run(plan, parameters, seconds=self.timeout, gone=gone)
+            return task.run(connection, self.timeout)
         except _PASSING as error:
             raise _refusal(error) from error
 
@@ -298,13 +252,13 @@ class SqliteStore:
     def _serve(self, session: Session) -> None:
         """Run a session that only reads, in a worker thread, on a connection of its own."""
         try:
-            connection = Connection(self.path)
+            connection = Connection(self.path, self._dog)
         except Exception as error:
             return session.fail(told(error))
         try:
-            session.serve(Writing(connection.db, self.timeout))
+            session.serve(Writing(connection.db, connection.guard, self.timeout))
         finally:
-            connection.db.close()
+            connection.close()
         return None
 
     # the feed
@@ -330,14 +284,15 @@ class SqliteStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         return self._changes
 
-    def _connect(self) -> apsw.Connection:
-        return Connection(self.path, write=True).db
+    def _connect(self) -> Writing:
+        connection = Connection(self.path, self._dog, write=True)
+        return Writing(connection.db, connection.guard, self.timeout, connection.close)
 
     async def ping(self) -> None:
         if self._inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         try:
-            self._inline.run(Plan("SELECT 1", (), ()), ())
+            self._inline.run_inline(Plan("SELECT 1", (), ()), (), self.budget)
         except _PASSING as error:
             raise _refusal(error) from error
 
@@ -380,29 +335,6 @@ def _step_back() -> None:
     if sys.platform == "linux":  # where a thread has a priority of its own
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-
-
-def _seal(key: Any, payload: Any) -> str | None:
-    """The signed cursor of a row; an empty page has none."""
-    return None if payload is None else sign(key, payload)
-
-
-def _same_json(one: Any, other: Any) -> bool | None:
-    """Are two JSON texts the same value, whatever the order of their keys? (As jsonb has it: 1.0 is 1.)"""
-    return None if one is None or other is None else _canonical(one) == _canonical(other)
-
-
-def _canonical(text: str) -> str:
-    """The same for equal values; text that is no JSON equals itself alone."""
-    try:
-        return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _number(text: str) -> float | int:
-    found = float(text)
-    return int(found) if found.is_integer() else found
 
 
 def _sentence(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """A connection that changes things, in a thread of its own: it runs scripts inside a transaction, against a clock.
 
-The clock runs while a statement works (a progress handler looks at it) and while another process has the file's
+The clock runs while a statement works (a watchdog looks at it) and while another process has the file's
 write lock (a busy handler does). SQLite's own way to wait sleeps longer and longer, so that whoever comes late
 would hardly ever get a turn between the commits of a busy process; here everyone tries again within a millisecond
 or two.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from typing import TypeVar
 
 import apsw
@@ -18,14 +19,13 @@ from diptych.compile.plan import too_long
 from diptych.db.script import Row, Script, Step, Violation
 from diptych.db.unicode import unicode
 from diptych.db.violations import note, refusal_of, violation_of_sqlite
+from diptych.db.watchdog import Guard
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
 STORE = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.BusyError, apsw.LockedError,
          apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError, apsw.ProtocolError)  # fmt: skip
 """What is no fault of a statement, and may take the whole transaction with it."""
-_STEPS = 10_000
-"""Steps of SQLite's machine between two looks at the clock."""
 _PAUSE = 0.002
 """Seconds until the lock is tried again, at most."""
 
@@ -33,28 +33,31 @@ _PAUSE = 0.002
 class Connection:
     """A connection whose statements end when their time is over."""
 
-    def __init__(self, db: apsw.Connection, timeout: float) -> None:
+    def __init__(
+        self, db: apsw.Connection, guard: Guard, timeout: float, close: Callable[[], None] = lambda: None
+    ) -> None:
         self.db = db
         self.timeout = timeout
         self.patient = True
         """Does it wait for a lock that another process has?"""
         self.execute = db.cursor().execute
-        self._deadline = 0.0
-        db.set_progress_handler(self._over, _STEPS)
+        self.close = close
+        self._guard = guard
         db.set_busy_handler(self._wait)
 
-    def _over(self) -> bool:
-        return time.monotonic() > self._deadline
-
     def _wait(self, tries: int) -> bool:
-        if not self.patient or self._over():
+        if not self.patient or self._guard.is_over:
             return False
         time.sleep(random.uniform(0, _PAUSE))
         return True
 
     def start_clock(self, most: float | None = None) -> None:
         """From now on, statements have the time of one, or less."""
-        self._deadline = time.monotonic() + (self.timeout if most is None else min(most, self.timeout))
+        self._guard.begin(self.timeout if most is None else min(most, self.timeout))
+
+    def stop_clock(self) -> None:
+        """No statement runs until the clock is started again."""
+        self._guard.end()
 
     @property
     def is_open(self) -> bool:

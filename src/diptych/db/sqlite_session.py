@@ -116,6 +116,8 @@ class Session:
             connection.begin(self._begin)
         except Exception as error:
             return self.fail(told(error))
+        finally:
+            connection.stop_clock()
         self._tell(self.begun, None, None)
         try:
             self._work(connection, time.monotonic() + self._budget)
@@ -142,6 +144,8 @@ class Session:
             self._open = self._open and connection.is_open
             meddled = self._begin == "BEGIN" and isinstance(error, apsw.ReadOnlyError)  # a query that would write
             self._tell(future, None, error if meddled else told(error))
+        finally:
+            connection.stop_clock()
 
     def _end_with(self, over: Refusal) -> None:
         with self._lock:

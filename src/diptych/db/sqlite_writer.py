@@ -51,11 +51,9 @@ class Writer:
     """The line, and who has the connection: the loop, for short work, or else a thread of its own."""
 
     def __init__(
-        self, connect: Callable[[], apsw.Connection], timeout: float, budget: float, waiting: int = 1_000,
-        credit: Credit | None = None,
-    ) -> None:  # fmt: skip
+        self, connect: Callable[[], Connection], budget: float, waiting: int = 1_000, credit: Credit | None = None
+    ) -> None:
         self._connect = connect
-        self._timeout = timeout
         self._budget = budget
         self._credit = credit or Credit()
         self._waiting: Line[Job[Any] | Session] = Line(waiting)
@@ -205,6 +203,7 @@ class Writer:
                 connection.undo()
             return 0
         finally:
+            connection.stop_clock()
             connection.patient = True
         return ran
 
@@ -257,6 +256,8 @@ class Writer:
             connection.execute("COMMIT")
         except apsw.Error:
             again = batch
+        finally:
+            connection.stop_clock()
         if again:
             self._commit(batch if again is batch else again, rest=[job for job in batch if job not in again])
         else:
@@ -280,6 +281,7 @@ class Writer:
                 self._put_back(self._share(connection, batch))
             else:
                 self._alone(connection, batch[0])
+            connection.stop_clock()
         except BaseException as error:
             self._drop()
             for job in batch:
@@ -289,7 +291,7 @@ class Writer:
 
     def _open(self) -> Connection:
         if self._connection is None:
-            self._connection = Connection(self._connect(), self._timeout)
+            self._connection = self._connect()
         return self._connection
 
     def _drop(self) -> None:
@@ -297,7 +299,7 @@ class Writer:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(apsw.Error):
-                connection.db.close()
+                connection.close()
 
     def _share(self, connection: Connection, jobs: Sequence[Job[Any]]) -> Sequence[Job[Any]]:
         """One transaction for all, or for as many as fit. Gives those that are left to do, some of them alone."""

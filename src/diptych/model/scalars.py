@@ -34,6 +34,8 @@ import msgspec
 EQUALITY = ("eq", "ne", "in", "isNull")
 ORDERED = ("eq", "ne", "lt", "lte", "gt", "gte", "in", "isNull")
 TEXTUAL = (*ORDERED, "contains", "startsWith")
+MAX_SEARCHED = 4096
+"""Characters of a text that a client searches for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
