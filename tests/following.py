@@ -89,7 +89,14 @@ async def follow(
 
 async def settle(live: Live) -> None:
     """Until everyone is told all that was committed before this."""
+    await told(live)
+    while live._tasks:
+        await asyncio.gather(*live._tasks)
+        await told(live)
+
+
+async def told(live: Live) -> None:
+    """Until every group is told that; one who has no room may still be told by itself."""
     await live.tail.refresh()
-    while live._replays:
-        await asyncio.gather(*live._replays)
-        await live.tail.refresh()
+    while not live._evaluations.is_idle or not all(each.rest and each.rest.at is None for each in live._groups.values()):
+        await asyncio.sleep(0)

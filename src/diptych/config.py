@@ -266,6 +266,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_connections", _positive, "How many connections one server process may have", 25_000),
     Setting("heartbeat", _seconds, "Seconds between two heart-beats of a stream", 15.0),
     Setting("max_streams", _positive, "How many streams of changes one server process may have", 20_000),
+    Setting("stream_share", _share, "The part of the streams that are free that one caller may have; 0: any", 0.25),
+    Setting("stream_memory", _positive, "Bytes that the values of the filters of all streams may take", 67_108_864),
+    Setting("evaluation_share", _share, "The part of all time for evaluating one caller's streams; 0: any", 0.2),
     Setting("stream_buffer", _positive, "Bytes that may wait for a slow reader of a stream", 262_144),
     Setting("stream_timeout", _seconds, "Seconds after which a stream whose reader takes nothing is cut", 10.0),
     Setting("feed_keep", _age, "Seconds for which changes are kept", 604_800.0),
@@ -322,6 +325,9 @@ class Config:
     max_connections: int = 25_000
     heartbeat: float = 15.0
     max_streams: int = 20_000
+    stream_share: float = 0.25
+    stream_memory: int = 67_108_864
+    evaluation_share: float = 0.2
     stream_buffer: int = 262_144
     stream_timeout: float = 10.0
     feed_keep: float = 604_800.0

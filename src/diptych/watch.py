@@ -8,7 +8,9 @@ it: followers with equal keys are told the same, so what is evaluated for one is
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,6 +39,8 @@ from diptych.model.view import View
 log = logging.getLogger("diptych")
 _SEGMENT = 5_000
 """Positions that one statement looks at."""
+_STATEMENT = 10
+"""Bytes that a plan takes for each character of its statement, with all that belongs to it."""
 _told = msgspec.json.Decoder(tuple[int, list[list[msgspec.Raw]]])
 
 
@@ -95,6 +99,20 @@ class Found(NamedTuple):
     upto: int
 
 
+class Held(NamedTuple):
+    """What a Following keeps in memory: a statement, which equal ones share, and the values that are bound to it."""
+
+    statement: str
+    statement_size: int
+    size: int
+
+
+def _size(value: Any) -> int:
+    """Bytes of memory that a bound value takes."""
+    inside = sum(map(_size, value)) if isinstance(value, list | tuple) else 0
+    return sys.getsizeof(value) + inside
+
+
 class Watcher:
     """Makes Watches of one engine ready."""
 
@@ -151,8 +169,11 @@ class Following:
         self._bounds = [self._plan.binds.index(SlotBind(len(values) + at, BIGINT)) for at in range(len(BOUNDS))]
         parts = tuple((part.what, part.label) for part in ready.ask.parts)
         computed = ready.ask.parts if self._finish else ()  # what Python computes is not in the statement
-        self.key = (self._plan.sql, repr(self._parameters), parts, computed)
+        values_digest = hashlib.blake2b(repr(self._parameters).encode(), digest_size=32).digest()
+        self.key = (self._plan.sql, values_digest, parts, computed)
         """Equal for all who are told the same."""
+        self.held = Held(self._plan.sql, _STATEMENT * len(self._plan.sql), sum(map(_size, self._parameters)))
+        """What is kept as long as it is followed."""
         self.only = self._id(values)
         """The id of the one row that is followed, if that is known beforehand."""
 

@@ -12,6 +12,7 @@ from diptych import watch
 from diptych.default import model
 from diptych.live import group, live
 from tests.following import Recorder, caller_of, follow, settle
+from tests.following import told as told_all
 from tests.http import data
 from tests.http.data import POST
 from tests.inside import Service, inside
@@ -61,7 +62,7 @@ def test_others_have_their_turn_while_many_are_told(service: Service, runner: as
 
     async def between() -> int:
         """How many were told when someone else had a turn for the first time."""
-        task = asyncio.create_task(service.handler.live.tail.refresh())
+        task = asyncio.create_task(told_all(service.handler.live))
         while not any(each.bodies for each in told):
             await asyncio.sleep(0)
         found = sum(bool(each.bodies) for each in told)
@@ -76,7 +77,7 @@ def test_all_are_told_although_whoever_looked_is_cancelled(service: Service, run
     rename(service, "one", "two", "three")
 
     async def cancelled() -> None:
-        task = asyncio.create_task(service.handler.live.tail.refresh())
+        task = asyncio.create_task(told_all(service.handler.live))
         while not any(each.bodies for each in told):
             await asyncio.sleep(0)
         task.cancel()
@@ -93,7 +94,7 @@ def test_one_who_goes_while_others_are_told_has_the_right_cursor(service: Servic
     rename(service, "one", "two")
 
     async def ended() -> None:
-        task = asyncio.create_task(service.handler.live.tail.refresh())
+        task = asyncio.create_task(told_all(service.handler.live))
         while not any(each.bodies for each in told):
             await asyncio.sleep(0)
         await service.handler.live.close()
@@ -113,7 +114,7 @@ def test_one_without_room_goes_on_by_itself_and_comes_back(service: Service, run
     service.settle()
     slow.open.clear()
     rename(service, "two", "three")
-    runner.run(service.handler.live.tail.refresh())
+    runner.run(told_all(service.handler.live))
     assert (titles(slow), titles(quick)) == (["one"], ["one", "two", "three"])
     assert slow.subscription is not None and slow.subscription.group is None
     slow.open.set()
@@ -133,7 +134,7 @@ def test_one_without_room_has_a_cursor_that_leads_on(service: Service, runner: a
     rename(service, "two")
 
     async def ended() -> None:
-        await service.handler.live.tail.refresh()
+        await told_all(service.handler.live)
         await service.handler.live.close()
 
     runner.run(ended())
@@ -155,7 +156,7 @@ def test_many_changes_at_once_give_everyone_a_moment_to_read(service: Service, r
                 await asyncio.sleep(0.001)
 
     async def both() -> None:
-        await asyncio.gather(read(), service.handler.live.tail.refresh())
+        await asyncio.gather(read(), told_all(service.handler.live))
 
     rename(service, *many)
     runner.run(both())

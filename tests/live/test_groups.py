@@ -18,8 +18,8 @@ from diptych.db.feed import Head
 from diptych.db.store import Store
 from diptych.default import model
 from diptych.errors import Code
-from diptych.live.group import Group
 from diptych.live.live import Live
+from diptych.live.topics import Topics
 from tests.following import Recorder, caller_of, follow, settle
 from tests.http import data
 from tests.http.data import ANN, BEN, POST
@@ -51,7 +51,7 @@ def evaluations(store: Store) -> Iterator[list[str]]:
     run = store.run
 
     async def noted(plan: Plan, parameters: Sequence[Any]) -> Any:
-        if "AS becomes" in plan.sql:
+        if "AS _becomes" in plan.sql:
             seen.append(plan.sql)
         return await run(plan, parameters)
 
@@ -176,7 +176,7 @@ def test_a_group_ends_with_its_last_member(service: Service) -> None:
     with evaluations(service.app.store) as seen:
         touch(service, POST[1])
         service.settle()
-    assert not seen and not live._groups and not live._members and not live._behind
+    assert not seen and not live._groups and not live._members and not live._topics._tables
 
 
 # joining, whatever comes between
@@ -301,27 +301,22 @@ def _joins_too_early(self: Live, member: Any, following: Any) -> bool:
     """A member joins its group wherever that stands."""
     group = self._groups.get(following.key)
     if group is not None:
-        group.members[member] = None
-        member.group = group
+        group.join(member)
         return True
     return _JOINED(self, member, following)
 
 
-def _late_once(self: Live, before: Any, upto: Any) -> list[Group]:
-    """Groups that come while others are told are not looked for."""
-    turn = (id(self), upto)
-    if _TURNS and _TURNS[-1] == turn:
-        return []
-    _TURNS.append(turn)
-    return _LATE(self, before, upto)
+def _rests_too_early(self: Topics, group: Any) -> bool:
+    """A group rests, whatever changed while it was evaluated."""
+    group.topic.touched = 0
+    return _LET_REST(self, group)
 
 
-_JOINED, _LATE = Live._joined, Live._late
-_TURNS: list[Any] = []
+_JOINED, _LET_REST = Live._joined, Topics.let_rest
 
 
 @pytest.mark.parametrize(("owner", "name", "fault"), [
-    (Live, "_joined", _joins_too_early), (Live, "_late", _late_once),
+    (Live, "_joined", _joins_too_early), (Topics, "let_rest", _rests_too_early),
 ])  # fmt: skip
 def test_it_fails_where_places_are_not_kept(
     owner: Any, name: str, fault: Any, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from diptych.compile import watch as compiling
 from diptych.compile.fragment import Fragment
 from diptych.compile.read import Reads
 from diptych.default import model as default
-from diptych.live.group import Group
+from diptych.live.topics import Topics
 from diptych.model.expr import TRUE
 from tests import nasty
 from tests.live.proving import FeedProof
@@ -65,14 +65,13 @@ def _only_after(self: Any, seen: Any, gone: Any, row: Any, side: str) -> Any:
     return _SEES(self, seen, gone, row if side == "new" else self._row(row.resource, "new"), side)
 
 
-async def _again(self: Group, *given: Any) -> None:
+def _again(self: Topics, group: Any) -> None:
     """The last change is told again with the next."""
-    before = self.place
-    await _TELL(self, *given)
-    self.place = before
+    _WAKE(self, group)
+    group.at -= 1
 
 
-_SEES, _TELL = compiling._Watches._sees, Group.tell
+_SEES, _WAKE = compiling._Watches._sees, Topics.wake
 BROKEN: Mapping[str, tuple[Any, str, Any]] = {
     "rows that cannot be read now are told": (
         watching, "narrow_watch", _narrowed(lambda found: replace(found, readable=TRUE))),
@@ -84,7 +83,7 @@ BROKEN: Mapping[str, tuple[Any, str, Any]] = {
     "the row before is not looked at": (compiling._Watches, "_sees", _only_after),
     "a row that leaves is deleted": (compiling, "_KIND", compiling._KIND.replace("LEFT", "DELETED")),
     "kinds are not looked at": (compiling._Watches, "_kinds", lambda self, watch: Fragment("")),
-    "a stream tells changes again": (Group, "tell", _again),
+    "a stream tells changes again": (Topics, "wake", _again),
 }  # fmt: skip
 KEPT = ("rows that cannot be read now are told", "fields show that are hidden now", "the row before is not looked at")
 """Those that are tried every time; the others only where more is proved than usual."""

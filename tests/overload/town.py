@@ -23,6 +23,11 @@ def user(number: int) -> str:
     return _id(1, number)
 
 
+def post(number: int) -> str:
+    """The id of a post; the user of the same number wrote it."""
+    return _id(2, number)
+
+
 async def _fill(database: str) -> None:
     store = connect(Config(database=database))
     await store.open(model)

@@ -79,7 +79,7 @@ class Stage:
 @contextmanager
 def stage(database: str) -> Iterator[Stage]:
     """A service on a database, and a crowd before it."""
-    with mortal(database, DIPTYCH_STREAM_TIMEOUT=str(PATIENCE)) as service:
+    with mortal(database, DIPTYCH_STREAM_TIMEOUT=str(PATIENCE), DIPTYCH_STREAM_SHARE="0") as service:
         found = Stage(service)
         try:
             yield found

@@ -73,6 +73,10 @@ class PostgresStore:
         self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
 
+    @property
+    def places(self) -> int:
+        return self._size
+
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         try:
             connection = await self._connect()

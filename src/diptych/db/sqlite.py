@@ -87,6 +87,10 @@ class SqliteStore:
         self._writer: Connection | None = None
         self._changes: Writer | None = None
 
+    @property
+    def places(self) -> int:
+        return self.turns.size
+
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         self.turns = Turns(self.turns.size, self._waiting, _WAIT)
         self._dog = Watchdog()

@@ -52,6 +52,11 @@ class Store(Protocol):
     look_every: float
     """Seconds between two looks at the feed, for what nobody tells of."""
 
+    @property
+    def places(self) -> int:
+        """Statements that it runs at a time, outside the loop."""
+        ...
+
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         """Make it ready for a model: `add_columns` adds what its tables lack, `accept` records anew what its columns
         mean (`db/fitting.py`)."""

@@ -12,11 +12,14 @@ all either. Who finds none waits in a Line, at most so long; the service itself 
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 from diptych.db.line import Line
 from diptych.errors import Code, Refusal
 
 Turn = asyncio.Future[None]
+WAITED: ContextVar[float] = ContextVar("waited", default=0.0)
+"""Seconds that the current task has waited for its turns: whoever measures its work leaves them out."""
 
 
 class Turns:
@@ -62,7 +65,8 @@ class Turns:
         loop = asyncio.get_running_loop()
         turn: Turn = loop.create_future()
         self._line.put(who, turn)
-        self._until[turn] = loop.time() + self.wait_seconds, who
+        begun = loop.time()
+        self._until[turn] = begun + self.wait_seconds, who
         if self._timer is None:
             self._timer = loop.call_later(self.wait_seconds, self._send_home)
         try:
@@ -73,6 +77,7 @@ class Turns:
             raise
         finally:
             self._until.pop(turn, None)
+            WAITED.set(WAITED.get() + loop.time() - begun)
 
     def give(self, who: str) -> None:
         """Give a place back; whoever is next has it."""

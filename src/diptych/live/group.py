@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice, takewhile
+from typing import Protocol
 
 from diptych.ask.bookmark import Bookmarks, Place
-from diptych.asking import ASKER
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
+from diptych.live.shares import Account, Held
 from diptych.live.sink import Sink
+from diptych.live.topics import Rest, Topics
 from diptych.watch import Change, Following, Found
 
 PAGE = 200
@@ -20,17 +24,23 @@ _PATIENCE = 0.1
 """Seconds for which a group waits then, before it goes on without those who have none."""
 _SLICE = 250
 """Members that are told in a row, before others have their turn."""
+_ASKED = 32
+"""Callers among whom the one is looked for who has used least."""
 
 
 class Subscription:
     """One follower: whose it is, and how far it was told. While history is told to it, it is in no group."""
 
-    __slots__ = ("_leave", "asker", "caller", "closed", "group", "place", "sink", "slot")
+    __slots__ = ("_leave", "account", "caller", "closed", "group", "held", "place", "sink", "slot")
 
-    def __init__(self, sink: Sink, caller: Caller, place: Place, leave: Callable[[Subscription], None]) -> None:
+    def __init__(
+        self, sink: Sink, caller: Caller, place: Place, account: Account, held: Held,
+        leave: Callable[[Subscription], None],
+    ) -> None:  # fmt: skip
         self.sink = sink
         self.caller = caller
-        self.asker = ASKER.get()
+        self.account = account
+        self.held = held
         self.place = place
         self.group: Group | None = None
         self.closed = False
@@ -51,50 +61,130 @@ class Subscription:
             self._leave(self)
 
 
+class Host(Protocol):
+    """Who has groups evaluated."""
+
+    async def evaluate(self, group: Group) -> None: ...
+
+    def give_up(self, group: Group) -> None: ...
+
+
 class Group:
-    """Followers with equal keys, all told up to the same place; while a change is told, some up to the one before."""
+    """Followers with equal keys, all told up to the same place; while a change is told, some up to the one before.
 
-    __slots__ = ("before", "failures", "following", "members", "place", "untold")
+    It rests, or it waits for its turn, or it is evaluated and told.
+    """
 
-    def __init__(self, following: Following, place: Place) -> None:
+    __slots__ = (
+        "_host", "_topics", "account", "at", "before", "failures", "following", "members", "rest", "since", "stands",
+        "topic", "untold", "waiting", "wanting",
+    )  # fmt: skip
+
+    def __init__(self, following: Following, place: Place, topics: Topics, host: Host) -> None:
         self.following = following
-        self.place = self.before = place
         self.members: dict[Subscription, None] = {}
         self.untold: dict[Subscription, None] = {}
+        self.waiting: list[asyncio.Future[None]] = []
+        """Followers who were told more than it, and wait until it has come so far."""
+        self.wanting: dict[Account, int] = {}
+        """Whose followers they are: its members, and those who wait."""
         self.failures = 0
+        self._host = host
+        self._topics = topics
+        # where it stands
+        self.topic = topics.add(following.resource.table, following.only)
+        self.rest: Rest | None = None
+        self.stands = self.before = place
+        self.at = place.position
+        # as a Work
+        self.account: Account | None = None
+        self.since = 0.0
+
+    @property
+    def place(self) -> Place:
+        """Up to where it was told."""
+        return self._topics.place(self)
+
+    # who follows
+
+    def want(self, account: Account) -> None:
+        """One more follower of a caller."""
+        self.wanting[account] = self.wanting.get(account, 0) + 1
+
+    def unwant(self, account: Account) -> None:
+        """One less."""
+        left = self.wanting.pop(account) - 1
+        if left:
+            self.wanting[account] = left
+
+    def join(self, member: Subscription) -> None:
+        """One more member, told up to where the group stands."""
+        self.members[member] = None
+        self.want(member.account)
+        member.group = self
 
     def drop(self, member: Subscription) -> None:
         """It is no member any more."""
-        self.members.pop(member, None)
+        del self.members[member]
         self.untold.pop(member, None)
+        self.unwant(member.account)
+        member.group = None
 
-    async def tell(self, upto: Place, bookmarks: Bookmarks, apart: Callable[[Subscription], None]) -> None:
-        """Tell every member what changed, up to this place. One that does not read as fast as that goes on `apart`."""
-        at = self.place.position
-        while at < upto.position and self.members:
-            found = await self.following.changes(at, upto.position, PAGE)
-            check_kept(at, found)
-            patience = _PATIENCE if len(found.changes) >= _MANY else 0.0
-            for change in found.changes:
-                patience = await self._make_room(patience, apart)
-                if not self.members:
-                    return
-                await self._tell(change, bookmarks.seal(change.place))
-            at = found.upto
-            if at == upto.position:
-                self.place = upto
+    def let_in(self) -> None:
+        """Those who wait look again whether it has come so far."""
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
 
-    async def _tell(self, change: Change, cursor: str) -> None:
-        """Tell all members of one change, a slice of them at a time; all, also if whoever waits for it is cancelled."""
-        body = change.body(cursor)
-        self.before, self.place = self.place, change.place
+    # as a Work
+
+    def owner(self) -> Account:
+        """Who of its followers has used least: of some of them, but those who must wait are asked last."""
+        now = time.monotonic()
+        for account in tuple(takewhile(lambda each: each.must_wait(now), self.wanting)):
+            self.wanting[account] = self.wanting.pop(account)
+        return min(islice(self.wanting, _ASKED), key=lambda each: each.standing(now))
+
+    async def run(self) -> None:
+        await self._host.evaluate(self)
+
+    def too_late(self) -> None:
+        self._host.give_up(self)
+
+    # changes
+
+    def tell_at_once(self, changes: Sequence[Change], bookmarks: Bookmarks) -> Sequence[Change]:
+        """Tell every member of changes, if they are few and have room; gives those that were not told."""
+        most = _SLICE // max(1, len(self.members))
+        for index, change in enumerate(changes):
+            if index >= most or not all(member.sink.has_room() for member in self.members):
+                return changes[index:]
+            cursor = self._begin(change, bookmarks)
+            self._tell_some(cursor, change.body(cursor), len(self.untold))
+        return ()
+
+    async def tell(
+        self, changes: Sequence[Change], bookmarks: Bookmarks, apart: Callable[[Subscription], None]
+    ) -> None:
+        """Tell every member of changes, a slice of them at a time; all of a change, also if this is cancelled. One that
+        does not read as fast as that goes on `apart`."""
+        patience = _PATIENCE if len(changes) >= _MANY else 0.0
+        for change in changes:
+            patience = await self._make_room(patience, apart)
+            cursor = self._begin(change, bookmarks)
+            body = change.body(cursor)
+            try:
+                while self.untold:
+                    self._tell_some(cursor, body, _SLICE)
+                    await asyncio.sleep(0)
+            finally:
+                self._tell_some(cursor, body, len(self.untold))
+
+    def _begin(self, change: Change, bookmarks: Bookmarks) -> str:
+        self.before, self.stands = self.stands, change.place
         self.untold = self.members.copy()
-        try:
-            while self.untold:
-                self._tell_some(cursor, body, _SLICE)
-                await asyncio.sleep(0)
-        finally:
-            self._tell_some(cursor, body, len(self.untold))
+        return bookmarks.seal(change.place)
 
     def _tell_some(self, cursor: str, body: bytes, most: int) -> None:
         for _ in range(most):

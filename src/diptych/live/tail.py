@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from diptych.ask.bookmark import Bookmarks, Place
+from diptych.asking import ASKER
 from diptych.db.feed import Head
 from diptych.db.store import Store
 from diptych.errors import Refusal
@@ -24,11 +25,16 @@ _QUIET = 0.05
 """Seconds for which commits are gathered while nobody follows here."""
 _BREATH = 0.005
 """Seconds between two looks, at least: what is committed meanwhile is told together."""
-Advance = Callable[[Head, Head], Awaitable[None]]
+_TOUCHED = 1_000
+"""Rows whose changes are known by id; of more at a time, everyone is asked."""
+Touched = Mapping[str, set[str]] | None
+"""The ids of what was changed, by table; None if there are too many to tell."""
+Advance = Callable[[Head, Head, Touched], None]
 
 
 class Tail:
-    """The end of one feed. `advance` is awaited with the end as it was and as it is, at every look."""
+    """The end of one feed. `advance` is called with the end as it was and as it is, and with what changed in between,
+    in the same moment in which that becomes known to all: whoever looks where the feed ends waits for no evaluation."""
 
     def __init__(self, store: Store, secret: bytes, advance: Advance) -> None:
         self._store = store
@@ -121,10 +127,27 @@ class Tail:
         self._awake.clear()
 
     async def _look(self) -> None:
+        """One look, for all: whoever happens to make it does not wait in line for it."""
         self._begun += 1
         turn = self._begun
         self._looked = asyncio.get_running_loop().time()
-        before, after = self.head, await self._store.head()
-        await self._advance(before, after)
+        asker = ASKER.set("")
+        try:
+            before, after = self.head, await self._store.head()
+            touched = await self._find_touched(before, after) if self._followed else {}
+        finally:
+            ASKER.reset(asker)
+        self._advance(before, after, touched)
         self._take(after)
         self._done = turn
+
+    async def _find_touched(self, before: Head, after: Head) -> Touched:
+        if after.position <= before.position:
+            return {}
+        pairs = await self._store.touched(before.position, after.position, _TOUCHED)
+        if pairs is None:
+            return None
+        found: dict[str, set[str]] = {}
+        for table, row in pairs:
+            found.setdefault(table, set()).add(row)
+        return found

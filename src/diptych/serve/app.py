@@ -42,7 +42,7 @@ from diptych.serve.oauth import METADATA
 from diptych.serve.outbox import Streams
 from diptych.serve.persisted import Persisted
 from diptych.serve.proxies import Proxies
-from diptych.serve.shortcuts import body_at_once, close_after, has_gone, reply_at_once
+from diptych.serve.shortcuts import body_at_once, close_after, forget_head, has_gone, reply_at_once
 from diptych.watch import Watcher
 
 _ALWAYS = ("/health/live", "/health/ready")
@@ -138,7 +138,8 @@ class Diptych:
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
         await context.revoked.start()
-        settings = LiveSettings(config.heartbeat, config.max_streams, config.feed_keep, config.feed_rows)
+        settings = LiveSettings(config.heartbeat, config.max_streams, config.feed_keep, config.feed_rows,
+                                config.stream_share, config.stream_memory, config.evaluation_share)
         live = Live(Watcher(engine), context, settings)
         await live.start()
         persisted = Persisted(
@@ -174,6 +175,7 @@ class Diptych:
             if self._cors is not None:
                 reply = self._cors.tell(request, reply)
             if reply.stream is not None:
+                request.forget()
                 await self._drive(reply, reply.stream, receive, send)
                 self._log_access(request, reply.status, 0, begun)
                 return
@@ -231,6 +233,7 @@ class Diptych:
         try:
             close_after(send)
             await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
+            forget_head(send)
             await stream.drive(receive, send, self._streams)
         except asyncio.CancelledError:
             if not has_gone(send):

@@ -53,7 +53,9 @@ async def open_socket(
         return _SWITCHED
     await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
     scope.clear()  # it lasts as long as the socket, and is not needed again
-    await Socket(service, streams, deadlines, request.headers.get(b"authorization")).drive(receive, send)
+    sent = request.headers.get(b"authorization")
+    request.forget()
+    await Socket(service, streams, deadlines, sent).drive(receive, send)
     return _SWITCHED
 
 

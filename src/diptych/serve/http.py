@@ -38,6 +38,14 @@ class Request:
         self.peer = peer
         self.fault = fault
 
+    def forget(self) -> None:
+        """Let go of all but its name: a stream lasts, and the head that asked for it may be 64 KiB."""
+        self.query, self.headers, self.body = "", {}, _no_body
+
+
+async def _no_body(_: int) -> bytes:
+    return b""
+
 
 def wants_cursor(request: Request) -> bool:
     """Does the client want to know from where to follow what it reads?"""

@@ -70,3 +70,17 @@ def close_after(send: object) -> None:
     cycle = getattr(send, "__self__", None)
     if type(cycle) is RequestResponseCycle:
         cycle.keep_alive = False
+
+
+def forget_head(send: object) -> None:
+    """Let go of the head of the request that is being answered, if `send` is uvicorn's own: it may be 64 KiB, and a
+    stream would hold it as long as it lasts."""
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is RequestResponseCycle:
+        scope: Any = cycle.scope
+        protocol: Any = getattr(cycle.on_response, "__self__", None)
+        if protocol.scope is scope:  # no other request was sent behind this one
+            protocol.url, protocol.headers = b"", []
+        method = scope["method"]
+        scope.clear()
+        scope["method"] = method
