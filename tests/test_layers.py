@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "lru": [],
     "background": [],
     "meter": ["asking", "lru"],
+    "quota": ["lru"],
     "asking": ["lru"],
     "model": ["lru"],
     "ask": ["model"],
@@ -32,7 +33,7 @@ MAY_IMPORT: dict[str, list[str]] = {
            "compile.part", "compile.catalogue", "compile.differences", "compile.meaning", "ask.cursor", "model", "config", "asking", "lru"],
     "identity": ["db", "model", "config", "background", "asking", "lru"],
     "finish": ["ask", "model"],
-    "engine": ["meter", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "lru"],
+    "engine": ["meter", "quota", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "lru"],
     "steps": ["engine", "check", "compile", "db", "ask", "model"],
     "transact": ["steps", "engine", "finish", "check", "compile", "db", "ask", "model", "lru"],
     # model code is a third way to ask: it draws its Asks as both styles do
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["calls", "steps", "transact", "engine", "api", "check", "compile", "db", "ask", "model"],
     "serve": ["explain", "engine", "steps", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
-              "lru", "asking", "meter"],
+              "lru", "asking", "meter", "quota"],
     "sample": ["db", "model"],
     "default": ["__init__"],  # a model file like any other
 }

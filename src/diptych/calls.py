@@ -27,6 +27,7 @@ from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import compile_reads
 from diptych.db.script import Script, Step
 from diptych.db.store import Session
+from diptych.db.unicode import unicode
 from diptych.engine import Prepared, without_viewer
 from diptych.errors import Code, Place, Refusal
 from diptych.finish import finish as finish_answers
@@ -228,8 +229,8 @@ class Calls:
         step = Step(plan.sql, plan.parameters(values, viewer, keys))
         row = await session.drive(lambda: _one_step(step))
         if row is None or ready.answer.finish is None:
-            return None if row is None else row[0]
-        (answer,) = await finish_answers(ready.answer.finish, [row[0]], self.engine.model.resources)
+            return None if row is None else unicode(row[0])
+        (answer,) = await finish_answers(ready.answer.finish, [unicode(row[0])], self.engine.model.resources)
         return answer
 
 

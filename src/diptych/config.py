@@ -252,6 +252,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_document", _positive, "The largest document, in bytes", 102_400),
     Setting("max_nesting", _nesting, "How deep documents and `fields` may be nested", 64),
     Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
+    Setting("replay_size", _positive, "The largest answer kept for an Idempotency-Key, in bytes", 1_048_576),
+    Setting("replay_share", _positive, "Bytes of answers kept for the Idempotency-Keys of one caller", 268_435_456),
     Setting("plan_cache", _positive, "How many plans are kept", 1_000),
     Setting("planning_share", _share, "The part of all time that new requests of one caller may take; 0: any", 0.2),
     Setting("persisted_queries", _whole, "How many automatically persisted queries are kept; 0 keeps none", 1_000),
@@ -311,6 +313,8 @@ class Config:
     max_document: int = 102_400
     max_nesting: int = 64
     max_body: int = 1_048_576
+    replay_size: int = 1_048_576
+    replay_share: int = 268_435_456
     plan_cache: int = 1_000
     planning_share: float = 0.2
     persisted_queries: int = 1_000

@@ -37,6 +37,7 @@ from diptych.model.model import Model
 from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
+from diptych.quota import ReplayQuota
 
 _NO_KEYS: Mapping[int, bytes] = {}
 _PLAN_BYTES, _LEAST = 16 << 10, 4 << 20
@@ -111,7 +112,7 @@ class Engine:
     """One model on one store."""
 
     def __init__(self, model: Model, store: Store, checks: Checks, secret: bytes = b"", plans: int = 1_000,
-                 meter: Meter | None = None) -> None:  # fmt: skip
+                 meter: Meter | None = None, quota: ReplayQuota | None = None) -> None:  # fmt: skip
         self.model = model
         self.store = store
         self.checks = checks
@@ -120,6 +121,7 @@ class Engine:
         self.plan_cache = plans
         self.plans: LRUCache[Prepared] = self.cache("plans of reads")
         self.meter = meter or Meter()
+        self.quota = quota or ReplayQuota()
         self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
         self._viewers: LRUCache[bytes] = LRUCache("viewers in keys of cursors", _VIEWERS, _VIEWER_BYTES)
 

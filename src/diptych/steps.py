@@ -17,6 +17,7 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.write import WritePlan
 from diptych.db.script import Again, Row, Script, Step, Violation
+from diptych.db.unicode import unicode
 from diptych.db.violations import refusal_of
 from diptych.engine import FINISH, Paged
 from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
@@ -143,7 +144,7 @@ def steps(bound: Bound, dialect: Dialect) -> Script[Done]:
         raise Refusal(Code.CONFLICT, "The row holds a value that its type does not allow, and cannot be shown.")
     if answer is not None and len(answer) > MAX_ANSWER:  # it is not whole
         raise too_long()
-    return Done(bound.id, answer, ready.finish)
+    return Done(bound.id, unicode(answer), ready.finish)
 
 
 def locked_steps(bound: Bound, dialect: Dialect) -> Script[Done]:

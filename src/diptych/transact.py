@@ -27,6 +27,7 @@ from diptych.compile.write import WritePlan, compile_write
 from diptych.db.replays import Claim, Kept
 from diptych.db.script import Row, Script
 from diptych.db.store import Session
+from diptych.db.unicode import unicode
 from diptych.engine import Engine, known_sizes, without_viewer
 from diptych.errors import Refusal
 from diptych.finish import finish as finish_answers
@@ -96,17 +97,16 @@ class Transactor:
         if found is not None:
             row = await self._change_alone(bound[0], found)
             if row is not None:
-                return finish((Done(bound[0].id, row[1]),))
+                return finish((Done(bound[0].id, unicode(row[1])),))
             # nothing changed: the script asks why
 
         def script() -> Script[T]:
-            if kept is not None:
-                before = yield from kept.claim.take(self.engine.store.dialect)
-                if before is not None:
-                    return kept.unpack(before)
+            before = None if kept is None else (yield from self._claim(kept))
+            if before is not None:
+                return before
             result = finish((yield from self._changes(bound)))
             if kept is not None:
-                yield from kept.claim.keep(kept.pack(result), self.engine.store.dialect)
+                yield from self._keep(kept, result)
             return result
 
         return await self.engine.store.write(script, self._opening(bound))
@@ -142,20 +142,33 @@ class Transactor:
         kept: Keeping[T] | None,
     ) -> T:  # fmt: skip
         """The same in a session, for changes in which code of the model has a part: what it raises undoes them."""
-        dialect = self.engine.store.dialect
         session = await self.engine.store.session()
         try:
             if kept is not None:
-                before = await session.drive(lambda: kept.claim.take(dialect))
+                before = await session.drive(lambda: self._claim(kept))
                 if before is not None:
-                    return kept.unpack(before)
+                    return before
             result = finish(await self._finished(await work(session)))
             if kept is not None:
-                await session.drive(lambda: kept.claim.keep(kept.pack(result), dialect))
+                await session.drive(lambda: self._keep(kept, result))
             await session.commit()
             return result
         finally:
             await session.end()
+
+    def _claim(self, kept: Keeping[T]) -> Script[T | None]:
+        """The answer that the request had; or the key is claimed, if its caller may keep more answers."""
+        before = yield from kept.claim.take(self.engine.store.dialect)
+        if before is not None:
+            return kept.unpack(before)
+        self.engine.quota.check(kept.claim.caller)
+        return None
+
+    def _keep(self, kept: Keeping[T], result: T) -> Script[None]:
+        """Keep an answer with the change; one that is too large undoes it."""
+        answer = kept.pack(result)
+        self.engine.quota.take(kept.claim.caller, len(answer.head) + len(answer.body))
+        yield from kept.claim.keep(answer, self.engine.store.dialect)
 
     async def _finished(self, done: Sequence[Done]) -> Sequence[Done]:
         """The same, with what Python computes in the answers."""

@@ -17,6 +17,7 @@ from diptych.ask.slots import SIZE, Given
 from diptych.check.values import Binder
 from diptych.db.script import Script, Step
 from diptych.db.store import Session
+from diptych.db.unicode import unicode
 from diptych.errors import Code, Refusal
 from diptych.model import rows
 from diptych.model.defs import ResourceDef
@@ -93,7 +94,7 @@ class ModelTx(Tx):
 
         def script() -> Script[bytes | None]:
             row = yield step
-            return None if row is None else row[0]
+            return None if row is None else unicode(row[0])
 
         return await self._session.drive(script)
 

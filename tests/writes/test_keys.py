@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.http.data import ANN, ORDER, POST
+from diptych.quota import ReplayQuota
+from tests.http.data import ANN, BEN, ORDER, POST
 from tests.writes.shop import JSON_PATCH, PEOPLE, Shop, without
 from tests.writes.vault import BOX
 
@@ -163,3 +164,48 @@ def test_a_key_does_not_open_what_is_no_longer_allowed(shop: Shop, safe: Shop) -
     with shop.unchanged():
         assert shop.rest("PATCH", f"/orders/{ORDER[1]}", {"note": "n"}, who="ann", headers=KEY).status == 403
     assert safe.rest("PATCH", f"/boxes/{BOX[1]}", {"label": "l"}, who="ann", headers=KEY).status == 200
+
+
+# what is kept, and how much of it
+
+LONG = {**NEW, "body": "All work and no play makes Jack a dull boy. " * 400}
+
+
+@pytest.fixture
+def small(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop that keeps little for each caller."""
+    monkeypatch.setattr(shop.service.handler.engine, "quota", ReplayQuota(largest=2_000, share=4_000))
+    return shop
+
+
+def test_a_long_answer_is_kept_compressed_and_replayed_as_it_was(shop: Shop) -> None:
+    first = shop.rest("POST", "/posts", LONG, who="ann", headers=KEY)
+    assert first.status == 201 and len(first.body) > 17_000
+    ((size,),) = shop._select("SELECT length(body) FROM diptych_replays")
+    assert size < len(first.body) / 20
+    again = shop.rest("POST", "/posts", LONG, who="ann", headers=KEY)
+    assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, first.body, "true")
+
+
+def test_an_answer_that_is_too_large_to_be_kept_undoes_its_change(small: Shop) -> None:
+    noise = {**NEW, "body": "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(3_000))}
+    with small.unchanged():
+        for answer in (
+            small.rest("POST", "/posts", noise, who="ann", headers=KEY),
+            small.ql("mutation($i: PostCreate!) { createPost(input: $i) { body } }", {"i": noise}, who="ann", headers=KEY),
+        ):
+            assert answer.code == "TOO_COMPLEX"
+    assert small.rest("POST", "/posts?fields=id", noise, who="ann", headers=KEY).status == 201
+
+
+def test_who_keeps_too_much_is_refused_and_what_was_kept_is_replayed(small: Shop) -> None:
+    answers = [small.rest("POST", "/posts", NEW, who="ann", headers={"idempotency-key": f"n{n}"}) for n in range(10)]
+    done = [answer.status for answer in answers].count(201)
+    assert 2 <= done < 8 and [answer.status for answer in answers[done:]] == [429] * (10 - done)
+    assert answers[-1].code == "RATE_LIMITED" and int(answers[-1].headers["retry-after"]) > 0
+    with small.unchanged():
+        again = small.rest("POST", "/posts", NEW, who="ann", headers={"idempotency-key": "n0"})
+        assert again.body == answers[0].body
+    assert small.rest("POST", "/posts", NEW, who="ann").status == 201, "without a key nothing is kept"
+    other = {**NEW, "authorId": BEN}
+    assert small.rest("POST", "/posts", other, who="ben", headers=KEY).status == 201, "others have buckets of their own"

@@ -3,14 +3,12 @@
 A key is claimed in the transaction of the effect, and the answer is stored there too: either both are there or
 neither. A twin that comes meanwhile waits at the claim, since both databases let only one of them have the row.
 
-What is too old is swept out by those who come: the first of a process to keep an answer and every hundredth after
-it drop twice as many, so that the table cannot grow beyond what is young enough, and nobody sweeps for long.
+What is too old is deleted in the background, a few at a time (`forget`, which `live/trimmer.py` calls).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 from dataclasses import dataclass
 
 from diptych.compile.dialect import Dialect
@@ -26,13 +24,12 @@ _CLAIM = """
 """
 _KEPT = "SELECT print, status, head, body FROM diptych_replays WHERE caller = {0}1 AND key = {0}2 AND at >= {0}3"
 _KEEP = "UPDATE diptych_replays SET status = {0}3, head = {0}4, body = {0}5 WHERE caller = {0}1 AND key = {0}2"
-_EVERY = 100
+AT_A_TIME = 200
 _FORGET = f"""
     DELETE FROM diptych_replays WHERE (caller, key) IN (
-      SELECT caller, key FROM diptych_replays WHERE at < {{0}}1 ORDER BY at LIMIT {2 * _EVERY} {{1}})
+      SELECT caller, key FROM diptych_replays WHERE at < {{0}}1 ORDER BY at LIMIT {AT_A_TIME} {{1}}) RETURNING 1
 """
-"""PostgreSQL leaves out those that someone else sweeps, or claims anew, at the same time."""
-_kept = itertools.count()
+"""PostgreSQL leaves out those that someone else deletes, or claims anew, at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +79,15 @@ class Claim:
         return Kept(row[1], row[2], row[3])
 
     def keep(self, answer: Kept, dialect: Dialect) -> Script[None]:
-        """Keep the answer; now and then, drop some that are too old."""
+        """Keep the answer."""
         yield Step(_KEEP.format(dialect.placeholder), (self.caller, self.key, answer.status, answer.head, answer.body))
-        if next(_kept) % _EVERY == 0:
-            yield from forget(dialect)
 
 
-def forget(dialect: Dialect) -> Script[None]:
-    """Drop the oldest of those that are too old to be replayed."""
-    sweep = _FORGET.format(dialect.placeholder, "FOR UPDATE SKIP LOCKED" if dialect.lock else "")
-    yield Step(sweep, (_text(dt.datetime.now(dt.UTC) - LIFETIME),))
+def forget(dialect: Dialect) -> Script[bool]:
+    """Delete the oldest of those that are too old to be replayed; gives whether there were any."""
+    statement = _FORGET.format(dialect.placeholder, "FOR UPDATE SKIP LOCKED" if dialect.lock else "")
+    found = yield Step(statement, (_text(dt.datetime.now(dt.UTC) - LIFETIME),))
+    return found is not None
 
 
 def _text(moment: dt.datetime) -> str:

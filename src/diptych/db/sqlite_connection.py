@@ -17,7 +17,6 @@ import apsw
 
 from diptych.compile.plan import too_long
 from diptych.db.script import Row, Script, Step, Violation
-from diptych.db.unicode import unicode
 from diptych.db.violations import note, refusal_of, violation_of_sqlite
 from diptych.db.watchdog import Guard
 from diptych.errors import Code, Refusal
@@ -90,7 +89,7 @@ class Connection:
                 raise
             note(violation.kind, error)
             raise violation from None
-        return [*map(unicode, rows[0])] if rows else None
+        return rows[0] if rows else None
 
     def run_alone(self, step: Step) -> Row:
         """The same of a statement that is a change by itself: None too if it would break a constraint."""
@@ -100,7 +99,7 @@ class Connection:
             if violation_of_sqlite(error) is None:
                 raise
             return None
-        return [*map(unicode, rows[0])] if rows else None
+        return rows[0] if rows else None
 
     def drive(self, script: Script[T]) -> T:
         """Run a script to its end inside the open transaction."""

@@ -1,4 +1,4 @@
-"""Old changes are dropped, a few at a time, so that nobody who writes waits for it."""
+"""Retention: old changes and kept answers are deleted, a few at a time, so that nobody who writes waits for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import random
 
 from diptych.background import Background
+from diptych.db.replays import forget
 from diptych.db.store import Store
 from diptych.errors import Refusal
 
@@ -44,12 +45,18 @@ class Trimmer:
                 return dropped
             await asyncio.sleep(_BETWEEN)
 
+    async def forget(self) -> None:
+        """Delete the answers that are too old to be replayed."""
+        while await self._store.write(lambda: forget(self._store.dialect)):
+            await asyncio.sleep(_BETWEEN)
+
     async def _rounds(self) -> None:
         while True:
             await asyncio.sleep(_EVERY * random.uniform(0.8, 1.2))
-            try:
-                await self.trim()
-            except Refusal as refusal:
-                log.warning("old changes cannot be dropped: %s", refusal)
-            except Exception:
-                log.exception("old changes cannot be dropped")
+            for work in (self.trim, self.forget):
+                try:
+                    await work()
+                except Refusal as refusal:
+                    log.warning("what is old cannot be deleted: %s", refusal)
+                except Exception:
+                    log.exception("what is old cannot be deleted")

@@ -28,6 +28,7 @@ from diptych.live.live import Live, LiveSettings
 from diptych.meter import Meter
 from diptych.model.model import Model
 from diptych.model.names import RESERVED_PATHS
+from diptych.quota import ReplayQuota
 from diptych.serve.body import Arriving, too_large
 from diptych.serve.cors import Cors
 from diptych.serve.deadline import Deadlines
@@ -134,7 +135,7 @@ class Diptych:
             log.warning("%s", doubt)
         checks = Checks(limits_of(config), self._checks)
         engine = Engine(self.model, self.store, checks, await load_secret(self.store), config.plan_cache,
-                        Meter(config.planning_share))  # fmt: skip
+                        Meter(config.planning_share), ReplayQuota(config.replay_size, config.replay_share))  # fmt: skip
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
         await context.revoked.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 
 import msgspec
 
@@ -15,6 +16,9 @@ from diptych.serve.http import Request
 from diptych.transact import Keeping
 
 _REPLAYED: Header = (b"idempotency-replayed", b"true")
+_SHORT = 512
+"""Bytes up to which a body is kept as it is."""
+_COMPRESSED = ("", "zlib")
 _head = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -39,10 +43,17 @@ def keeping(request: Request, caller: Caller, body: bytes) -> Keeping[Reply] | N
 
 
 def _pack(reply: Reply) -> Kept:
+    """A long body is compressed, which stands in the head, where no header has an empty name."""
     head = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reply.headers]
-    return Kept(reply.status, msgspec.json.encode(head).decode(), reply.body)
+    body = reply.body
+    if len(body) > _SHORT:
+        head.append(_COMPRESSED)
+        body = zlib.compress(body, 1)
+    return Kept(reply.status, msgspec.json.encode(head).decode(), body)
 
 
 def _unpack(kept: Kept) -> Reply:
-    head = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in _head.decode(kept.head))
-    return Reply(kept.status, (*head, _REPLAYED), kept.body)
+    pairs = _head.decode(kept.head)
+    body = zlib.decompress(kept.body) if _COMPRESSED in pairs else kept.body
+    head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs if name]
+    return Reply(kept.status, (*head, _REPLAYED), body)
