@@ -44,8 +44,9 @@ _PLAN_BYTES, _LEAST = 16 << 10, 4 << 20
 """Bytes that a plan may take on average, and bytes of a cache of few plans."""
 FINISH = 8 << 10
 """Bytes that the types of an answer take which Python has a part in."""
-_KEYS, _KEY_BYTES, _LONGEST_VALUES = 4_096, 4 << 20, 256
-_VIEWERS, _VIEWER_BYTES = 4_096, 4 << 20
+_KEYS, _KEY_BYTES, _LONGEST_VALUES = 4_096, 8 << 20, 256
+_VIEWER, _PER_CHARACTER = 1_000, 12
+"""Bytes of a viewer, and of a character by which it is told from others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +124,6 @@ class Engine:
         self.meter = meter or Meter()
         self.quota = quota or ReplayQuota()
         self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
-        self._viewers: LRUCache[bytes] = LRUCache("viewers in keys of cursors", _VIEWERS, _VIEWER_BYTES)
 
     def cache(self, name: str) -> LRUCache[Any]:
         """A new cache of as many plans as the settings allow, or of what belongs to them."""
@@ -196,22 +196,19 @@ class Engine:
     def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:
         """The key that signs the cursors of one list: of this filter with its values, for this viewer."""
         bound = repr([values[slot] for slot in paged.where]) if paged.where else ""
-        seen = self._viewers.get(viewer) or self._seen(viewer)
         if len(bound) > _LONGEST_VALUES:  # what a client makes long is not kept
-            return derive(self.secret, paged.binding, bound.encode(), seen)
-        key = (paged.binding, bound, seen)
+            return derive(self.secret, paged.binding, bound.encode(), self._seen(viewer))
+        key = (paged.binding, bound, viewer)
         found = self._keys.get(key)
         if found is None:
+            seen = self._seen(viewer)
             found = derive(self.secret, paged.binding, bound.encode(), seen)
-            self._keys.put(key, found, footprint(key))
+            self._keys.put(key, found, footprint(key[:2]) + _VIEWER + _PER_CHARACTER * len(seen))
         return found
 
     def _seen(self, viewer: Viewer) -> bytes:
         """What of a viewer binds its cursors."""
-        seen = repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known())).encode()
-        plain = (viewer.id, viewer.roles, viewer.scopes, dict(viewer.all_known()), seen)
-        self._viewers.put(viewer, seen, footprint(plain))
-        return seen
+        return repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known())).encode()
 
     def cursor_keys(
         self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer

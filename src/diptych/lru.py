@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import sys
 import weakref
 from collections import OrderedDict
@@ -213,7 +214,7 @@ class Memo(Protocol[P, T]):
 def memo(
     name: str, entries: int, longest: int = _PLAIN, each: int = 8 * _PLAIN
 ) -> Callable[[Callable[P, T]], Memo[P, T]]:
-    """Cache a function whose first argument is a text, if that has at most `longest` characters.
+    """Cache a function of a text, or of a text and something else, if the text has at most `longest` characters.
 
     An entry takes at most `each` bytes; what is cached must be in proportion to the text.
     """
@@ -223,12 +224,14 @@ def memo(
         whole: Any = function
         declare(cached, name, each)
 
-        @functools.wraps(function)
-        def call(text: Any, *rest: Any) -> T:
-            found: T = (cached if text is None or len(text) <= longest else whole)(text, *rest)
-            return found
+        def of_one(text: Any) -> Any:
+            return cached(text) if not text or len(text) <= longest else whole(text)
 
-        made: Any = call
+        def of_two(text: Any, more: Any) -> Any:
+            return cached(text, more) if not text or len(text) <= longest else whole(text, more)
+
+        given = len(inspect.signature(function).parameters)
+        made: Any = functools.update_wrapper(of_one if given == 1 else of_two, function)
         made.cache_clear = cached.cache_clear
         return made  # type: ignore[no-any-return]
 
