@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.engine import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import Code
 from diptych.finish import finish
-from diptych.lru import Hashed, LRUCache
+from diptych.lru import Hashed, LRUCache, footprint
 from diptych.model.expr import And, Col, Compare, Slot
 from diptych.model.roles import Viewer
 from diptych.model.scalars import BIGINT
@@ -107,12 +106,6 @@ class Held(NamedTuple):
     size: int
 
 
-def _size(value: Any) -> int:
-    """Bytes of memory that a bound value takes."""
-    inside = sum(map(_size, value)) if isinstance(value, list | tuple) else 0
-    return sys.getsizeof(value) + inside
-
-
 class Watcher:
     """Makes Watches of one engine ready."""
 
@@ -172,7 +165,7 @@ class Following:
         values_digest = hashlib.blake2b(repr(self._parameters).encode(), digest_size=32).digest()
         self.key = (self._plan.sql, values_digest, parts, computed)
         """Equal for all who are told the same."""
-        self.held = Held(self._plan.sql, _STATEMENT * len(self._plan.sql), sum(map(_size, self._parameters)))
+        self.held = Held(self._plan.sql, _STATEMENT * len(self._plan.sql), footprint(self._parameters))
         """What is kept as long as it is followed."""
         self.only = self._id(values)
         """The id of the one row that is followed, if that is known beforehand."""

@@ -24,12 +24,14 @@ FILTERS = scaled(5_000, 600)
 CHANGES = scaled(200, 25)
 CLOSE = 0.15
 """Seconds that are no delay, on a machine that has other things to do."""
+SHARE = 0.2 if LONG else 0.02
+"""The part of all time that a caller has: so little that few subscriptions use it up."""
 SOCKETS, STREAMS = 4, 40
 
 
 @pytest.fixture(scope="module")
 def stage(new_database: NewDatabase) -> Iterator[Stage]:
-    with served(fill(new_database())) as service:
+    with served(fill(new_database()), f"--evaluation-share={SHARE}") as service:
         found = Stage(service)
         found.delays(10)
         yield found

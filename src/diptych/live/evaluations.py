@@ -86,6 +86,8 @@ class Evaluations:
         self._looks = False
         self._under_way = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        """When that is: a timer of uvloop's does not tell."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def put(self, work: Work) -> None:
@@ -181,11 +183,11 @@ class Evaluations:
         """Look again after so many seconds, unless that is so earlier already."""
         loop = asyncio.get_running_loop()
         when = loop.time() + wait
-        if self._timer is not None and self._timer.when() > when:
+        if self._timer is not None and self._timer_at > when:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = loop.call_at(when, self._look_again)
+            self._timer, self._timer_at = loop.call_at(when, self._look_again), when
 
     def _look_again(self) -> None:
         self._timer = None
