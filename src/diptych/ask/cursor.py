@@ -4,7 +4,8 @@ A cursor holds the sort keys of one row as JSON, behind a signature. The key of 
 the store's secret and from what the cursor is bound to (the resource, its sort, its filter with its values and
 the viewer), but not from the page size or the fields. So a cursor of another list, another filter or another
 viewer does not open. Databases sign cursors while they write an answer (`seal`), so a page costs no second
-look; SHA-256 over key and text, cut to twelve bytes, is what both can do.
+look; SHA-256 over key and text, cut to twelve bytes, is what both can do. Of a long text, a cursor holds the beginning
+and a digest, so it is never longer than a head or a literal may be.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,6 +26,10 @@ from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Sl
 from diptych.model.scalars import FLOAT, INTEGER_ID, Scalar
 
 _MAC = 12
+CUT = 80
+"""Characters of a text that a cursor holds, at most. Five such keys, escaped in JSON, and an id are a cursor of less
+than 4 KiB: it fits into a literal of GraphQL, and two of them into a head."""
+_LAST = chr(0x10FFFF)
 _keys = msgspec.json.Decoder(list[Any])
 
 
@@ -78,6 +83,27 @@ def _without_indexes(expr: Expr) -> Any:
     return expr
 
 
+class Cut(NamedTuple):
+    """The beginning of a text that was too long for a cursor, and the digest of all of it."""
+
+    floor: str
+    digest: str
+
+    @property
+    def ceiling(self) -> str:
+        """The first text after all that begin alike."""
+        stem = self.floor.rstrip(_LAST)
+        if not stem:
+            return self.floor + _LAST
+        point = ord(stem[-1]) + 1
+        return stem[:-1] + chr(0xE000 if point == 0xD800 else point)
+
+
+def digest(text: bytes | None) -> str | None:
+    """The digest of a long key: this is what SQLite calls, and what PostgreSQL computes."""
+    return None if text is None else hashlib.sha256(text).hexdigest()[:32]
+
+
 def derive(secret: bytes, *parts: bytes) -> bytes:
     """The key that signs the cursors of one list."""
     mac = hashlib.blake2b(key=secret, digest_size=32)
@@ -116,12 +142,15 @@ def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...
         if len(keys) != len(scalars):
             raise ValueError
         return tuple([None if each is None else _key(each, scalar) for each, scalar in zip(keys, scalars, strict=True)])
-    except (ValueError, KeyError, binascii.Error, msgspec.DecodeError):
+    except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
         raise ValueError("expected a cursor of this list, with this sort and filter") from None
 
 
 def _key(value: Any, scalar: Scalar) -> Any:
-    """One key: a value of its type, or, by the name of what it is to the database, whatever the row has instead."""
+    """One key: a value of its type, a text that was cut, or, by the name of what it is to the database, whatever the
+    row has instead."""
+    if isinstance(value, list):
+        return Cut(*value)
     if isinstance(value, dict):
         ((kind, stored),) = value.items()
         return AsStored(_STORED[kind](stored, scalar))

@@ -7,9 +7,9 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from diptych.ask.cursor import AsStored
+from diptych.ask.cursor import AsStored, Cut
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge, sql
 from diptych.compile.plan import (
     MAX_ANSWER,
@@ -83,6 +83,8 @@ class Dialect:
     """A sort key {0} that its type does not allow, as a cursor holds it."""
     id_payload: str
     """What a cursor holds of a list that is sorted by the id {0}."""
+    digest: str
+    """The digest of a text that a cursor holds in its place."""
     boolean: str
     """A condition as a value."""
     count: str
@@ -160,8 +162,8 @@ class Dialect:
         match what:
             case SlotBind(slot, scalar, many):
                 return self._slot(slot, scalar, many)
-            case KeyBind(slot, key, scalar):
-                return _key(slot, key, self.convert(scalar))
+            case KeyBind(slot, key, scalar, part):
+                return _key(slot, key, self.convert(scalar)) if part == "whole" else _key_part(slot, key, part)
             case ConstBind(value, scalar):
                 return _constant(_converted(value, self.convert(scalar)))
             case ViewerBind(scalar, name, many):
@@ -194,6 +196,18 @@ def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
     def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
         value = values[slot][key]
         return value.value if isinstance(value, AsStored) else _converted(value, convert)
+
+    return get
+
+
+def _key_part(slot: int, key: int, part: str) -> Getter:
+    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
+        found: str | Cut | AsStored | None = values[slot][key]
+        if isinstance(found, Cut):
+            return cast("str", getattr(found, part))
+        if part == "digest":
+            return None
+        return found.value if isinstance(found, AsStored) else found
 
     return get
 
@@ -254,6 +268,7 @@ SQLITE = Dialect(
     seal="diptych_seal({}, CAST({} AS BLOB))",  # text that is no UTF-8 cannot be handed to a function as text
     stored_key="'{{\"' || typeof({0}) || '\":\"' || hex({0}) || '\"}}'",
     id_payload="'[' || nullif(json_quote(CAST({} AS TEXT)), 'null') || ']'",
+    digest="diptych_digest(CAST({} AS BLOB))",
     boolean="(({}) IS TRUE)",
     count="count(*)",
     returning='{} RETURNING "id", {}',
@@ -303,6 +318,7 @@ POSTGRES = Dialect(
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
     stored_key="'{{\"stored\":' || to_json({0}::text)::text || '}}'",
     id_payload="'[\"' || {} || '\"]'",
+    digest="left(encode(sha256(convert_to({}, 'UTF8')), 'hex'), 32)",
     boolean="(({}) IS TRUE)",
     count="count(*)::text",
     returning='WITH _w AS ({} RETURNING *) SELECT _w."id", {}, pg_current_xact_id()::text FROM _w',

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
-from diptych.compile.plan import KeyBind
 from diptych.model.scalars import Scalar
 
 
@@ -26,32 +26,40 @@ class Key:
     nullable: bool
 
 
-def keyset(dialect: Dialect, keys: Sequence[Key], slot: int, *, after: bool, inclusive: bool = False) -> Fragment:
-    """The rows on one side of the cursor in a slot; with `inclusive`, the cursor's own row too."""
-    bounds = [dialect.value(KeyBind(slot, index, key.scalar)) for index, key in enumerate(keys)]
+class Bound(NamedTuple):
+    """A key of a cursor, as SQL: its value, and something cheaper that is null where it is."""
+
+    value: Fragment
+    given: Fragment
+
+
+def keyset(
+    dialect: Dialect, keys: Sequence[Key], bounds: Sequence[Bound], *, after: bool, inclusive: bool = False
+) -> Fragment:
+    """The rows on one side of a cursor, whose keys are the bounds; with `inclusive`, the cursor's own row too."""
     if not any(key.nullable for key in keys) and len({key.descending for key in keys}) == 1:
         sign = (">" if after != keys[0].descending else "<") + ("=" if inclusive else "")
         if len(keys) == 1:
-            return sql(f"{{}} {sign} {{}}", keys[0].value, bounds[0])
+            return sql(f"{{}} {sign} {{}}", keys[0].value, bounds[0].value)
         row = join(", ", (key.value for key in keys))
-        return sql(f"({{}}) {sign} ({{}})", row, join(", ", bounds))
+        return sql(f"({{}}) {sign} ({{}})", row, join(", ", (bound.value for bound in bounds)))
     return sql("({})", _spelled(dialect, list(zip(keys, bounds, strict=True)), after, inclusive))
 
 
-def _spelled(dialect: Dialect, pairs: list[tuple[Key, Fragment]], after: bool, inclusive: bool) -> Fragment:
+def _spelled(dialect: Dialect, pairs: list[tuple[Key, Bound]], after: bool, inclusive: bool) -> Fragment:
     (key, bound), *rest = pairs
     beyond = _beyond(key, bound, after)
-    same = sql(dialect.same, key.value, bound) if key.nullable else sql("{} = {}", key.value, bound)
+    same = sql(dialect.same if key.nullable else "{} = {}", key.value, bound.value)
     if rest:
         return sql("{} OR ({} AND ({}))", beyond, same, _spelled(dialect, rest, after, inclusive))
     return sql("{} OR {}", beyond, same) if inclusive else beyond
 
 
-def _beyond(key: Key, bound: Fragment, after: bool) -> Fragment:
+def _beyond(key: Key, bound: Bound, after: bool) -> Fragment:
     """Strictly on one side, by this key alone."""
-    compared = sql("{} > {}" if after != key.descending else "{} < {}", key.value, bound)
+    compared = sql("{} > {}" if after != key.descending else "{} < {}", key.value, bound.value)
     if not key.nullable:
         return compared
     if after:
-        return sql("({} OR ({} IS NULL AND {} IS NOT NULL))", compared, key.value, bound)
-    return sql("({} OR ({} IS NOT NULL AND {} IS NULL))", compared, key.value, bound)
+        return sql("({} OR ({} IS NULL AND {} IS NOT NULL))", compared, key.value, bound.given)
+    return sql("({} OR ({} IS NOT NULL AND {} IS NULL))", compared, key.value, bound.given)

@@ -20,7 +20,7 @@ from typing import cast
 
 from diptych.ask.nodes import EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Part, Read, Total, TypeName
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
-from diptych.compile.keyset import Key, keyset
+from diptych.compile.keyset import Key
 from diptych.compile.plan import SealBind, SlotBind
 from diptych.compile.rows import Piece, Rows
 from diptych.compile.where import Row
@@ -110,7 +110,7 @@ class Pages(Rows):
     def _key_json(self, key: Key, row: Row) -> list[Piece]:
         """A sort key; one that its type does not allow as it is stored, so that a cursor leads on from any row."""
         test = self.test(key.value, key.scalar, row)
-        known = self.dialect.concat(self.json(key.value, key.scalar, key.nullable))
+        known = self.dialect.concat(self.key_json(key))
         if test is None:
             return [known]
         stored = sql(self.dialect.stored_key, key.value)
@@ -206,7 +206,7 @@ class Pages(Rows):
         return self._exists(sheet, *limits, backward=page.backward)
 
     def _beside(self, sheet: Sheet, bound: Slot, *, after: bool, inclusive: bool = False) -> Fragment:
-        return keyset(self.dialect, sheet.keys, bound.index, after=after, inclusive=inclusive)
+        return self.beside(sheet.read, sheet.keys, bound, after=after, inclusive=inclusive)
 
     def _exists(self, sheet: Sheet, *limits: Fragment, backward: bool = False) -> Fragment:
         """Is there such a row? Asked for as the first of them: for EXISTS, PostgreSQL would read the whole table."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from diptych.errors import Code, Refusal
 from diptych.model.roles import Viewer
@@ -37,11 +37,16 @@ class SlotBind:
 
 @dataclass(frozen=True, slots=True)
 class KeyBind:
-    """One key of a cursor that was given in a slot."""
+    """One key of a cursor that was given in a slot.
+
+    Of a text that was cut, `part` is its digest, or a bound of all texts that begin like it; a whole one has no digest
+    and is its own bound.
+    """
 
     slot: int
     key: int
     scalar: Scalar
+    part: Literal["whole", "floor", "ceiling", "digest"] = "whole"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Literal, cast
 
-from diptych.ask.cursor import sort_keys
+from diptych.ask.cursor import CUT, sort_keys
 from diptych.ask.nodes import Order, Page, Pick, Read
 from diptych.compile.fragment import Fragment, Guarded, join, number, sql
-from diptych.compile.keyset import Key, keyset
-from diptych.compile.plan import SlotBind
+from diptych.compile.keyset import Bound, Key, keyset
+from diptych.compile.plan import KeyBind, SlotBind
 from diptych.compile.where import Expressions, Row
 from diptych.model.expr import Slot
-from diptych.model.scalars import Scalar
+from diptych.model.scalars import STRING, Scalar
 
 Piece = str | Fragment
 """A piece of JSON text: constant, or computed by the database."""
@@ -30,13 +30,39 @@ class Rows(Expressions, ABC):
         """WHERE, and ORDER BY with LIMIT: the rows of a page, and `more` beyond them."""
         page = cast(Page, read.page)
         keys = self.keys(read, row)
-        bounds = [keyset(self.dialect, keys, slot.index, after=after)
+        bounds = [self.beside(read, keys, slot, after=after)
                   for slot, after in ((page.after, True), (page.before, False)) if slot]  # fmt: skip
         tail = sql(" ORDER BY {} LIMIT {}", self.order(keys, page.backward), self._number(page.size))
         tail = sql("{} + " + str(more), tail) if more else tail
         if page.offset is not None:
             tail = sql("{} OFFSET {}", tail, self._number(page.offset))
         return self.all(row, *tied, read.where, *bounds), tail
+
+    def beside(
+        self, read: Read, keys: Sequence[Key], slot: Slot, *, after: bool, inclusive: bool = False
+    ) -> Fragment:
+        """The rows of a list on one side of the cursor in a slot."""
+        bounds = [self._bound(read, keys, index, slot, after) for index in range(len(keys))]
+        return keyset(self.dialect, keys, bounds, after=after, inclusive=inclusive)
+
+    def _bound(self, read: Read, keys: Sequence[Key], index: int, slot: Slot, after: bool) -> Bound:
+        """A key of a cursor. Of a long text the cursor has the beginning and a digest: it is the text of the cursor's
+        row, if that is still in the list and has that digest, and else a bound of all that begin alike."""
+        key, last = keys[index], len(keys) - 1
+        if key.scalar is not STRING:
+            given = self.dialect.value(KeyBind(slot.index, index, key.scalar))
+            return Bound(given, given)
+        side: Literal["floor", "ceiling"] = "floor" if after != key.descending else "ceiling"
+        bound = self.dialect.value(KeyBind(slot.index, index, STRING, side))
+        digest = self.dialect.value(KeyBind(slot.index, index, STRING, "digest"))
+        row = self.open(read.resource)
+        whole = self.value(sort_keys(read)[index].by, row)
+        own = sql("{} = {}", row.id, self.dialect.value(KeyBind(slot.index, last, keys[last].scalar)))
+        same = sql("{} = {}", sql(self.dialect.digest, whole), digest)
+        found = sql("(SELECT {} FROM {}{})", whole, self.source(row), self.all(row, own, same, read.where))
+        # a SELECT of its own, and so evaluated once
+        value = sql("(SELECT CASE WHEN {0} IS NULL THEN {1} ELSE coalesce({2}, {1}) END)", digest, bound, found)
+        return Bound(value, bound)
 
     def _number(self, slot: Slot) -> Fragment:
         if self.dialect.sees_limits and slot.index in self.sizes:
@@ -61,6 +87,17 @@ class Rows(Expressions, ABC):
             nulls = (" NULLS FIRST" if backward else " NULLS LAST") if key.nullable else ""
             parts.append(sql("{}" + direction + nulls, key.value))
         return join(", ", parts)
+
+    def key_json(self, key: Key) -> list[Piece]:
+        """A sort key as a cursor holds it: of a long text, its beginning and its digest."""
+        whole = self.json(key.value, key.scalar, key.nullable)
+        if key.scalar is not STRING:
+            return whole
+        beginning = sql(self.dialect.slice, key.value, Fragment("1"), Fragment(str(CUT)))
+        digest = sql(self.dialect.digest, key.value)
+        cut = self.dialect.concat(["[", *self.json(beginning, STRING, False), ',"', digest, '"]'])
+        long = f"CASE WHEN length({{}}) > {CUT} THEN {{}} ELSE {{}} END"
+        return [sql(long, key.value, cut, self.dialect.concat(whole))]
 
     def test(self, value: Fragment, scalar: Scalar, row: Row) -> Fragment | None:
         """The test that a value of a row is one of its type, where a column can hold others."""

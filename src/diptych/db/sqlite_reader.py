@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import apsw
 
-from diptych.ask.cursor import sign
+from diptych.ask.cursor import digest, sign
 from diptych.compile.plan import MAX_ANSWER, Plan
 from diptych.db.unicode import has_no_half, unicode
 from diptych.db.watchdog import Guard, Watchdog
@@ -37,6 +37,7 @@ class Connection:
             self.db.execute("PRAGMA query_only=1").fetchall()
             self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_digest", cast(Any, digest), 1, deterministic=True)
         self.db.create_scalar_function("diptych_contains", cast(Any, self._contains), 2, deterministic=True)
         self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)

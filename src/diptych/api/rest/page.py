@@ -27,6 +27,8 @@ class _Head(msgspec.Struct, frozen=True):
 
 _decoder = msgspec.json.Decoder(_Head)
 _NODES = b',"nodes":'
+_LONGEST = 12_288
+"""Bytes of the longest Link header: many clients and proxies take heads of 16 KiB at most. The body has the cursors."""
 _PAGING = ("first", "last", "after", "before", "offset")
 
 
@@ -59,4 +61,5 @@ def link(path: str, query: str, size: int, following: str | None, previous: str 
         links.append(f'<{base}first={size}&after={following}>; rel="next"')
     if previous is not None:
         links.append(f'<{base}last={size}&before={previous}>; rel="prev"')
-    return ((b"link", ", ".join(links).encode()),)
+    text = ", ".join(links).encode()
+    return ((b"link", text),) if len(text) <= _LONGEST else ()
