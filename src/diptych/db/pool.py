@@ -19,6 +19,7 @@ from asyncpg.prepared_stmt import PreparedStatement
 
 from diptych.asking import ASKER
 from diptych.db.turns import Turns
+from diptych.db.write_health import Reason, WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.lru import LRUCache
 
@@ -82,6 +83,15 @@ class Link:
             self.foreign = False
 
 
+def reason_of(error: BaseException | None) -> Reason:
+    """Why a database takes no changes, if that is what an error says."""
+    if isinstance(error, asyncpg.DiskFullError):
+        return "full"
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return "read-only"
+    return "failing" if isinstance(error, asyncpg.PostgresSystemError) else ""
+
+
 class Pool:
     """At most `size` connections, made when they are needed; so many callers may wait, each so many seconds."""
 
@@ -91,6 +101,7 @@ class Pool:
     ) -> None:
         self.size = size
         self.turns = Turns(size, waiting, wait)
+        self.health = WriteHealth(reason_of)
         self._connect = connect
         self._settings = settings
         self._free: list[Link] = []

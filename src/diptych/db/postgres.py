@@ -21,9 +21,10 @@ from diptych.db.catalogue import postgres_catalogue
 from diptych.db.feed_postgres import Listening, Numbering, trim
 from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.pool import Pool
-from diptych.db.postgres_writer import BROKEN, ForeignSession, change, open_session, write
+from diptych.db.postgres_writer import BROKEN, STORE, ForeignSession, change, open_session, write
 from diptych.db.script import Row, Script, Step
 from diptych.db.store import KeyRow, insert_statement, insert_values
+from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -72,6 +73,7 @@ class PostgresStore:
         self._numbering: Numbering | None = None
         self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
+        self._probing: Probe | None = None
 
     @property
     def places(self) -> int:
@@ -89,6 +91,7 @@ class PostgresStore:
             raise _unopened(error) from None
         self._pool = Pool(self._connect, self._size, self._wait, self._waiting, self._settings)
         self._pool.add(connection)
+        self._probing = Probe(self._pool.health, self.write)
         self._numbering = Numbering(self.run)
         return fitted
 
@@ -181,24 +184,24 @@ class PostgresStore:
             raise
         except asyncpg.ProgramLimitExceededError as error:  # no text has more than a gigabyte
             raise too_long() from error
-        except (*BROKEN, TimeoutError, asyncpg.InsufficientResourcesError) as error:
+        except (*BROKEN, *STORE, TimeoutError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
     async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         result = await write(self.pool, script, locks)
-        self._committed()
+        self._changed()
         return result
 
     async def change(self, step: Step, found: Callable[[], Step]) -> Row:
         row = await change(self.pool, step, found)
         if row is not None:
-            self._committed()
+            self._changed()
         return row
 
     async def session(self, *, reading: bool = False) -> ForeignSession:
         if reading:
             return await open_session(self.pool, "BEGIN READ ONLY")
-        return await open_session(self.pool, "BEGIN", self._committed)
+        return await open_session(self.pool, "BEGIN", self._changed)
 
     # the feed
 
@@ -221,6 +224,10 @@ class PostgresStore:
         if wake is not None and self._listening is None:
             self._listening = Listening(lambda: self._connect("diptych listens"), self._committed)
 
+    def _changed(self) -> None:
+        self.pool.health.worked()
+        self._committed()
+
     def _committed(self) -> None:
         if self._wake is not None:
             self._wake()
@@ -231,6 +238,8 @@ class PostgresStore:
             self._pinging = asyncio.get_running_loop().create_task(self._ping())
             self._pinging.add_done_callback(self._pinged)
         await asyncio.shield(self._pinging)
+        if self._probing is not None:
+            self._probing.check()
 
     async def _ping(self) -> None:
         """By the connection that listens, which has nothing else to do: however long the line is, this is not in it."""

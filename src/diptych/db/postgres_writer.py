@@ -19,15 +19,18 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from diptych.db.pool import Link, Pool
+from diptych.db.pool import Link, Pool, reason_of
 from diptych.db.script import Again, Row, Script, Step, Violation
 from diptych.db.violations import COLUMNS_OF_INDEX, COLUMNS_OF_REFERENCE, VIOLATIONS, kind_in_postgres, note, refusal_of
+from diptych.db.write_health import WriteHealth
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
 BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError,
           asyncpg.OperatorInterventionError, asyncpg.IdleInTransactionSessionTimeoutError)  # fmt: skip
 """What is said on a connection that has gone, or is going. (A query that is cancelled is of this kind too.)"""
+STORE = (asyncpg.InsufficientResourcesError, asyncpg.ReadOnlySQLTransactionError, asyncpg.PostgresSystemError)
+"""What is no fault of a statement."""
 _COLLISION = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InFailedSQLTransactionError)
 _UNCHANGED: tuple[type[Exception], ...] = (*VIOLATIONS, *_COLLISION)
 """What undoes a statement, and a script would learn of or get over."""
@@ -46,7 +49,7 @@ class _Lost(Exception):
 async def write(pool: Pool, script: Callable[[], Script[T]], locks: str = "") -> T:
     """Run a script to its commit, after a statement that takes locks."""
     how = f"BEGIN; {locks}" if locks else "BEGIN"
-    with _told():
+    with _told(pool.health):
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await _transaction(pool, script(), how)
@@ -75,14 +78,14 @@ async def change(pool: Pool, step: Step, found: Callable[[], Step]) -> Row:
         finally:
             pool.give(link)
         return await _look(pool, process, found())
-    except (TimeoutError, asyncpg.InsufficientResourcesError, *BROKEN):
-        with _told():
+    except (TimeoutError, *STORE, *BROKEN):
+        with _told(pool.health):
             raise
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What went wrong with the database, as a Refusal."""
+def _told(health: WriteHealth) -> Iterator[None]:
+    """What went wrong with the database, as a Refusal; what keeps it from taking changes is noted."""
     try:
         yield
     except asyncpg.QueryCanceledError as error:
@@ -91,8 +94,8 @@ def _told() -> Iterator[None]:
         raise refusal_of("lock") from error
     except (Again, *_COLLISION) as error:
         raise Refusal(Code.UNAVAILABLE, "Others keep changing this; try again.") from error
-    except (_Lost, TimeoutError, asyncpg.InsufficientResourcesError, asyncpg.ReadOnlySQLTransactionError,
-            *BROKEN) as error:  # fmt: skip
+    except (_Lost, TimeoutError, *STORE, *BROKEN) as error:
+        health.failed(error)
         raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
 
@@ -160,12 +163,13 @@ class ForeignSession(Session):
 
     def __init__(self, pool: Pool, link: Link, committed: Callable[[], None] | None = None) -> None:
         super().__init__(pool, link)
+        self._health = pool.health if committed is not None else WriteHealth(reason_of)  # who reads shall not write
         self._saved = False
         self._committed = committed
         link.foreign = True
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
-        with _told():
+        with _told(self._health):
             for _ in range(_ATTEMPTS):
                 try:
                     return await self._apart(super().drive, script)
@@ -180,11 +184,11 @@ class ForeignSession(Session):
             with _losing(link):
                 return [tuple(row) for row in await link.connection.fetch(sql, *parameters)]
 
-        with _told():
+        with _told(self._health):
             return await self._apart(fetch, self._link)
 
     async def commit(self) -> None:
-        with _told():
+        with _told(self._health):
             self._check_open()
             if self._mark is None:
                 with _losing(self._link):
@@ -221,7 +225,7 @@ class ForeignSession(Session):
 
 async def open_session(pool: Pool, how: str, committed: Callable[[], None] | None = None) -> ForeignSession:
     """A transaction for code that is not ours; a connection that broke while it was idle is left for another."""
-    with _told():
+    with _told(pool.health):
         for _ in range(_ATTEMPTS):
             session = ForeignSession(pool, await pool.take(), committed)
             try:

@@ -39,13 +39,14 @@ from diptych.db.private_file import exposed, make_private, warn_once
 from diptych.db.script import Row as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite_connection import Connection as Writing
-from diptych.db.sqlite_connection import told
+from diptych.db.sqlite_connection import reason_of, told
 from diptych.db.sqlite_reader import LONG, Connection, Row, Task
 from diptych.db.sqlite_session import Session
 from diptych.db.sqlite_writer import Writer
 from diptych.db.store import KeyRow, insert_statement, insert_values
 from diptych.db.turns import Turns
 from diptych.db.watchdog import Watchdog
+from diptych.db.write_health import Probe, WriteHealth
 from diptych.errors import Code, Refusal, StartError
 from diptych.lru import LRUCache
 from diptych.model.defs import ResourceDef
@@ -78,6 +79,8 @@ class SqliteStore:
         self._dog = Watchdog()
         self._slow: LRUCache[int] = LRUCache("slow statements", _SLOW_PLANS, _SLOW_BYTES)
         self._credit = Credit()
+        self.health = WriteHealth(reason_of)
+        self._probing = Probe(self.health, self.write)
         self._waiting = waiting
         self.turns = Turns(workers, waiting, _WAIT)
         self._pool: ThreadPoolExecutor | None = None
@@ -107,7 +110,7 @@ class SqliteStore:
                 raise
             self._writer.db.execute("COMMIT")
             self._inline = Connection(self.path, self._dog, inline=True)
-            self._changes = Writer(self._connect, self.timeout, self._waiting, self._credit)
+            self._changes = Writer(self._connect, self.timeout, self._waiting, self._credit, self.health)
         except apsw.Error as error:
             raise self._unopened(error) from None
         for sentence in self.cautions():
@@ -290,7 +293,7 @@ class SqliteStore:
 
     def _connect(self) -> Writing:
         connection = Connection(self.path, self._dog, write=True)
-        return Writing(connection.db, connection.guard, self.timeout, connection.close)
+        return Writing(connection.db, connection.guard, self.timeout, connection.close, self.health)
 
     async def ping(self) -> None:
         if self._inline is None:
@@ -299,6 +302,7 @@ class SqliteStore:
             self._inline.run_inline(Plan("SELECT 1", (), ()), (), self.budget)
         except _PASSING as error:
             raise _refusal(error) from error
+        self._probing.check()
 
     async def keys(self, kind: str) -> list[KeyRow]:
         rows = self._write("SELECT kid, kind, secret, created_at FROM diptych_keys WHERE kind = ?1", (kind,))

@@ -19,12 +19,14 @@ from diptych.compile.plan import too_long
 from diptych.db.script import Row, Script, Step, Violation
 from diptych.db.violations import note, refusal_of, violation_of_sqlite
 from diptych.db.watchdog import Guard
+from diptych.db.write_health import Reason, WriteHealth
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
 STORE = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.BusyError, apsw.LockedError,
          apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError, apsw.ProtocolError)  # fmt: skip
 """What is no fault of a statement, and may take the whole transaction with it."""
+_FAILING = (apsw.IOError, apsw.CorruptError, apsw.CantOpenError, apsw.NotADBError)
 _PAUSE = 0.002
 """Seconds until the lock is tried again, at most."""
 
@@ -33,7 +35,8 @@ class Connection:
     """A connection whose statements end when their time is over."""
 
     def __init__(
-        self, db: apsw.Connection, guard: Guard, timeout: float, close: Callable[[], None] = lambda: None
+        self, db: apsw.Connection, guard: Guard, timeout: float, close: Callable[[], None] = lambda: None,
+        health: WriteHealth | None = None,
     ) -> None:
         self.db = db
         self.timeout = timeout
@@ -41,6 +44,7 @@ class Connection:
         """Does it wait for a lock that another process has?"""
         self.execute = db.cursor().execute
         self.close = close
+        self.health = health or WriteHealth(reason_of)
         self._guard = guard
         db.set_busy_handler(self._wait)
 
@@ -117,6 +121,15 @@ class Connection:
             return result
         finally:
             script.close()
+
+
+def reason_of(error: BaseException | None) -> Reason:
+    """Why a store takes no changes, if that is what an error says."""
+    if isinstance(error, apsw.FullError):
+        return "full"
+    if isinstance(error, apsw.ReadOnlyError):
+        return "read-only"
+    return "failing" if isinstance(error, _FAILING) else ""
 
 
 def told(error: BaseException) -> BaseException:

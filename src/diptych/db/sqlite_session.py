@@ -97,7 +97,11 @@ class Session:
     def _finish(self, how: str) -> Work[None]:
         def finish(connection: Connection) -> None:
             self._open = False
-            connection.commit() if how == "COMMIT" else connection.execute(how)
+            if how == "COMMIT":
+                connection.commit()
+                connection.health.worked()
+            else:
+                connection.execute(how)
 
         return finish
 
@@ -115,6 +119,7 @@ class Session:
         try:
             connection.begin(self._begin)
         except Exception as error:
+            connection.health.failed(error)
             return self.fail(told(error))
         finally:
             connection.stop_clock()
@@ -142,6 +147,7 @@ class Session:
             self._tell(future, work(connection), None)
         except Exception as error:
             self._open = self._open and connection.is_open
+            connection.health.failed(error)
             meddled = self._begin == "BEGIN" and isinstance(error, apsw.ReadOnlyError)  # a query that would write
             self._tell(future, None, error if meddled else told(error))
         finally:

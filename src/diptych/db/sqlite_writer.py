@@ -32,9 +32,10 @@ from diptych.asking import ASKER
 from diptych.db.credit import NOTED, Credit
 from diptych.db.line import Line, Taken
 from diptych.db.script import Again, Row, Script, Step, one_step
-from diptych.db.sqlite_connection import STORE, Connection, told
+from diptych.db.sqlite_connection import STORE, Connection, reason_of, told
 from diptych.db.sqlite_job import Job, call, settle
 from diptych.db.sqlite_session import Session
+from diptych.db.write_health import WriteHealth
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
@@ -51,9 +52,11 @@ class Writer:
     """The line, and who has the connection: the loop, for short work, or else a thread of its own."""
 
     def __init__(
-        self, connect: Callable[[], Connection], budget: float, waiting: int = 1_000, credit: Credit | None = None
+        self, connect: Callable[[], Connection], budget: float, waiting: int = 1_000, credit: Credit | None = None,
+        health: WriteHealth | None = None,
     ) -> None:
         self._connect = connect
+        self.health = health or WriteHealth(reason_of)
         self._budget = budget
         self._credit = credit or Credit()
         self._waiting: Line[Job[Any] | Session] = Line(waiting)
@@ -254,6 +257,7 @@ class Writer:
         try:
             connection.start_clock()
             connection.execute("COMMIT")
+            self.health.worked()
         except apsw.Error:
             again = batch
         finally:
@@ -268,6 +272,7 @@ class Writer:
             session.serve(self._open())
         except BaseException as error:
             self._drop()
+            self.health.failed(error)
             session.fail(told(error))
         self._at_home(self._after)
 
@@ -284,6 +289,7 @@ class Writer:
             connection.stop_clock()
         except BaseException as error:
             self._drop()
+            self.health.failed(error)
             for job in batch:
                 if not job.settled:
                     job.fail(told(error))
@@ -314,6 +320,7 @@ class Writer:
                 if not job.future.cancelled() and not self._apart(connection, job):
                     return [each for each in jobs if each is not job]
             connection.execute("COMMIT")
+            self.health.worked()
         except apsw.Error:
             connection.undo()
             again = ran
@@ -351,7 +358,9 @@ class Writer:
                 connection.start_clock()
                 job.result = connection.drive(job.script())
                 connection.commit()
+                self.health.worked()
             except Exception as error:
+                self.health.failed(error)
                 connection.undo()
                 job.error = told(error)
             else:
