@@ -32,7 +32,7 @@ from diptych.model.markers import (
     WriteBy,
 )
 from diptych.model.model import Model
-from diptych.model.resource import Resource, allow, auto, grant, inverse, through
+from diptych.model.resource import Resource, allow, auto, grant, inverse, now, through, today
 from diptych.model.roles import Claims, Role, Viewer, signed_in
 from diptych.model.tx import Tx
 
@@ -43,8 +43,8 @@ __all__ = [
     "Asked", "BigInt", "Check", "Claims", "Code", "Digits", "Diptych", "Id", "Index", "Json", "Limits", "Max", "MaxLen",
     "Min", "MinLen", "Model", "Move", "OnDelete", "Pattern", "Public", "ReadBy", "Refusal", "Resource", "Role",
     "States", "Tx", "Unique", "Viewer", "Weight", "WriteBy", "action", "allow", "auto", "computed", "contains",
-    "either", "every", "given", "grant", "inverse", "is_null", "may_read", "none", "not_", "one_of", "query",
-    "signed_in", "some", "through",
+    "either", "every", "given", "grant", "inverse", "is_null", "may_read", "none", "not_", "now", "one_of", "query",
+    "signed_in", "some", "through", "today",
 ]  # fmt: skip
 
 

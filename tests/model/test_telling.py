@@ -28,6 +28,7 @@ from diptych.model.expr import (
     IsNull,
     Mask,
     May,
+    Moment,
     Not,
     Op,
     Or,
@@ -36,7 +37,7 @@ from diptych.model.expr import (
     ViewerId,
     ViewerValue,
 )
-from diptych.model.scalars import BOOLEAN, INT, STRING, decimal
+from diptych.model.scalars import BOOLEAN, DATE, DATETIME, INT, STRING, decimal
 from diptych.model.telling import in_words, tell
 
 FLAG, TITLE, OWN = Col(("flag",)), Col(("title",)), Compare("eq", Col(("authorId",)), ViewerId())
@@ -51,6 +52,8 @@ def equals(value: str) -> Compare:
 
 
 TOLD: list[tuple[Expr, str]] = [
+    (Moment(DATETIME), "now()"),
+    (Moment(DATE), "today()"),
     (TRUE, "always"),
     (FALSE, "never"),
     (Or((Col(("published",)), OWN)), "published or author.id = viewer.id"),

@@ -30,7 +30,10 @@ def describe(field: FieldDef) -> str:
     return " ".join(filter(None, (field.description, f"Transitions: {moves}." if moves else "")))
 
 
-def describe_input(taken: InputView) -> str:
+_GENERATED = {"": "", "now": "Left out, it is the moment of the change.", "today": "Left out, it is the day (UTC)."}
+
+
+def describe_input(taken: InputView, verb: Taking) -> str:
     """The description of a value that a change takes."""
     field = taken.field
     if field.name == "version":
@@ -38,4 +41,4 @@ def describe_input(taken: InputView) -> str:
     if taken.fixed:
         kind = "Read-only" if field.name in SERVER_FIELDS or not field.stored else "Not yours to change"
         return f"{kind}: as it was, or left out."
-    return describe(field)
+    return " ".join(filter(None, (describe(field), _GENERATED[field.generated] if verb != "update" else "")))

@@ -89,7 +89,7 @@ class _Change:
             return self._replaced(name, field, assign)
         if assign is not None:
             return _expr(assign, field)
-        return field.default_value if self.write.verb == "create" else None
+        return field.fresh_value if self.write.verb == "create" else None
 
     def _replaced(self, name: str, field: FieldDef, assign: Assign | None) -> Expr | None:
         """What is absent becomes its default or null, where the viewer may both see and write it."""
@@ -97,7 +97,7 @@ class _Change:
         if assign is None:
             if field.moves or field.required or shows == FALSE or may == FALSE:
                 return None
-            return choose(and_(shows, may), field.default_value, Col((name,)))
+            return choose(and_(shows, may), field.fresh_value, Col((name,)))
         if may == FALSE:
             return None
         if assign.value is None and shows != TRUE:  # null is also what a viewer is shown who may not see the value

@@ -25,7 +25,7 @@ from diptych.compile.plan import (
 )
 from diptych.lru import memo
 from diptych.model.roles import Viewer
-from diptych.model.scalars import ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
+from diptych.model.scalars import DATE, ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
 
 _SHORT = 64
 """Bytes of a text that SQLite's own function searches for; it compares many at a time."""
@@ -170,8 +170,8 @@ class Dialect:
                 return self._viewer_value(scalar, name, many) if name else _viewer(scalar)
             case SealBind(page):
                 return _seal(page)
-            case NowBind():
-                return _now
+            case NowBind(scalar):
+                return _today if scalar is DATE else _now
 
     def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
@@ -235,6 +235,10 @@ def _seal(page: int) -> Getter:
 def _now(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
     seconds, rest = divmod(time.time_ns(), 1_000_000_000)
     return f"{_second(seconds)}.{rest // 1_000:06}Z"
+
+
+def _today(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
+    return _now(values, viewer, keys)[:10]
 
 
 @functools.lru_cache(maxsize=2)

@@ -112,9 +112,10 @@ class _Comparison:
         table, name = resource.table, f"{resource.table}.{field.column}"
         statements = new_column(self.model, resource, field, self.dialect)
         look, because = "", ""
-        if not field.nullable and field.default is None:
+        filled = field.default is not None or (field.generated and self.dialect == "postgres")
+        if not field.nullable and not filled:
             look, because = _look(table), ", and the rows that are there would have no value for it"
-        elif field.unique and field.default is not None:
+        elif field.unique and filled:
             look, because = f"{_look(table)} OFFSET 1", ", and the rows that are there would all have its default"
         renamed = self._renamed(resource, field)
         return Difference(

@@ -81,6 +81,7 @@ def _meaning(model: Model, resource: ResourceDef, field: FieldDef) -> Meaning:
         target=model.resources[relation.target].table if relation else "",
         on_delete=relation.on_delete if relation else "",
         default=None if field.default is None else to_json(field.scalar, field.default),
+        generated=field.generated,
         rules=tuple(map(repr, field.constraints)),
     )
 

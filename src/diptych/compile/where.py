@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, column, identifier, join, sql
-from diptych.compile.plan import ConstBind, SlotBind, ViewerBind
+from diptych.compile.plan import ConstBind, NowBind, SlotBind, ViewerBind
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.expr import (
     TRUE,
@@ -26,6 +26,7 @@ from diptych.model.expr import (
     Has,
     IsNull,
     Mask,
+    Moment,
     Not,
     Or,
     Slice,
@@ -168,6 +169,8 @@ class Expressions:
                 return self.dialect.value(SlotBind(index, kind, many))
             case Const(value, kind):
                 return Fragment("NULL") if value is None else self.dialect.value(ConstBind(value, kind))
+            case Moment(kind):
+                return self.dialect.value(NowBind(kind))
             case ViewerId():
                 return self.dialect.value(ViewerBind(scalar or ID))
             case ViewerValue(name, kind, many):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any, ClassVar, get_origin
 
@@ -21,10 +21,10 @@ from diptych.model.actions import offers
 from diptych.model.age import idle_ages, public_fault, seconds_of
 from diptych.model.calls import Home, read_call
 from diptych.model.computed import Computed
-from diptych.model.declared import Auto, Declared, annotated, evaluate
+from diptych.model.declared import Auto, Declared, Now, annotated, evaluate
 from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
 from diptych.model.expr import ViewerValue
-from diptych.model.fields import TYPES, VALUES, key_scalar, read_computed, read_field, scalar_of
+from diptych.model.fields import TYPES, VALUES, each_row, is_the_clock, key_scalar, read_computed, read_field, scalar_of
 from diptych.model.lines import Line, Wrong, take_apart
 from diptych.model.members import calls, computed_fields, rules, untyped
 from diptych.model.names import Names, call_clashes, root_clashes, table_clashes, type_clashes
@@ -35,7 +35,7 @@ from diptych.model.resource import Resource, allowances
 from diptych.model.roles import Role, RoleBook, Viewer
 from diptych.model.rules import Tracer
 from diptych.model.scalars import Scalar, enumeration, own_doc
-from diptych.model.source import lines_of, place_of
+from diptych.model.source import changing_defaults, lines_of, place_of
 from diptych.model.viewers import read_viewer
 
 _ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -115,6 +115,7 @@ class Builder:
             if found is not None:
                 names.add(attr, found)
         called = self._calls(cls, {line.attr for line in lines})
+        self._check_defaults(cls, {line.attr: line.default for line in lines}, {call.attr for call in called})
         for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
         public = self._public(cls, names)
@@ -126,6 +127,21 @@ class Builder:
             actions={each.name: each for each in called if isinstance(each, ActionDef)},
             queries={each.name: each for each in called if isinstance(each, QueryDef)}, public=public,
         )  # fmt: skip
+
+    def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:
+        """A default that the file computes is one value for all rows; of some it was surely not meant so."""
+        changing = changing_defaults(cls)
+        for attr, default in lines.items():
+            if attr not in changing and is_the_clock(default):
+                self.wrong(cls, attr, "the default is the moment at which the file was read", each_row(default))
+        for name, text in changing.items():
+            attr, _, argument = name.partition(".")
+            told = f"{text} is computed once, when the file is read"
+            if argument and attr in called:
+                fix = f"Write {argument}: … | None = None, and compute it in the function"
+                self.wrong(cls, attr, f"its argument '{argument}': {told}", fix)
+            elif attr in lines and not argument and not isinstance(lines[attr], Now):
+                self.wrong(cls, attr, f"{told}: all rows would have that value", each_row(lines[attr]))
 
     def _public(self, cls: type[Resource], names: Names) -> int:
         """For how many seconds anyone may keep what is told of it; what its fields say of that is held against it."""

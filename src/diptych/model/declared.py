@@ -3,6 +3,7 @@
     title: str                                      a field that must be given
     published: bool = False                         a field with a default
     id: Id = auto()                                 the server fills it
+    opened: datetime = now()                        the moment at which the row is made, if none is given
     posts: list[Post] = inverse("author")           the many rows that lead here
 """
 
@@ -14,7 +15,7 @@ import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 MISSING: Any = object()
 """The default of a line that has none."""
@@ -24,6 +25,13 @@ _CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
 @dataclass(frozen=True, slots=True)
 class Auto:
     """A field that the server fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A default that is another value for each row: the moment at which it is made, or the day of that in UTC."""
+
+    kind: Literal["now", "today"]
 
 
 @dataclass(frozen=True, slots=True)

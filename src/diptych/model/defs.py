@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from diptych.model.expr import Const, Expr
+from diptych.model.expr import Const, Expr, Moment
 from diptych.model.markers import Move
 from diptych.model.naming import kebab
 from diptych.model.resource import Resource, Verb
@@ -46,6 +46,8 @@ class FieldDef:
     hideable: bool = False
     """May a rule hide it from someone? Then it is nullable on the wire for all."""
     default: Any = None
+    generated: Literal["", "now", "today"] = ""
+    """What the server fills in where a new row has no value, if that is not one value for all."""
     required: bool = False
     unique: bool = False
     indexed: bool = False
@@ -80,6 +82,11 @@ class FieldDef:
         if self.scalar is JSON and self.default is not None:
             return Const(JsonText(encode_json(self.default)), JSON)
         return Const(self.default, self.scalar)
+
+    @property
+    def fresh_value(self) -> Const | Moment:
+        """What a row gets that has no value of its own."""
+        return Moment(self.scalar) if self.generated else self.default_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,6 +40,13 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The moment at which the statement is bound, or its day."""
+
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """The place of one value of the request; values travel beside the tree, never in it."""
 
@@ -152,6 +159,7 @@ class Choose:
 Expr = (
     Col
     | Const
+    | Moment
     | Slot
     | ViewerId
     | ViewerValue
@@ -237,7 +245,7 @@ def leaves(expr: Expr) -> list[Expr]:
     found: list[Expr] = []
 
     def leaf(part: Expr) -> Expr | None:
-        if isinstance(part, Col | Const | Slot | ViewerId | ViewerValue | HasRole | May | Has):
+        if isinstance(part, Col | Const | Moment | Slot | ViewerId | ViewerValue | HasRole | May | Has):
             found.append(part)
         return None
 

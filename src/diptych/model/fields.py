@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from diptych.model import markers as mark
 from diptych.model.age import seconds_of
 from diptych.model.computed import Computed
 from diptych.model.constraints import INDEXED, NUMBER, TEXT, VALUE, fault_of
-from diptych.model.declared import MISSING, Auto
+from diptych.model.declared import MISSING, Auto, Now
 from diptych.model.defs import FieldDef
 from diptych.model.lines import Line, Wrong, check_bounds, check_markers, check_use
 from diptych.model.naming import camel
 from diptych.model.roles import Role
 from diptych.model.scalars import (
     BIGINT,
+    DATE,
+    DATETIME,
     FLOAT,
     ID,
     INT,
@@ -79,7 +82,7 @@ def _decimal(line: Line, wrong: Wrong) -> Scalar | None:
 
 def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wrong) -> FieldDef:
     """A plain field. `restricted` names the attributes that an `@allow("read", field=…)` is about."""
-    automatic = isinstance(line.default, Auto)
+    automatic, generated = isinstance(line.default, Auto), _generated(line, scalar, wrong)
     check_markers(line, wrong)
     check_use(line, _markers_for(scalar), scalar.name, wrong)
     check_bounds(line, wrong)
@@ -92,13 +95,25 @@ def read_field(line: Line, scalar: Scalar, restricted: frozenset[str], wrong: Wr
     return FieldDef(
         name=camel(line.attr), attr=line.attr, column=line.attr, scalar=scalar, nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted,
-        default=None if automatic else default_of(line, scalar, wrong),
+        default=None if automatic or generated else default_of(line, scalar, wrong), generated=generated,
         required=not automatic and line.default is MISSING and not line.optional,
         unique=line.marker(mark.Unique) is not None, indexed=line.marker(mark.Index) is not None,
         constraints=(*constraints_of(line), *_index_bound(line, scalar)),
         read_roles=read_by, write_roles=line.roles(mark.WriteBy),
         moves=states.moves if states else (), weight=line.weight, public=line.public, description=line.description,
     )  # fmt: skip
+
+
+def _generated(line: Line, scalar: Scalar, wrong: Wrong) -> Literal["", "now", "today"]:
+    """What fills it, if that is another value for each row."""
+    if not isinstance(line.default, Now):
+        return ""
+    fits = {"now": DATETIME, "today": DATE}[line.default.kind]
+    if scalar is not fits:
+        wrong(f"{line.default.kind}() is no {scalar.name}", "Declare it as a datetime for now(), as a date for today()")
+    if line.marker(mark.Unique):
+        wrong(f"{line.default.kind}() gives rows of one moment the same value, and it is unique", "Remove Unique()")
+    return line.default.kind
 
 
 def constraints_of(line: Line) -> tuple[object, ...]:
@@ -162,6 +177,20 @@ def _weight(each: Computed[Any]) -> int:
     return 0 if each.needs is None else PYTHON_WEIGHT
 
 
+def each_row(default: Any) -> str:
+    """What to write for a default that is to be another value for each row."""
+    if isinstance(default, dt.date):
+        return "Write = now()" if isinstance(default, dt.datetime) else "Write = today()"
+    return "A default is one value, or now() or today(); let whoever writes give any other"
+
+
+def is_the_clock(default: Any) -> bool:
+    """Is it a moment just past, to the microsecond? Then it was taken from the clock, wherever that stands."""
+    if not isinstance(default, dt.datetime) or default.tzinfo is None or not default.microsecond:
+        return False
+    return dt.timedelta(0) <= dt.datetime.now(dt.UTC) - default < dt.timedelta(minutes=1)
+
+
 def default_of(line: Line, scalar: Scalar, wrong: Wrong) -> Any:
     """The canonical value of a default; None if there is none."""
     if line.default is MISSING:
@@ -169,6 +198,10 @@ def default_of(line: Line, scalar: Scalar, wrong: Wrong) -> Any:
     if line.default is None:
         if not line.optional:
             wrong("the default is None and the type is not optional", "Write `| None` after the type")
+        return None
+    if isinstance(line.default, Now) or callable(line.default):
+        told = f"{line.default.kind}()" if isinstance(line.default, Now) else "a function"
+        wrong(f"the default is {told}, and not a value", each_row(None))
         return None
     try:
         value = scalar.parse(as_json(line.default))

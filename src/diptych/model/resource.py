@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
 from diptych.model import rows
-from diptych.model.declared import Auto, Inverse, Through
+from diptych.model.declared import Auto, Inverse, Now, Through
 from diptych.model.markers import Id
 from diptych.model.roles import Role
 
@@ -42,6 +42,16 @@ class Allowance:
 def auto(*, init: Literal[False] = False) -> Any:
     """A field that the server fills."""
     return Auto()
+
+
+def now() -> Any:
+    """The default of a `datetime`: the moment at which the row is made."""
+    return Now("now")
+
+
+def today() -> Any:
+    """The default of a `date`: the day on which the row is made, in UTC."""
+    return Now("today")
 
 
 def inverse(field: str, *, init: Literal[False] = False) -> Any:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from diptych.model.declared import MISSING, Auto, Inverse, Through, annotated
+from diptych.model.declared import MISSING, Auto, Inverse, Now, Through, annotated
 
 R = TypeVar("R")
 _STATE = "__state__"
@@ -61,7 +61,8 @@ def start(row: object, /, *values: Any, **given: Any) -> None:
     own = object.__getattribute__(row, "__dict__")
     defaults = {attr: default for attr, default in known.items() if attr not in given}
     own[_STATE] = _State(True, defaults)
-    own.update({attr: given[attr] if attr in given else _fresh(default) for attr, default in known.items()})
+    own.update({attr: given[attr] if attr in given else _fresh(default) for attr, default in known.items()
+                if attr in given or not isinstance(default, Now)})  # fmt: skip
 
 
 def read(row: object, name: str) -> Any:

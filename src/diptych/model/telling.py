@@ -27,6 +27,7 @@ from diptych.model.expr import (
     IsNull,
     Mask,
     May,
+    Moment,
     Not,
     Op,
     Or,
@@ -36,6 +37,7 @@ from diptych.model.expr import (
     ViewerValue,
     rewrite,
 )
+from diptych.model.scalars import DATE
 
 
 class Bond(IntEnum):
@@ -109,6 +111,8 @@ def _told(expr: Expr) -> Told:
             return _constant(value), Bond.WORD
         case Slot():
             return "?", Bond.WORD
+        case Moment(scalar):
+            return ("today()" if scalar is DATE else "now()"), Bond.WORD
         case ViewerId():
             return "viewer.id", Bond.WORD
         case ViewerValue(name):

@@ -108,11 +108,11 @@ def _input(verb: Taking, each: ResourceView, input_type: InputType) -> GraphQLIn
 
 
 def _input_field(verb: Taking, taken: InputView, input_type: InputType) -> GraphQLInputField:
-    """A patch may leave out what it may not set to null, which GraphQL has no word for."""
+    """A patch, or what the server fills, may be left out and not be null, which GraphQL has no word for."""
     field = taken.field
     kind = input_type(field.scalar)
-    if taken.required or (verb == "create" and not taken.nullable):
+    if taken.required or (verb == "create" and not taken.nullable and not field.generated):
         kind = GraphQLNonNull(kind)
     has_default = verb == "create" and field.default is not None
     default = to_json(field.scalar, field.default) if has_default else Undefined
-    return GraphQLInputField(kind, default_value=default, description=describe_input(taken) or None)
+    return GraphQLInputField(kind, default_value=default, description=describe_input(taken, verb) or None)

@@ -57,7 +57,7 @@ def _taken(verb: Taking, taken: InputView) -> Schema:
         schema = nullable(schema)
     if verb == "create" and field.default is not None:
         schema = {**schema, "default": to_json(field.scalar, field.default)}
-    return described(schema, describe_input(taken), *_words(field))
+    return described(schema, describe_input(taken, verb), *_words(field))
 
 
 def _value(field: FieldDef) -> Schema:
