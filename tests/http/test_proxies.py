@@ -91,11 +91,11 @@ def asked(config: Config, path: str, headers: list[tuple[bytes, bytes]], client:
 
 
 def test_the_application_reads_them() -> None:
-    config = Config("sqlite:///:memory:", trusted_proxies="127.0.0.1")
+    config = Config(database="sqlite:///:memory:", trusted_proxies="127.0.0.1")
     lines = [(b"host", b"inner"), (b"forwarded", b"for=192.0.2.1"), (b"forwarded", b"for=192.0.2.2;host=outer")]
     found = asked(config, "/users", lines)
     assert (found.peer, found.headers[b"host"]) == (("192.0.2.2", 0), b"outer")
-    assert asked(Config("sqlite:///:memory:"), "/users", lines).peer == ("127.0.0.1", 4711)
+    assert asked(Config(database="sqlite:///:memory:"), "/users", lines).peer == ("127.0.0.1", 4711)
 
 
 @pytest.mark.parametrize("text", ["localhost", "10.0.0.1/8", "10.0.0", "x", "*,10.0.0.1", "10.0.0.1 10.0.0.2"])
@@ -116,18 +116,19 @@ PATHS = {
 
 @pytest.mark.parametrize(("sent", "path"), PATHS.items())
 def test_a_path_is_taken_with_the_prefix_and_without_it(sent: str, path: str) -> None:
-    found = asked(Config("sqlite:///:memory:", base_url=BELOW), sent, [])
+    found = asked(Config(database="sqlite:///:memory:", base_url=BELOW), sent, [])
     assert (found.root, found.path) == ("/help%20desk", path)
 
 
 def test_what_is_told_has_the_prefix_of_the_public_address(new_sqlite: NewDatabase) -> None:
-    config = Config(new_sqlite(), base_url="https://example.org/a/b")
+    config = Config(database=new_sqlite(), base_url="https://example.org/a/b")
     app = Diptych(model, config=config)
     with TestClient(app) as client:
         assert app._handler is not None
         bearer = {"authorization": "Bearer " + app._handler.context.tokens.make(None, ["admin"], None, 60)}
         for name in ("ann", "ben"):
             made = client.post("/users", json={"name": name, "email": f"{name}@example.org"}, headers=bearer)
+            assert made.status_code == 201, made.text
             assert made.headers["location"] == f"/a/b/users/{made.json()['id']}"
         for prefix in ("", "/a/b"):
             assert client.get(f"{prefix}/users?first=1").headers["link"].startswith("</a/b/users?")
@@ -137,4 +138,4 @@ def test_what_is_told_has_the_prefix_of_the_public_address(new_sqlite: NewDataba
 @pytest.mark.parametrize("path", ["users", "graphql", "oauth/x", "health"])
 def test_a_prefix_that_means_two_things_is_refused(path: str) -> None:
     with pytest.raises(StartError, match="is a path of the service itself"):
-        Diptych(model, config=Config("sqlite:///:memory:", base_url=f"https://example.org/{path}"))
+        Diptych(model, config=Config(database="sqlite:///:memory:", base_url=f"https://example.org/{path}"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from diptych.asking import ASKER
 from diptych.db.script import Script
 from diptych.errors import Code, Refusal
 from diptych.identity import accounts as accounts_module
@@ -136,19 +137,20 @@ def test_a_disabled_account_can_sign_in_when_it_is_enabled(one: Desk) -> None:
 
 
 def test_when_all_places_are_taken_others_are_sent_away(new_desk: NewDesk) -> None:
-    one = new_desk(places=3)
+    one = new_desk(places=2)
     one.run(one.accounts.add(ANN, PASSWORD))
     one.hasher.door.clear()
 
+    async def sign_in(caller: str, email: str = ANN) -> Any:
+        ASKER.set(caller)
+        return await one.accounts.authenticate(email, PASSWORD, "10.0.0.1")
+
     async def crowd() -> list[Any]:
-        first = [one.accounts.authenticate(ANN, PASSWORD, "10.0.0.1") for _ in range(3)]
-        tasks = [one.runner.get_loop().create_task(each) for each in first]
+        tasks = [one.runner.get_loop().create_task(sign_in(name)) for name in ("a", "b", "c", "d")]
         while len(one.hasher.verified) < 2:
             await _a_turn()
         with pytest.raises(Refusal) as refused:
-            await one.accounts.authenticate(BEN, PASSWORD, "10.0.0.1")
-        with pytest.raises(Refusal):
-            await one.accounts.set_password(ANN, PASSWORD)
+            await one.runner.get_loop().create_task(sign_in("e", BEN))
         assert refused.value.code is Code.UNAVAILABLE
         assert len(one.hasher.verified) == 2  # so many threads
         one.hasher.door.set()
@@ -156,6 +158,33 @@ def test_when_all_places_are_taken_others_are_sent_away(new_desk: NewDesk) -> No
 
     assert all(isinstance(each, Account) for each in one.run(crowd()))
     assert isinstance(one.sign_in(), Account)
+
+
+def test_one_who_signs_in_all_the_time_keeps_nobody_out(new_desk: NewDesk) -> None:
+    """One caller has half of the threads, and half of the queue at most."""
+    one = new_desk(places=32)
+    one.run(one.accounts.add(ANN, PASSWORD))
+    one.hasher.door.clear()
+
+    async def sign_in(caller: str) -> Any:
+        ASKER.set(caller)
+        return await one.accounts.authenticate(ANN, PASSWORD, "10.0.0.1")
+
+    async def crowd() -> tuple[list[Any], Any]:
+        loop = one.runner.get_loop()
+        many = [loop.create_task(sign_in("hog")) for _ in range(100)]
+        while not one.hasher.verified:
+            await _a_turn()
+        other = loop.create_task(sign_in("other"))
+        while len(one.hasher.verified) < 2:
+            await _a_turn()
+        one.hasher.door.set()
+        return await asyncio.gather(*many, return_exceptions=True), await other
+
+    many, other = one.run(crowd())
+    assert isinstance(other, Account)
+    sent_away = [each for each in many if isinstance(each, Refusal)]
+    assert len(sent_away) == 100 - 1 - 16
 
 
 async def _a_turn() -> None:

@@ -40,7 +40,7 @@ model = Model(Paper, viewer=Member)
 
 @pytest.fixture(scope="module")
 def service(new_sqlite: NewDatabase) -> Iterator[tuple[Here, str]]:
-    with here(Diptych(model, config=Config(new_sqlite()))) as found:
+    with here(Diptych(model, config=Config(database=new_sqlite()))) as found:
         assert found.client.get("/health/ready").status == 200
         handler = found.app._handler
         assert handler is not None

@@ -94,7 +94,7 @@ class Accounts:
     async def authenticate(self, email: str, password: str, address: str) -> Account | Throttled | None:
         """The account of whoever knows its password; None costs the same work, whatever is the reason."""
         email = normalised_email(email)
-        with self._passwords.place():
+        async with self._passwords.place():
             counted, account = await self._store.write(lambda: self._attempt(email, address))
             if isinstance(counted, Throttled):
                 return counted
@@ -120,7 +120,7 @@ class Accounts:
         return found
 
     async def _hash(self, password: str) -> str:
-        with self._passwords.place():
+        async with self._passwords.place():
             return await self._passwords.hash(password)
 
 

@@ -1,18 +1,17 @@
 """Passwords: which are taken, and how they are kept: by argon2id, in a few threads.
 
-A hash takes much time and memory, on purpose. So two are made at once, some more wait for their turn, and whoever
-comes when all places are taken is sent away. Whoever hashes takes a place first, before anything else is done.
+A hash takes much time and memory, on purpose. So two are made at once, some more wait for their turn, one of each
+caller after the other, and whoever comes when the queue is full is sent away. Whoever hashes takes a place first,
+before anything else is done.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -21,13 +20,14 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from diptych.errors import Code, Refusal
+from diptych.identity.turn import Workers
 
 T = TypeVar("T")
 _LEAST, _MOST = 8, 256
 _LONGEST = 1024
 """Characters that are looked at before they are normalised: that can make fewer of them, or more."""
 _THREADS = 2
-_PLACES = 32
+_PLACES = 256
 
 
 def checked_password(text: str) -> str:
@@ -56,19 +56,11 @@ class Passwords:
     def __init__(self, hasher: PasswordHasher | None = None, places: int = _PLACES) -> None:
         self._hasher = hasher or PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
         self._decoy = _decoy(self._hasher)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="diptych-password")
-        self._free = places
+        self._workers = Workers(_THREADS, places, "diptych-password", "Too many are signing in; try again.")
 
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place among those who hash or wait for it."""
-        if not self._free:
-            raise Refusal(Code.UNAVAILABLE, "Too many are signing in; try again.")
-        self._free -= 1
-        try:
-            yield
-        finally:
-            self._free += 1
+    def place(self) -> AbstractAsyncContextManager[None]:
+        """A place among those who hash, which is waited for."""
+        return self._workers.turn()
 
     async def hash(self, password: str) -> str:
         """What is kept of a new password."""
@@ -92,7 +84,7 @@ class Passwords:
         return self._hasher.check_needs_rehash(kept)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._workers.run(work)
 
 
 def _decoy(hasher: PasswordHasher) -> str:

@@ -59,7 +59,7 @@ class Model:
         """What of a viewer can change an answer's shape: equal signatures see the same schema and rules."""
         scopes = viewer.scopes
         if scopes is not None:
-            scopes = scopes & self.scopes
+            scopes = _canonical(scopes & self.scopes)
         knows = _NONE
         if self.viewer_values:
             knows = frozenset(name for name, value in viewer.all_known() if value is not None and value != [])
@@ -123,6 +123,11 @@ def _title_of(classes: Sequence[type[Resource]]) -> str:
     """`shop.help_desk` → "Help desk"."""
     module = classes[0].__module__.rpartition(".")[2].strip("_").replace("_", " ") if classes else ""
     return upper_first(module) if module not in ("", "main") else "Diptych"
+
+
+def _canonical(scopes: frozenset[str]) -> frozenset[str]:
+    """The same scopes without those that another one of them includes: `read` includes `users:read`."""
+    return frozenset(each for each in scopes if ":" not in each or each.rpartition(":")[2] not in scopes)
 
 
 def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:

@@ -23,7 +23,7 @@ from diptych.identity.oauth.ledger import Ledger
 from diptych.identity.oauth.server import OAuth
 from diptych.identity.viewer import Caller, Context, InvalidToken
 from diptych.live.live import Live, LiveSettings
-from diptych.model.view import Signature
+from diptych.lru import LRUCache
 from diptych.serve.graphql import GraphqlEndpoint
 from diptych.serve.http import Request, not_modified
 from diptych.serve.oauth import PATHS as OAUTH_PATHS
@@ -35,6 +35,7 @@ from diptych.watch import Watcher
 
 log = logging.getLogger("diptych")
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
+_DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 _ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
 
 
@@ -57,7 +58,7 @@ class Handler:
         ledger = Ledger(engine.store, context.revoked)
         oauth = OAuth(ledger, context.tokens, engine.model)
         self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), base_url, engine.secret)
-        self._documents: dict[tuple[Signature, str, str], bytes] = {}
+        self._documents: LRUCache[bytes] = LRUCache("OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1)
 
     async def handle(self, request: Request) -> Reply:
         """The answer to a request; never an exception."""
@@ -109,12 +110,12 @@ class Handler:
         key = (caller.signature, self.base_url or request.root, self._issuer(request))
         body = self._documents.get(key)
         if body is None:
-            if len(self._documents) >= 64:
-                del self._documents[next(iter(self._documents))]
-            view = self.engine.model.view(caller.signature)
-            title, most = self.engine.model.title, self.engine.limits.page
-            document = openapi(view, title=title, server=key[1], issuer=key[2], max_page=most)
-            body = self._documents[key] = msgspec.json.encode(document)
+            with self.engine.meter.planning():
+                view = self.engine.model.view(caller.signature)
+                title, most = self.engine.model.title, self.engine.limits.page
+                document = openapi(view, title=title, server=key[1], issuer=key[2], max_page=most)
+                body = msgspec.json.encode(document)
+            self._documents.put(key, body, len(body))
         mark = tag(body)
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, (*PRIVATE, (b"etag", mark)))

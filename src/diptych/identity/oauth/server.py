@@ -1,16 +1,15 @@
 """The authorization server: Authlib's core, on the records of the store.
 
 Each of its answers is made by the core in a thread (`OAuth.token`, `revoke`, `introspect`, `asked`, `decide`), which
-waits for the event loop wherever it needs a record. Only code with PKCE (S256), refresh tokens that rotate, and client
+waits for the event loop wherever it needs a record. Threads are few: callers take turns, and the statements run in
+their names (`identity/turn.py`). Only code with PKCE (S256), refresh tokens that rotate, and client
 credentials are offered; RFC 9700 holds without a setting.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -24,11 +23,14 @@ from diptych.identity.oauth.ledger import Ledger
 from diptych.identity.oauth.wire import Answered, Bridge, Malformed, OAuthRequest
 from diptych.identity.records import Account, Client
 from diptych.identity.tokens import Tokens
+from diptych.identity.turn import Workers
 from diptych.model.model import Model
 
 T = TypeVar("T")
 Pairs = Sequence[tuple[str, str]]
 Headers = Mapping[str, str]
+_THREADS, _WAITING = 4, 2_048
+_BUSY = "The authorization server has too much to do; try again."
 logging.getLogger("authlib").setLevel(logging.INFO)  # below, it tells every token
 
 
@@ -48,10 +50,10 @@ class OAuth:
         self.ledger = ledger
         self.tokens = tokens
         self.model = model
-        self._threads = ThreadPoolExecutor(4, "diptych-oauth")
+        self._workers = Workers(_THREADS, _WAITING, "diptych-oauth", _BUSY)
 
     def stop(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
 
     async def token(self, headers: Headers, form: Pairs) -> Answered:
         """The token endpoint."""
@@ -115,13 +117,17 @@ class OAuth:
         return await self._in_thread(work)
 
     async def _in_thread(self, work: Callable[[Core], T]) -> T:
+        core = self._core()
+        return await self._workers.call(lambda: work(core))
+
+    def _core(self) -> Core:
         core = Core(self.ledger, self.tokens, self.model, Bridge())
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)
         core.register_endpoint(Revocation)
         core.register_endpoint(Introspection)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, core)
+        return core
 
 
 def malformed(description: str) -> Answered:
