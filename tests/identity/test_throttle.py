@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from diptych.identity import throttle
-from diptych.identity.records import ATTEMPTS, Account
+from diptych.identity import devices, throttle
+from diptych.identity.devices import Devices
+from diptych.identity.records import ATTEMPTS, Account, now
 from diptych.identity.throttle import Throttled
 from tests.identity.desk import ANN, BEN, HOME, PASSWORD, WRONG, Desk, NewDesk
 
@@ -45,27 +46,96 @@ def places() -> Iterator[str]:
     return (f"10.0.{number // 250}.{number % 250}" for number in itertools.count())
 
 
-def test_each_failure_of_an_account_doubles_the_time_to_wait(one: Desk, clock: Clock) -> None:
-    address = places()
+def test_each_failure_of_an_account_from_an_address_doubles_the_time_to_wait(one: Desk, clock: Clock) -> None:
     for number, seconds in enumerate(WAITS, 1):
-        assert one.sign_in(ANN, WRONG, next(address)) is None, number
+        assert one.sign_in(ANN, WRONG) is None, number
         if seconds:
             clock.at += seconds
-            assert one.sign_in(ANN, WRONG, next(address)) == Throttled(1), number
+            assert one.sign_in(ANN, WRONG) == Throttled(1), number
             clock.at += 1  # moments are whole seconds, and nobody waits less than is said
     assert len(one.hasher.verified) == len(WAITS)
 
 
 def test_it_is_told_how_long_to_wait(one: Desk, clock: Clock) -> None:
-    address = places()
     for _ in range(5):
-        assert one.sign_in(ANN, WRONG, next(address)) is None
-    assert one.sign_in(ANN, WRONG, next(address)) == Throttled(2)
+        assert one.sign_in(ANN, WRONG) is None
+    assert one.sign_in(ANN, WRONG) == Throttled(2)
     clock.at += 2
     for seconds in (3, 5, 9):
-        assert one.sign_in(ANN, WRONG, next(address)) is None
-        assert one.sign_in(ANN, WRONG, next(address)) == Throttled(seconds)
+        assert one.sign_in(ANN, WRONG) is None
+        assert one.sign_in(ANN, WRONG) == Throttled(seconds)
         clock.at += seconds
+
+
+# nobody keeps anyone else signed out
+
+
+def test_failures_from_elsewhere_do_not_keep_the_owner_out(one: Desk, clock: Clock) -> None:
+    one.run(one.accounts.add(ANN, PASSWORD))
+    address = places()
+    for _ in range(8):
+        one.sign_in(ANN, WRONG, "203.0.113.9")
+    for _ in range(80):
+        assert one.sign_in(ANN, WRONG, next(address)) is None
+    assert isinstance(one.sign_in(), Account)
+
+
+def test_guesses_from_very_many_addresses_are_few_and_the_owner_comes_in_from_a_known_place(
+    one: Desk, clock: Clock
+) -> None:
+    one.run(one.accounts.add(ANN, PASSWORD))
+    assert isinstance(one.sign_in(), Account)
+    address = places()
+    assert isinstance(one.sign_in(ANN, PASSWORD, "198.51.100.1"), Account)
+    one.hasher.verified.clear()
+    found = [one.sign_in(ANN, WRONG, next(address)) for _ in range(300)]
+    assert (found.count(None), found.count(Throttled(2))) == (100, 200)
+    assert len(one.hasher.verified) == 100
+    assert one.sign_in(ANN, PASSWORD, "203.0.113.1") == Throttled(2), "an unknown place waits"
+    assert isinstance(one.sign_in(), Account), "a known address does not"
+    browser = one.run(one.accounts.authenticate(ANN, PASSWORD, "203.0.113.1", "a browser"))
+    assert isinstance(browser, Account), "and neither does a known browser, wherever it is"
+    assert one.sign_in(ANN, WRONG, next(address)) == Throttled(2), "who comes in ends nothing for those who guess"
+    clock.at += 31 * 86_400
+    for _ in range(101):
+        one.sign_in(ANN, WRONG, next(address))
+    assert one.sign_in() == Throttled(2), "an address is known for 30 days"
+
+
+def test_a_known_browser_has_a_count_of_its_own(one: Desk, clock: Clock) -> None:
+    one.run(one.accounts.add(ANN, PASSWORD))
+    for number in range(20):
+        one.sign_in(f"{number}@example.org", WRONG)
+    assert one.sign_in() == Throttled(2), "its address must wait"
+
+    def by_browser(password: str, name: str = "a browser") -> Any:
+        return one.run(one.accounts.authenticate(ANN, password, HOME, name))
+
+    for _ in range(5):
+        assert by_browser(WRONG) is None
+    assert by_browser(PASSWORD) == Throttled(2)
+    assert isinstance(by_browser(PASSWORD, "another"), Account)
+    clock.at += 2
+    assert isinstance(by_browser(PASSWORD), Account)
+    assert by_browser(WRONG) is None
+    assert isinstance(by_browser(PASSWORD), Account)
+
+
+def test_the_mark_of_a_browser_is_of_one_account_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Devices(b"secret")
+    cookie = one.renewed("", ANN)
+    name = one.name(cookie, ANN.upper() + " ")
+    assert name and one.name(one.renewed(cookie, ANN), ANN) == name, "it keeps its name"
+    assert one.name(cookie, BEN) == Devices(b"other").name(cookie, ANN) == one.name("", ANN) == ""
+    for odd in ("x", "..", "-", name, f"{name}.", f"{name}.zz.", cookie[:-1], f"{name}.{'f' * 9}.{cookie[-32:]}", "\xff.\xff.\xff"):
+        assert one.name(odd, ANN) == ""
+    both = one.renewed(cookie, BEN)
+    assert one.name(both, ANN) == name and one.name(both, BEN)
+    for number in range(5):
+        both = one.renewed(both, f"{number}@example.org")
+    assert one.name(both, ANN) == "" and len(both) < 200
+    monkeypatch.setattr(devices, "now", lambda: now() + devices.LASTS + 1)
+    assert one.name(cookie, ANN) == ""
 
 
 def test_an_attempt_that_must_wait_costs_no_hash_and_counts_nowhere(one: Desk, clock: Clock) -> None:
@@ -93,7 +163,7 @@ def test_an_address_may_fail_20_times_at_whatever_account(one: Desk, clock: Cloc
     assert one.sign_in() == Throttled(3)
 
 
-def test_success_resets_the_account_and_takes_itself_out_of_the_address(one: Desk, clock: Clock) -> None:
+def test_success_ends_the_count_of_its_place_and_takes_itself_out_of_the_address(one: Desk, clock: Clock) -> None:
     one.run(one.accounts.add(ANN, PASSWORD))
     for _ in range(4):
         for _ in range(4):
@@ -101,8 +171,8 @@ def test_success_resets_the_account_and_takes_itself_out_of_the_address(one: Des
         assert isinstance(one.sign_in(), Account)
     for _ in range(50):
         assert isinstance(one.sign_in(), Account)
-    (count,) = one.run(ATTEMPTS.all(one.store, "who"))
-    assert (count.who.partition(":")[0], count.failures) == ("address", 16)
+    counts = {each.who.partition(":")[0]: each.failures for each in one.run(ATTEMPTS.all(one.store, "who"))}
+    assert counts == {"account": 4, "address": 16, "known": 0}, "the place is known since the first success"
     for _ in range(4):
         assert one.sign_in(BEN, WRONG) is None
     assert one.sign_in() == Throttled(2)
@@ -135,8 +205,7 @@ def test_success_leaves_the_wait_of_an_attempt_that_came_later(one: Desk, clock:
 def test_of_many_attempts_at_once_only_the_free_ones_get_through(new_desk: NewDesk, clock: Clock) -> None:
     one, other = new_desk(), new_desk()
     one.run(one.accounts.add(ANN, PASSWORD))
-    address = places()
-    crowd = [each.accounts.authenticate(ANN, WRONG, next(address)) for each in (one, other) for _ in range(30)]
+    crowd = [each.accounts.authenticate(ANN, WRONG, HOME) for each in (one, other) for _ in range(30)]
     found = one.gather(*crowd)
     assert (found.count(None), found.count(Throttled(2))) == (5, 55)
     assert len(one.hasher.verified) + len(other.hasher.verified) == 5
@@ -174,10 +243,10 @@ def test_counts_that_are_forgotten_are_removed(
     one.sign_in(ANN, WRONG, "10.0.0.1")
     clock.at += 86_401
     one.sign_in(BEN, WRONG, "10.0.0.2")
-    assert len(one.run(ATTEMPTS.all(one.store, "who"))) == 4
+    assert len(one.run(ATTEMPTS.all(one.store, "who"))) == 6
     monkeypatch.setattr(throttle, "_counted", itertools.count())
     one.sign_in(BEN, WRONG, "10.0.0.2")
-    assert [each.failures for each in one.run(ATTEMPTS.all(one.store, "who"))] == [2, 2]
+    assert [each.failures for each in one.run(ATTEMPTS.all(one.store, "who"))] == [2, 2, 2]
 
 
 NETWORKS = [
@@ -199,5 +268,5 @@ def test_addresses_of_one_network_count_together(one: Desk, clock: Clock) -> Non
 def test_nothing_that_was_typed_is_kept(one: Desk) -> None:
     one.sign_in("my secret password", WRONG, HOME)
     kept = repr(one.run(ATTEMPTS.all(one.store, "who")))
-    assert kept.count("Attempts(") == 2
+    assert kept.count("Attempts(") == 3
     assert "secret" not in kept and HOME not in kept

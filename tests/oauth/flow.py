@@ -140,9 +140,9 @@ class Browser:
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> Heard:
         kept = {"cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
         answer = self.send(method, url, {**kept, **headers, **self.headers}, body)
-        if "set-cookie" in answer.headers:
-            name, _, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
-            self.cookies[name] = value
+        for cookie in answer.headers.get("set-cookie", "").split("\n"):
+            name, _, value = cookie.partition(";")[0].partition("=")
+            self.cookies |= {name: value} if name else {}
         return answer
 
 

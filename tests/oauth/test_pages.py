@@ -343,3 +343,16 @@ def test_a_parameter_that_stands_twice_is_refused(light: Stage) -> None:
 def test_a_huge_form_is_refused(light: Stage) -> None:
     fields = forms(light.browser.authorize(light.app))["authorize"]
     assert light.browser.post("/oauth/authorize", {**fields, "decision": "allow" * 20_000}).status == 400
+
+
+def test_a_browser_that_is_known_signs_in_while_others_fail(stage: Stage) -> None:
+    account = stage.add_account()
+    browser = stage.signed_in(account)
+    stage.forget_attempts()
+    for _ in range(6):
+        stranger = Browser(stage.send)
+        stranger.sign_in(stage.app, account.email, "wrong horse")
+    assert stranger.sign_in(stage.app, account.email).status == 429
+    browser.submit(browser.authorize(stage.app), "logout")
+    assert browser.sign_in(stage.app, account.email).status == 200
+    stage.forget_attempts()

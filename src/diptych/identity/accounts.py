@@ -91,11 +91,14 @@ class Accounts:
 
     # signing in
 
-    async def authenticate(self, email: str, password: str, address: str) -> Account | Throttled | None:
-        """The account of whoever knows its password; None costs the same work, whatever is the reason."""
+    async def authenticate(
+        self, email: str, password: str, address: str, device: str = ""
+    ) -> Account | Throttled | None:
+        """The account of whoever knows its password; None costs the same work, whatever is the reason. `device` names
+        a browser that the account knows."""
         email = normalised_email(email)
         async with self._passwords.place():
-            counted, account = await self._store.write(lambda: self._attempt(email, address))
+            counted, account = await self._store.write(lambda: self._attempt(email, address, device))
             if isinstance(counted, Throttled):
                 return counted
             kept = account.password if account else None
@@ -105,8 +108,10 @@ class Accounts:
             found = account
             return await self._store.write(lambda: self._succeed(found, renewed, counted))
 
-    def _attempt(self, email: str, address: str) -> Script[tuple[Counted | Throttled, Account | None]]:
-        counted = yield from count(self._store, email, address)
+    def _attempt(
+        self, email: str, address: str, device: str
+    ) -> Script[tuple[Counted | Throttled, Account | None]]:
+        counted = yield from count(self._store, email, address, device)
         if isinstance(counted, Throttled):
             return counted, None
         return counted, (yield from ACCOUNTS.find(self._dialect, email=email if is_email(email) else ""))

@@ -14,8 +14,8 @@ from diptych.db.turns import Turns
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T")
-_WAIT = 10.0
-"""Seconds after which whoever waits is sent away."""
+_WAIT = 30.0
+"""Seconds after which whoever waits is sent away, where no request_timeout does it before."""
 
 
 class Workers:

@@ -20,6 +20,7 @@ from diptych.api.reply import JSON, NO_STORE, Header, Reply, problem
 from diptych.errors import Code, Refusal
 from diptych.identity.accounts import Accounts, Throttled
 from diptych.identity.browsers import SIGNED_IN, Browsers
+from diptych.identity.devices import LASTS, Devices
 from diptych.identity.oauth.server import Asked, OAuth, malformed, metadata
 from diptych.identity.oauth.wire import Answered, Malformed, read_form
 from diptych.serve.http import Request
@@ -29,6 +30,8 @@ _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
 _PUBLIC: tuple[Header, ...] = ((b"content-type", JSON), (b"cache-control", b"public, max-age=300"))
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+_KNOWN = "-known"
+"""What is added to the name of the cookie by which a browser is known that is not signed in."""
 Pairs = Sequence[tuple[str, str]]
 
 METADATA = "/.well-known/oauth-authorization-server"
@@ -53,6 +56,7 @@ class OauthEndpoint:
         self.accounts = accounts
         self.base_url = base_url
         self._browsers = Browsers(oauth.ledger.store)
+        self._devices = Devices(secret)
         self._secret = hmac.digest(secret, b"forms", "sha256")
 
     async def handle(self, request: Request) -> Reply:
@@ -144,7 +148,9 @@ class OauthEndpoint:
     async def _log_in(self, request: Request, form: dict[str, str], asked: Asked, cookie: str) -> Reply:
         email = form.get("email", "")[:254]
         address = request.peer[0] if request.peer else ""
-        found = await self.accounts.authenticate(email, form.get("password", ""), address)
+        marks = _cookie(request, self._name + _KNOWN)
+        device = self._devices.name(marks, email)
+        found = await self.accounts.authenticate(email, form.get("password", ""), address, device)
         if isinstance(found, Throttled):
             told = "Too many attempts. Wait a little before you try again."
             wait = (b"retry-after", str(found.seconds).encode())
@@ -154,7 +160,9 @@ class OauthEndpoint:
             return self._sign_in(asked, form["request"], email, told, 400, cookie)
         await self._browsers.sign_out(cookie)
         fresh = await self._browsers.sign_in(found) or ""
-        return _see_other(f"authorize?{urlencode(read_form(form['request']))}", self._set_cookie(fresh, SIGNED_IN))
+        known = self._set_cookie(self._devices.renewed(marks, email), LASTS, _KNOWN)
+        place = f"authorize?{urlencode(read_form(form['request']))}"
+        return _see_other(place, known, self._set_cookie(fresh, SIGNED_IN))
 
     def _sign_in(
         self, asked: Asked, query: str, email: str, wrong: str, status: int, cookie: str, more: Sequence[Header] = ()
@@ -170,10 +178,10 @@ class OauthEndpoint:
     def _name(self) -> str:
         return "__Secure-diptych" if self.base_url.startswith("https:") else "diptych"
 
-    def _set_cookie(self, value: str, seconds: int) -> Header:
+    def _set_cookie(self, value: str, seconds: int, kind: str = "") -> Header:
         secure = "; Secure" if self._name.startswith("__Secure-") else ""
         path = f"; Path={urlsplit(self.base_url).path}/oauth" if self.base_url else ""  # else, where the page is
-        told = f"{self._name}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+        told = f"{self._name}{kind}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
         return (b"set-cookie", told.encode())
 
     def _token(self, cookie: str) -> str:
