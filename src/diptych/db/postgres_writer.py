@@ -181,8 +181,13 @@ class ForeignSession(Session):
         """All rows of a statement."""
 
         async def fetch(link: Link) -> list[tuple[Any, ...]]:
-            with _losing(link):
-                return [tuple(row) for row in await link.connection.fetch(sql, *parameters)]
+            try:
+                with _losing(link):
+                    return [tuple(row) for row in await link.connection.fetch(sql, *parameters)]
+            except asyncpg.ReadOnlySQLTransactionError as error:
+                if self._committed is None:  # no fault of the database
+                    raise RuntimeError("a query of the model would write") from error
+                raise
 
         with _told(self._health):
             return await self._apart(fetch, self._link)
