@@ -3,7 +3,8 @@
 Turns with and without the attacks alternate, so that what else the machine does meets both alike. Honest requests keep
 within three times their p99, `/health/live` answers within 50 ms, and memory stays within the sum of the bounds that
 docs/limits.md declares. The short form asserts memory and that all honest requests are answered; times are told. How
-long the service was ready to run and had no processor is told too: where that is long, the machine was measured.
+long the service was ready to run and had no processor is told too, and what others took that have no part in it: where
+that is much, the machine was measured.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -42,8 +45,8 @@ HONEST = 40
 """Requests a second."""
 RATIO = 3.0
 HEALTH = 0.05
-BUSY = 0.1
-"""The part of a turn without a processor, from which on nothing can be said."""
+BUSY = 0.2
+"""The part of a processor that others may take, from which on nothing can be said."""
 SCALE = 1.0 if LONG else 0.1
 """How many of the connections that attackers hold open there are."""
 DATABASE_CACHES = {"sqlite": 7 * 64 << 20, "postgresql": 10 * 2 << 20}
@@ -60,6 +63,8 @@ class Found:
     cpu: float = 0.0
     waited: float = 0.0
     """Seconds for which the service could have run and had no processor."""
+    others: float = 0.0
+    """Processor seconds of all that has no part in it."""
     seconds: float = 0.0
 
     @property
@@ -70,7 +75,8 @@ class Found:
         taken, health = sorted(self.taken), sorted(self.health)
         return (f"{len(taken)} honest requests: p50 {share(taken, 0.5) * 1e3:.1f}, p99 {share(taken, 0.99) * 1e3:.1f} ms; "
                 f"health: p99 {share(health, 0.99) * 1e3:.1f}, max {health[-1] * 1e3:.1f} ms; "
-                f"CPU of the service {self.cpu / self.seconds:.0%}, without a processor {self.waited / self.seconds:.0%}; "
+                f"CPU of the service {self.cpu / self.seconds:.0%}, without a processor {self.waited / self.seconds:.0%}, "
+                f"of others {self.others / self.seconds:.0%}; "
                 f"{dict(self.faults) or 'no faults'}")  # fmt: skip
 
 
@@ -79,6 +85,24 @@ def cpu_time(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         parts = stat.read().rpartition(")")[2].split()
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_time() -> float:
+    """Processor seconds of the whole machine."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        parts = [int(each) for each in stat.readline().split()[1:]]
+    return (sum(parts[:3]) + sum(parts[5:7])) / os.sysconf("SC_CLK_TCK")
+
+
+def part_time(service: Mortal) -> float:
+    """Processor seconds of the service, of this process, of the attackers and of PostgreSQL."""
+    found = cpu_time(service.pid) + time.process_time()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (entry / "cmdline").read_bytes()
+            if b"tests.prove.attackers" in command or command.startswith(b"postgres:"):
+                found += cpu_time(int(entry.name))
+    return found
 
 
 def run_delay(pid: int) -> float:
@@ -133,6 +157,7 @@ async def turn(service: Mortal, requests: Iterator[bytes], found: Found) -> None
         if answer.status != 200:
             found.faults[f"{answer.status} {answer.code}"] += 1
 
+    others = busy_time() - part_time(service)
     before, delay, begun = cpu_time(service.pid), run_delay(service.pid), time.perf_counter()
     free = await wires(service.port, 16)
     try:
@@ -144,6 +169,7 @@ async def turn(service: Mortal, requests: Iterator[bytes], found: Found) -> None
             each.close()
     found.cpu += cpu_time(service.pid) - before
     found.waited += run_delay(service.pid) - delay
+    found.others += max(0.0, busy_time() - part_time(service) - others)
     found.seconds += time.perf_counter() - begun
 
 
@@ -204,8 +230,8 @@ def test_honest_callers_are_served_while_everything_is_tried_at_once(
          f"at most {most / 2**20:.0f}, bound {bound / 2**20:.0f}\nattacks: {dict(sorted(counts.items()))}")  # fmt: skip
     assert "Traceback" not in said, said
     assert most <= bound
-    if not LONG and together.waited > BUSY * together.seconds:
-        pytest.skip("the machine had no processor for the service")
+    if not LONG and together.others > BUSY * together.seconds:
+        pytest.skip("the machine did something else")
     assert not together.faults
     if LONG:
         assert together.p99 <= RATIO * alone.p99
