@@ -153,9 +153,9 @@ def test_what_searches_texts_never_runs_in_the_loop(new_sqlite: NewDatabase) -> 
         assert isinstance(store, SqliteStore) and store._inline is not None
         run = store._inline.run_inline
 
-        def noted(plan: Plan, parameters: Sequence[Any], steps: int) -> Row:
+        def noted(plan: Plan, parameters: Sequence[Any], steps: int, now: float) -> Row:
             inline.append(plan.sql)
-            return run(plan, parameters, steps)
+            return run(plan, parameters, steps, now)
 
         store._inline.run_inline = noted  # type: ignore[method-assign]
         assert service.get("/posts?title=x").status == 200

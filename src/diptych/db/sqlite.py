@@ -169,7 +169,7 @@ class SqliteStore:
             if not self._credit.earned or self._credit.has(ASKER.get()):
                 begun = time.perf_counter()
                 try:
-                    return inline.run_inline(plan, parameters, self.budget)
+                    return inline.run_inline(plan, parameters, self.budget, begun)
                 except apsw.InterruptError:
                     self._remember(plan)
                 except apsw.BusyError:
@@ -299,7 +299,7 @@ class SqliteStore:
         if self._inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         try:
-            self._inline.run_inline(Plan("SELECT 1", (), ()), (), self.budget)
+            self._inline.run_inline(Plan("SELECT 1", (), ()), (), self.budget, time.perf_counter())
         except _PASSING as error:
             raise _refusal(error) from error
         self._probing.check()

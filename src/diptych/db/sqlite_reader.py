@@ -62,17 +62,21 @@ class Connection:
             raise apsw.InterruptError("interrupted")
         return None if text is None or part is None else part in text
 
-    def run_inline(self, plan: Plan, parameters: Sequence[Any], steps: int) -> Row:
-        """The one row of a plan, in the loop; apsw.InterruptError if it takes more steps, or too long.
+    def run_inline(self, plan: Plan, parameters: Sequence[Any], steps: int, now: float) -> Row:
+        """The one row of a plan, in the loop; apsw.InterruptError if it takes more steps, or too long from `now` on.
 
         `get` reads all that the statement gives, so that it ends, and with it the snapshot that it reads.
         """
         self._ticks = steps // _TICK
-        self.guard.begin(LONG)
+        guard, dog = self.guard, self._dog
+        guard.until = now + LONG
+        dog.used = True
+        if dog.asleep:
+            dog.wake()
         try:
             found: Any = self._execute(plan.sql, parameters).get
         finally:
-            self.guard.until = math.inf  # without its lock: what is interrupted for nothing is run again by a worker
+            guard.until = math.inf  # without its lock: what is interrupted for nothing is run again by a worker
         return _row(plan, found)
 
     def run(self, plan: Plan, parameters: Sequence[Any]) -> Row:

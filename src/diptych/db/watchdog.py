@@ -41,7 +41,9 @@ class Guard:
     def begin(self, seconds: float) -> None:
         """From now on, statements have so long."""
         self.until = time.perf_counter() + seconds
-        self._dog.notice()
+        self._dog.used = True
+        if self._dog.asleep:
+            self._dog.wake()
 
     @property
     def is_over(self) -> bool:
@@ -72,8 +74,9 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._guards: list[Guard] = []
-        self._used = False
-        self._asleep = True
+        self.used = False
+        """Did anything begin since the last look? Whoever begins sets it, and then looks whether the thread sleeps."""
+        self.asleep = True
         self._closed = False
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -90,15 +93,13 @@ class Watchdog:
         with suppress(ValueError):
             self._guards.remove(guard)
 
-    def notice(self) -> None:
-        """Something begins; this is all that it costs while the thread is awake."""
-        self._used = True
-        if self._asleep:
-            self._asleep = False
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="diptych-watchdog", daemon=True)
-                self._thread.start()
-            self._wake.set()
+    def wake(self) -> None:
+        """Something begins while the thread sleeps."""
+        self.asleep = False
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="diptych-watchdog", daemon=True)
+            self._thread.start()
+        self._wake.set()
 
     def close(self) -> None:
         """End the thread."""
@@ -114,17 +115,17 @@ class Watchdog:
             now = time.perf_counter()
             for guard in tuple(self._guards):
                 guard.enforce(now)
-            quiet = 0 if self._used or any(guard.until != math.inf for guard in tuple(self._guards)) else quiet + 1
-            self._used = False
+            quiet = 0 if self.used or any(guard.until != math.inf for guard in tuple(self._guards)) else quiet + 1
+            self.used = False
             if quiet > _QUIET:
                 self._sleep()
                 quiet = 0
 
     def _sleep(self) -> None:
-        """Wait until something begins; what began just now is seen, since it sets `_used` before it looks."""
+        """Wait until something begins; what began just now is seen, since it sets `used` before it looks."""
         self._wake.clear()
-        self._asleep = True
-        if self._used or self._closed:
-            self._asleep = False
+        self.asleep = True
+        if self.used or self._closed:
+            self.asleep = False
         else:
             self._wake.wait()
