@@ -43,8 +43,6 @@ from diptych.transact import Keeping, Transactor
 from diptych.tx import ModelTx
 
 T = TypeVar("T")
-_ID = "_id"
-"""Under this label the ids of listed rows stand in an answer, until they are in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +219,7 @@ class Calls:
         if len(ids) > self.engine.limits.page:
             raise ValueError(f"{name} gave {len(ids)} rows; {self.engine.limits.page} are allowed")
         listed = await self._read(ready, [*values, list(dict.fromkeys(ids)), max(1, len(ids))], viewer, session)
-        return _in_order(listed or b"[]", ids)
+        return _in_order(listed or b"[]", ids, _id_label(ready.call))
 
     async def _read(self, ready: ReadyCall, values: list[Any], viewer: Viewer, session: Session) -> bytes | None:
         assert ready.answer is not None
@@ -256,7 +254,8 @@ def _answer(call: Call, definition: CallDef, resources: Mapping[str, ResourceDef
     if result.kind == "one":
         return Read(result.resource, "one", call.pick, Compare("eq", Col(("id",)), Slot(slots, key)))
     where = Compare("in", Col(("id",)), Slot(slots, key, many=True))
-    return Read(result.resource, "list", (Field("id", _ID), *call.pick), where, page=Page(Slot(slots + 1, SIZE)))
+    picks = (Field("id", _id_label(call)), *call.pick)
+    return Read(result.resource, "list", picks, where, page=Page(Slot(slots + 1, SIZE)))
 
 
 def _id_of(row: object, name: str) -> str:
@@ -265,9 +264,17 @@ def _id_of(row: object, name: str) -> str:
     return row.id
 
 
-def _in_order(listed: bytes, ids: Sequence[Any]) -> bytes:
+def _id_label(call: Call) -> str:
+    """The label of the ids of listed rows until they are in order: one that is no alias of the client's."""
+    taken, label = {pick.label for pick in call.pick}, "_id"
+    while label in taken:
+        label = "_" + label
+    return label
+
+
+def _in_order(listed: bytes, ids: Sequence[Any], label: str) -> bytes:
     """The rows in the order in which they were given; those that the viewer may not read are not among them."""
     found: dict[str, dict[str, msgspec.Raw]] = {}
     for row in msgspec.json.decode(listed, type=list[dict[str, msgspec.Raw]]):
-        found[msgspec.json.decode(row.pop(_ID))] = row
+        found[msgspec.json.decode(row.pop(label))] = row
     return msgspec.json.encode([found[str(each)] for each in ids if str(each) in found])

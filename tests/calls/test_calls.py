@@ -166,6 +166,16 @@ def test_queries(press: Service) -> None:
     assert press.get("/articles/amount", token=ann).status == 403
 
 
+@pytest.mark.parametrize("alias", ["_id", "id", "__id", "__typename_"])
+def test_an_alias_of_the_client_cannot_lose_the_rows_of_a_query(press: Service, alias: str) -> None:
+    ann = press.token(ANN)
+    titles = [row["title"] for row in press.data("{ latestArticles { title } }", token=ann)["latestArticles"]]
+    assert titles
+    asked = press.data(f"{{ latestArticles {{ {alias}: title }} }}", token=ann)
+    assert asked == {"latestArticles": [{alias: title} for title in titles]}
+    assert press.rows(f"/articles/latest?fields={alias}:title", token=ann) == asked["latestArticles"]
+
+
 def test_a_list_shows_only_what_the_caller_may_read(press: Service) -> None:
     names = [row["title"] for row in press.get("/articles/hidden", token=press.token(BOB)).json()["data"]]
     assert names == ["bobs", "seen"]
