@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 
-from diptych import Model, OnDelete, Resource, grant, inverse, through
+from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, through
 from diptych.api.rest.openapi import openapi
 from diptych.api.rest.query import RESERVED
 from diptych.default import model as default
@@ -271,6 +271,43 @@ def test_names_of_a_model_do_not_collide_with_those_of_the_document() -> None:
     assert len(ids) == len(set(ids))
     assert {"listProblemTags", "listTagsOfProblem", "listProblemTagsOfProblem"} <= set(ids)
     assert "/problems/{id}/problem-tags" in document["paths"]
+
+
+class Page(Resource):
+    access = (grant("read", "create", "update", "delete"),)
+
+    @action
+    async def get(self, tx: Tx) -> Page:
+        return self
+
+    @action
+    async def options(self, tx: Tx) -> None: ...
+
+    @action
+    @classmethod
+    async def list(cls, tx: Tx) -> None: ...
+
+
+class Graphql(Resource):
+    access = (grant("read"),)
+
+
+class ProblemDetails(Resource):
+    access = (grant("read"),)
+
+
+class ProblemDetails2(Resource):
+    access = (grant("read"),)
+
+
+def test_actions_and_resources_may_be_named_like_operations() -> None:
+    named = Model(Page, Graphql, Problem, Tag, ProblemTag, ProblemDetails, ProblemDetails2)
+    document = openapi(view_of(named, "anonymous"))
+    schemathesis.openapi.from_dict(document).validate()
+    ids = {(path, method): operation["operationId"] for path, method, operation in operations(document)}
+    assert len(set(ids.values())) == len(ids)
+    assert (ids["/pages/{id}", "get"], ids["/pages/{id}/get", "post"]) == ("getPage", "getPage2")
+    assert "detail" in document["components"]["schemas"]["ProblemDetails3"]["properties"]
 
 
 def test_every_pattern_is_one_that_other_languages_have() -> None:

@@ -18,7 +18,8 @@ what they need of a token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain, count
 from typing import Any
 
 from diptych.api.rest.authorizing import authorization_paths
@@ -61,8 +62,7 @@ def openapi(
     """The document of one view. `server` is the public address, or the path of the service where that is not known;
     `issuer` is the address of the authorization server; `max_page` the largest page."""
     schemas = {**build_schemas(view), **build_inputs(view), **build_changes(view)}
-    problem = "Problem" if "Problem" not in schemas else "ProblemDetails"
-    patch = "JsonPatch" if "JsonPatch" not in schemas else "JsonPatchOperations"
+    problem, patch = _free(schemas, "Problem", "ProblemDetails"), _free(schemas, "JsonPatch", "JsonPatchOperations")
     if any(each.may("update") for each in view.resources.values()):
         schemas[patch] = json_patch()
     return {
@@ -71,7 +71,7 @@ def openapi(
         "servers": [{"url": server or "/"}],
         "security": ANYONE,
         "tags": _tags(view),
-        "paths": {**_resource_paths(view, patch), **_service(view), **authorization_paths()},
+        "paths": _with_own_ids({**_resource_paths(view, patch), **_service(view), **authorization_paths()}),
         "components": {
             "schemas": {**schemas, "PageInfo": page_info(max_page), problem: problem_schema()},
             "parameters": {**build_parameters(view, max_page), **following_parameters(view, max_page)},
@@ -80,6 +80,27 @@ def openapi(
             "securitySchemes": security_schemes(view, issuer),
         },
     }
+
+
+def _free(taken: Collection[str], *names: str) -> str:
+    """The first of these names that is not taken, or the last with a number."""
+    numbered = (f"{names[-1]}{number}" for number in count(2))
+    return next(name for name in chain(names, numbered) if name not in taken)
+
+
+def _with_own_ids(paths: dict[str, Part]) -> dict[str, Part]:
+    """The same paths, no two operations with one id: an action may be named `get`. What comes first keeps its id, and
+    that is all that links refer to."""
+    taken: set[str] = set()
+
+    def own(each: Any) -> Any:
+        if not isinstance(each, dict) or "operationId" not in each:
+            return each
+        name = _free(taken, each["operationId"])
+        taken.add(name)
+        return {**each, "operationId": name}
+
+    return {path: {method: own(each) for method, each in item.items()} for path, item in paths.items()}
 
 
 def _tags(view: View) -> list[Part]:
