@@ -261,6 +261,24 @@ def test_money_is_never_read_with_another_scale(
             assert [each["thing"]["a"] for each in answer.json()["data"]] == ["1.2345"]
 
 
+def test_a_column_without_values_takes_another_scale_and_its_older_changes_are_forgotten(
+    outside: Outside, runner: asyncio.Runner
+) -> None:
+    """No row has an amount of the old scale, and the feed has one."""
+    money, more = (f"a: Annotated[Decimal | None, Digits({digits})] = None" for digits in ("8, 2", "10, 4"))
+    with inside(model(money), outside.url, runner) as service:
+        fill(service, {"a": "12.50"})
+        (row,) = service.rows("/things?fields=id")
+        patch = {"content-type": "application/json"}
+        assert service.send("PATCH", f"/things/{row['id']}", headers=patch, body=b'{"a":null}').status == 200
+        before = service.changes("/things/changes?first=1")["page"]["next"]
+    fitted(model(more), outside, add_columns=True)
+    with inside(model(more), outside.url, runner) as service:
+        told = [each["thing"]["a"] for each in service.changes("/things/changes")["data"]]
+        assert told == ([] if outside.is_sqlite else ["12.5000", None])
+        assert service.get(f"/things/changes?after={before}").status == (410 if outside.is_sqlite else 200)
+
+
 def test_a_comparison_that_ignores_the_scale_is_found(
     new_sqlite: NewDatabase, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +411,19 @@ def test_a_foreign_key_over_rows_that_it_forbids_is_refused(outside: Outside, ru
         fill(service, {"groupId": post(service, "/groups", {}).json()["id"]})
     said = told(model("group: Band | None = None"), outside, add_columns=True)
     assert said.startswith("the column things.group_id refers to groups and should refer to bands")
-    assert outside.is_sqlite or said.endswith(", and rows refer to what is not there.")
+    assert outside.is_sqlite or said.endswith(", and rows refer to groups.")
+
+
+def test_a_foreign_key_to_another_table_is_not_made_over_equal_ids(outside: Outside, runner: asyncio.Runner) -> None:
+    """Both tables have a row 1, and they are not the same thing."""
+    head = "\nclass Group(Resource, ids='integer'):\n    access = (grant('read', 'create'),)\n" \
+        "\nclass Band(Resource, ids='integer'):\n    access = (grant('read', 'create'),)\n" \
+        "\nclass Thing(Resource):\n    group: {}\n    access = (grant('read', 'create'),)\n"  # fmt: skip
+    with inside(model_of(head.format("Group")), outside.url, runner) as service:
+        assert post(service, "/bands", {}).json()["id"] == post(service, "/groups", {}).json()["id"] == "1"
+        fill(service, {"groupId": "1"})
+    said = told(model_of(head.format("Band")), outside, add_columns=True)
+    assert said.startswith("the column things.group_id refers to groups and should refer to bands")
 
 
 # nodes of different ages, and databases of earlier versions

@@ -11,7 +11,8 @@
     not unique, and should be       equal values           CREATE UNIQUE INDEX                   dev
     a wider type (PostgreSQL)       –                      ALTER COLUMN … TYPE                   dev
     another foreign key             rows that refer to     ADD FOREIGN KEY (PostgreSQL)          dev
-                                    nothing
+                                    nothing, or to rows
+                                    of another table
     a meaning that holds less       values that it does    the record alone                      dev, serve
     (enum values, precision)        not hold
     a meaning that holds more       –                      the record alone                      dev, serve
@@ -220,16 +221,19 @@ class _Comparison:
         table, column = identifier(resource.table).text, identifier(field.column).text
         drops = (f"ALTER TABLE {table} DROP CONSTRAINT {_quoted(each.name)}" for each in found)
         statements = (*drops, set_reference(self.model, resource, field))
-        dangling = (
-            f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {identifier(target).text} o WHERE o.id = t.{column})"
-        )
+        if found and target not in {each.target for each in found}:  # ids of other rows, even if there are equal ones
+            where, because = f"{column} IS NOT NULL", f", and rows refer to {found[0].target}"
+        else:
+            there = f"SELECT 1 FROM {identifier(target).text} o WHERE o.id = t.{column}"
+            where = f"{column} IS NOT NULL" + f" AND NOT EXISTS ({there})" * (target in self.have.tables)
+            because = ", and rows refer to what is not there"
         yield Difference(
             told,
             (),
             statements,
-            obstacle=_look(resource.table, dangling) if target in self.have.tables else _look(resource.table),
-            because=", and rows refer to what is not there",
-            fix=f"mend or delete the rows of {_all(resource.table, dangling)}",
+            obstacle=_look(resource.table, where),
+            because=because,
+            fix=f"mend or delete the rows of {_all(resource.table, where)}",
             done=f"made the foreign key of {resource.table}.{field.column} anew",
         )
 

@@ -57,8 +57,7 @@ def fit(
         yield Step(statement, ())
     yield from _record(model, have, dialect)
     done = [f"{_sentence(each.done)}." for each in settled if each.done]
-    if accept:
-        done += yield from _begin_feed_anew(model, have, dialect)
+    done += yield from _begin_feed_anew(model, have, dialect)
     return Fitted(tuple(done), () if accept else tuple(_doubts(model, have, dialect)))
 
 
@@ -134,8 +133,8 @@ _NEW_FEED: Mapping[DialectName, str] = {
 
 
 def _begin_feed_anew(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[str]]:
-    """If stored changes hold values that would be read as something else, forget all of them. A feed of another name
-    is another feed: whoever followed the old one is told to read anew."""
+    """If stored changes hold values that would be read as something else, forget all of them: also where no row has such
+    a value any more. A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`."""
     changed = [f"{table}.{column}" for table, column, was, now in _both(model, have)
                if change(was, now, dialect) == "other"]  # fmt: skip
     if not changed:
