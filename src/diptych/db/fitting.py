@@ -133,7 +133,7 @@ _NEW_FEED: Mapping[DialectName, str] = {
 
 
 def _begin_feed_anew(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[str]]:
-    """If stored changes hold values that would be read as something else, forget all of them: also where no row has such
+    """If stored changes hold values that would be read as something else, forget all of them, even if no row has such
     a value any more. A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`."""
     changed = [f"{table}.{column}" for table, column, was, now in _both(model, have)
                if change(was, now, dialect) == "other"]  # fmt: skip
