@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from diptych import Model, Resource, Viewer, allow, grant, not_
+from diptych import Model, Resource, Viewer, allow, computed, grant, not_
 from tests.inside import Service, inside
 from tests.running import NewDatabase
 
@@ -73,6 +73,7 @@ def migrate(service: Service) -> None:
             service.execute(f"DROP TRIGGER diptych_{trigger}_memos")
         service.execute("ALTER TABLE memos DROP COLUMN number")
         service.execute("ALTER TABLE memos RENAME COLUMN number2 TO number")
+    service.execute("DROP TABLE diptych_schema")  # a database of an earlier version: it keeps its older changes
 
 
 FIELDS = "headline hidden number rank maybe level"
@@ -113,3 +114,31 @@ def test_what_older_changes_have_is_shown(new_sqlite: NewDatabase, runner: async
         found = service.changes("/memos/changes?fields=id,version,maybe,level")["data"]
         assert [change["memo"]["version"] for change in found] == [1, 2, 1, 2]
         assert {change["memo"]["maybe"] for change in found} == {None}
+
+
+def after_by_computed() -> Model:
+    class Memo(Resource):
+        headline: str
+        hidden: bool
+
+        @computed
+        def shown(self) -> bool:
+            return not_(self.hidden)
+
+        @allow("read")
+        def is_open(self, viewer: Viewer) -> bool:
+            return self.shown
+
+    return Model(Memo)
+
+
+def test_a_computed_field_does_not_tell_what_a_missing_column_would_hide(database: str, runner: asyncio.Runner) -> None:
+    with inside(before(), database, runner) as service:
+        migrate(service)
+        service.execute(f"UPDATE memos SET hidden = false WHERE id = '{CLOSED}'")
+        service.execute("ALTER TABLE memos DROP COLUMN number")
+    with inside(after_by_computed(), database, runner) as service:
+        service.execute(f"UPDATE memos SET headline = 'c' WHERE id = '{OPEN}'")
+        log = service.changes("/memos/changes?fields=id")["data"]
+        assert [(change["id"], change["kind"]) for change in log][-1] == (OPEN, "UPDATED")
+        assert {(change["id"], change["kind"]) for change in log[:-1]} <= {(CLOSED, "UPDATED")}, "what was secret then"

@@ -29,7 +29,7 @@ from diptych.compile.read import Reads
 from diptych.compile.rows import Piece
 from diptych.compile.where import Row
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
-from diptych.model.expr import Choose, Expr, IsNull, Mask, Not, rewrite
+from diptych.model.expr import Choose, Col, Expr, IsNull, Mask, Not, leaves, rewrite
 from diptych.model.model import Model
 from diptych.model.scalars import BIGINT, DATETIME, INT, JSON, STRING, Scalar
 
@@ -123,7 +123,7 @@ class _Watches(Reads):
         """A condition over a stored row. A negation would hold of what is missing, and so must not be asked."""
         row.looked.clear()
         found = self.condition(rule, row)
-        if not row.looked or not _negates(rule):
+        if not row.looked or not _negates(rule, row.resource):
             return found
         return sql("({} AND {})", join(" AND ", (sql("{} IS NOT NULL", each) for each in row.looked.values())), found)
 
@@ -175,8 +175,8 @@ class _Watches(Reads):
                     yield sql("{} IS NOT NULL", self.value(computed, stored))
 
 
-def _negates(rule: Expr) -> bool:
-    """Can it hold because a value is missing?"""
+def _negates(rule: Expr, resource: ResourceDef) -> bool:
+    """Can it hold because a value is missing, by itself or by what is computed?"""
     seen: list[Expr] = []
 
     def look(part: Expr) -> None:
@@ -184,4 +184,6 @@ def _negates(rule: Expr) -> bool:
             seen.append(part)
 
     rewrite(rule, look)
-    return bool(seen)
+    own = (part.path[0] for part in leaves(rule) if isinstance(part, Col) and len(part.path) == 1)
+    computed = (resource.fields[name].computed for name in own)
+    return bool(seen) or any(each is not None and _negates(each, resource) for each in computed)
