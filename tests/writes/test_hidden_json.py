@@ -120,3 +120,25 @@ def test_no_other_way_of_writing_loses_what_is_hidden(shop: Shop) -> None:
     document = f'mutation($v: JSON) {{ updateSheet(id: "{SHEET[2]}", patch: {{hidden: $v}}) {{ id }} }}'
     shop.data(document, {"v": {"a": 1}}, who="ann")
     assert shop_value(shop, 2, "hidden") == {"a": 1}
+
+
+class Note(Resource):
+    one: Json
+    two: Json
+
+    access = (grant("read", "create", "update"),)
+
+
+def test_a_merge_into_what_is_no_json_is_made(new_sqlite: NewDatabase) -> None:
+    """Written from outside; the other value keeps what it has."""
+    with asyncio.Runner() as runner, inside(Model(Note), new_sqlite(), runner) as service:
+        kind = {"content-type": MERGE}
+        row = service.send(
+            "POST", "/notes", headers={"content-type": "application/json"}, body=b'{"one":{"a":1},"two":{"b":1}}'
+        ).json()
+        service.execute("UPDATE notes SET one = '{not json'")
+        patch = b'{"one":{"x":1,"y":null},"two":{"c":2}}'
+        answer = service.send("PATCH", f"/notes/{row['id']}", headers=kind, body=patch)
+        assert answer.status == 200, answer.body
+        assert (answer.json()["one"], answer.json()["two"]) == ({"x": 1}, {"b": 1, "c": 2})
+        assert service.send("PATCH", "/notes/" + NOBODY, headers=kind, body=patch).status == 404

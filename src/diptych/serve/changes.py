@@ -149,14 +149,29 @@ class RestChanges:
         return await self._apply(request, caller, target, query, read, lambda row: merged(row, body), kept)
 
     async def _stored(self, target: Target, names: Sequence[str]) -> dict[str, Any]:
-        """The version of a row with values that nobody is shown. Where there is no row, the change itself tells so."""
+        """The version of a row with values that nobody is shown. Where there is no row, the change itself tells so. A
+        value that is no JSON, which hides the row, is left out: nothing can be merged into it."""
+        found = await self._trusted(target, ("version", *names))
+        if found is not None:
+            return found
+        row = await self._trusted(target, ("version",))
+        if row is None:
+            return {"version": 0}
+        for name in names:
+            each = await self._trusted(target, ("version", name))
+            if each is not None and each["version"] == row["version"]:
+                row |= each
+        return row
+
+    async def _trusted(self, target: Target, names: Sequence[str]) -> dict[str, Any] | None:
+        """Fields of a row as they are stored; None if it cannot be shown with them."""
         engine = self.transactor.engine
         resource = engine.model.resources[target.resource]
         where = Compare("eq", Col(("id",)), Slot(0, resource.key))
-        read = Read(resource.name, "one", tuple(Field(name, name) for name in ("version", *names)), where)
+        read = Read(resource.name, "one", tuple(Field(name, name) for name in names), where)
         plan = engine.prepare((read,), engine.model.trusted(False), {}).plan
         (answer,) = await engine.store.run(plan, plan.parameters([resource.key.parse(target.id)], NOBODY, {}))
-        return {"version": 0} if answer is None else msgspec.json.decode(answer, type=dict[str, Any])
+        return None if answer is None else msgspec.json.decode(answer, type=dict[str, Any])
 
     async def _seen(self, target: Target, caller: Caller) -> dict[str, Any]:
         """A row as GET gives it."""
