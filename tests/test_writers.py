@@ -339,7 +339,7 @@ def test_what_a_session_does_not_commit_is_undone(database: str) -> None:
     on(database, work)
 
 
-def test_a_session_whose_transaction_was_ended_inside_is_over(database: str) -> None:
+def test_a_session_whose_transaction_was_ended_inside_is_over(postgres: Postgres) -> None:
     async def work(shop: Shop) -> None:
         session = await shop.store.session()
         try:
@@ -351,7 +351,22 @@ def test_a_session_whose_transaction_was_ended_inside_is_over(database: str) -> 
             await session.end()
         assert await shop.numbers() == set()
 
-    on(database, work)
+    on(postgres.create(), work)
+
+
+def test_a_statement_that_would_end_its_transaction_is_refused(new_sqlite: NewDatabase) -> None:
+    async def work(shop: Shop) -> None:
+        session = await shop.store.session()
+        try:
+            await session.drive(shop.adding(1))
+            for statement in ("COMMIT", "ROLLBACK", "BEGIN"):
+                with pytest.raises(ValueError, match="no BEGIN, COMMIT or ROLLBACK"):
+                    await session.rows(statement, ())
+        finally:
+            await session.end()
+        assert await shop.numbers() == set(), "what was not committed is undone"
+
+    on(new_sqlite(), work)
 
 
 def test_settings_that_a_session_made_do_not_outlive_it(postgres: Postgres) -> None:
