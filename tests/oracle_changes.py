@@ -29,6 +29,7 @@ from diptych.model.expr import TRUE, And, Col, Expr, Has, May, Not, Or, leaves
 from diptych.model.model import Model
 from diptych.model.roles import Viewer
 from diptych.model.scalars import BOOLEAN, DATETIME, FLOAT, JSON, Scalar
+from tests.feed.unfold import unfold
 from tests.oracle import Data, Oracle, Row, Show, Sight
 from tests.oracle_writes import every, forecast_of, some
 
@@ -244,27 +245,43 @@ async def stored_changes(store: Store, model: Model, after: int = 0) -> tuple[li
         "SELECT resource, row_id, CAST(old AS text), CAST(new AS text) FROM diptych_feed "
         f"WHERE position > {int(after)} AND position <= {head.position} ORDER BY position"
     )
+    tables = {each.table: each for each in model.resources.values()}
+    is_sqlite = store.dialect.name == "sqlite"
     session = await store.session(reading=True)
     try:
         found = await session.rows(sql, ())
+        now = {name: await _now(session, each, is_sqlite) for name, each in tables.items()}
     finally:
         await session.end()
-    tables = {each.table: each for each in model.resources.values()}
-    read = _sqlite if store.dialect.name == "sqlite" else _postgres
+    texts = {name: [f.column for f in each.fields.values() if f.scalar.sqlite == "TEXT"] for name, each in tables.items()}
+    stored = [(table, row_id, _row(old), _row(new)) for table, row_id, old, new in found]
+    read = _sqlite if is_sqlite else _postgres
     changes = []
-    for table, row_id, old, new in found:
+    for table, row_id, *pair in unfold(stored, lambda table, row: now[table].get(row), texts if is_sqlite else None):
         resource = tables[table]
-        pair = [None if text is None else _decoded(text, resource, read) for text in (old, new)]
-        changes.append(Change(resource.name, resource.key.parse(row_id), *pair))
+        rows = [None if row is None else _decoded(row, resource, read) for row in pair]
+        changes.append(Change(resource.name, resource.key.parse(row_id), *rows))
     return changes, head.position
 
 
-def _decoded(text: str, resource: ResourceDef, read: Any) -> dict[str, Any]:
+def _row(text: str | None) -> Any:
+    return None if text is None else json.loads(text, parse_float=Decimal)
+
+
+async def _now(session: Any, resource: ResourceDef, is_sqlite: bool) -> dict[str, dict[str, Any]]:
+    """The rows of a table as they are, in the form that the feed has rows in."""
+    names = [field.column for field in resource.fields.values() if field.stored]
+    shown = ", ".join(f'"{name}"' for name in names) if is_sqlite else "row_to_json(t)::text"
+    rows = await session.rows(f'SELECT {shown} FROM "{resource.table}" t', ())
+    found = [dict(zip(names, row, strict=True)) if is_sqlite else _row(row[0]) for row in rows]
+    return {str(row["id"]): row for row in found}
+
+
+def _decoded(found: dict[str, Any], resource: ResourceDef, read: Any) -> dict[str, Any]:
     """A stored row by the names on the wire."""
-    columns = json.loads(text, parse_float=Decimal)
     fields = [each for each in resource.fields.values() if each.stored]
-    assert columns.keys() == {each.column for each in fields}
-    return {each.name: None if columns[each.column] is None else read(each.scalar, columns[each.column]) for each in fields}
+    assert found.keys() == {each.column for each in fields}
+    return {each.name: None if found[each.column] is None else read(each.scalar, found[each.column]) for each in fields}
 
 
 def _sqlite(scalar: Scalar, value: Any) -> Any:

@@ -24,6 +24,8 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
+from diptych.model.defs import ResourceDef
+from tests.feed.unfold import unfold
 
 T = TypeVar("T")
 
@@ -165,8 +167,10 @@ class Library:
         while not self.is_sqlite and self.sql("SELECT diptych_number(100)") != [(0,)]:
             pass
         rows = self.sql("SELECT resource, row_id, old, new FROM diptych_feed ORDER BY position")
-        found = [Told(resource, row_id, load(old), load(new)) for resource, row_id, old, new in rows]
         tables = {table: self.rows(table) for table in TABLES}
+        stored = [(resource, row_id, load(old), load(new)) for resource, row_id, old, new in rows]
+        texts = {each.table: _texts(each) for each in self.model.resources.values()} if self.is_sqlite else None
+        found = [Told(*each) for each in unfold(stored, lambda table, row_id: tables[table].get(row_id), texts)]
         assert explained(found) == {name: there for name, there in tables.items() if there}
         return found
 
@@ -206,6 +210,10 @@ def script(statements: Sequence[str]) -> Script[None]:
     """Statements, one after the other."""
     for statement in statements:
         yield Step(statement, ())
+
+
+def _texts(resource: ResourceDef) -> list[str]:
+    return [field.column for field in resource.fields.values() if field.scalar.sqlite == "TEXT"]
 
 
 async def _nothing(_: Store) -> None: ...

@@ -54,6 +54,7 @@ def after(extra: bool) -> Model:
 
 
 def migrate(service: Service) -> None:
+    """Change the table by hand, in a database that has no record of what its columns held."""
     sqlite = service.app.store.dialect.name == "sqlite"
     for row, secret in ((OPEN, "false"), (CLOSED, "true")):
         service.execute(f"INSERT INTO memos (id, title, secret, number) VALUES ('{row}', 'a', {secret}, 'one')")
@@ -67,6 +68,7 @@ def migrate(service: Service) -> None:
         "ADD COLUMN level INTEGER NOT NULL DEFAULT 3",
     ):
         service.execute(f"ALTER TABLE memos {change}")
+    service.execute("DELETE FROM diptych_schema")
     if sqlite:  # it changes no type
         service.execute("ALTER TABLE memos ADD COLUMN number2 INTEGER NOT NULL DEFAULT 1")
         for trigger in ("touch", "changed", "moved", "replacing", "created", "deleted"):

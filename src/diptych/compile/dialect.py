@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from diptych.ask.cursor import AsStored, Cut
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge, sql
+from diptych.compile.part import LONG
 from diptych.compile.plan import (
     MAX_ANSWER,
     Bind,
@@ -104,6 +105,10 @@ class Dialect:
     same_json: str
     stored: str
     """The column {1} of a row of the feed, as it was before or after a change: {0} is `old` or `new`."""
+    left_out: str
+    """The same where the value {0} of the column {2} may be left out, as it is long and was not changed: then {1}."""
+    later: str
+    """The column {1} of the table {0}, as it was before the next change of it, or as it is."""
     stored_json: str
     """The same {} of a JSON column that is never null."""
     oldest: str
@@ -283,6 +288,11 @@ SQLITE = Dialect(
     lock="",
     same_json="diptych_same_json({}, {})",
     stored="json_extract(_f.{0}, '$.{1}')",
+    left_out="CASE typeof({0}) WHEN 'integer' THEN {1} ELSE {0} END",
+    later="coalesce((SELECT json_extract(_g.old, '$.{1}') FROM diptych_feed _g WHERE _g.resource = '{0}' "
+    f"AND _g.row_id = _f.row_id AND _g.position > _f.position AND length(_g.old) > {LONG} "
+    "AND typeof(json_extract(_g.old, '$.{1}')) = 'text' ORDER BY _g.position LIMIT 1), "
+    '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f.row_id))',
     stored_json="{}",
     oldest="coalesce((SELECT min(position) FROM diptych_feed), 0)",
     changes="(SELECT _f.*, {2} AS _was, {3} AS _becomes FROM diptych_feed _f WHERE {0}) _f "
@@ -333,6 +343,11 @@ POSTGRES = Dialect(
     lock='SELECT 1 FROM {} WHERE "id" = {} FOR NO KEY UPDATE',
     same_json="({})::jsonb = ({})::jsonb",
     stored='_f_{0}."{1}"',
+    left_out="coalesce({0}, CASE WHEN strpos((_f.new -> '=')::text, '\"{2}\"') > 0 THEN {1} END)",
+    later='coalesce((SELECT (diptych_row((SELECT _t FROM "{0}" _t WHERE false), _g.old))."{1}" FROM diptych_feed _g '
+    f"WHERE _g.resource = '{{0}}' AND _g.row_id = _f.row_id AND _g.id > _f.id AND length(_g.old::text) > {LONG} "
+    "AND strpos(coalesce((_g.old -> '=')::text, ''), '\"{1}\"') = 0 ORDER BY _g.id LIMIT 1), "
+    '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f_new."id"))',
     stored_json="coalesce({}, 'null'::json)",
     oldest="(SELECT oldest FROM diptych_feed_head)",
     # the row type is that of the table: a type of the system may have its name

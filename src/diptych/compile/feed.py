@@ -4,8 +4,10 @@
     41        1804289383  2026-01-31…  posts     0190…    {"id":"0190…","title":…}  {"id":"0190…","title":…}
 
 `old` and `new` are the row before and after, as JSON by column; a row that was made has no `old`, one that was deleted
-no `new`. A column that was added later is in no older change. `mark` is a random number: of two databases that came
-from one copy and went on by themselves, the same position tells of different changes, and has different marks.
+no `new`. A column that was added later is in no older change. A long value that an update left as it was is left out
+(on SQLite the number 1 stands in its place, on PostgreSQL its column is in the list `=`): it is the `old` value of the
+next change that has one, or that of the row as it is. `mark` is a random number: of two databases that came from one
+copy and went on by themselves, the same position tells of different changes, and has different marks.
 
 SQLite has one writer at a time, so the order in which changes are told is the order of commits, and a position is the
 number of its row. On PostgreSQL neither a sequence nor the number of a transaction is the order of commits. There a

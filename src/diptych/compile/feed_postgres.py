@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
-from diptych.compile.part import Part, Table
+from diptych.compile.part import LONG, Part, Table
 
 
 def postgres_feed(tables: Sequence[Table]) -> Iterable[Part]:
@@ -31,6 +31,10 @@ _TABLES = (
     )),
     Part("diptych_feed_waiting", (
         "CREATE INDEX diptych_feed_waiting ON diptych_feed (id) WHERE position IS NULL",
+    )),
+    # the changes that hold a value which others may leave out
+    Part("diptych_feed_long", (
+        f"CREATE INDEX diptych_feed_long ON diptych_feed (resource, row_id, id) WHERE length(old::text) > {LONG}",
     )),
     Part("diptych_feed_head", (
         "CREATE TABLE diptych_feed_head (feed text PRIMARY KEY, oldest bigint NOT NULL DEFAULT 1, "
@@ -60,6 +64,7 @@ _FEED_BODY = r"""
 DECLARE
   was json;
   now json;
+  same text[];
 BEGIN
   IF TG_OP <> 'INSERT' THEN
     was := row_to_json(OLD);
@@ -73,6 +78,16 @@ BEGIN
       now := regexp_replace(now::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
     END IF;
   END IF;
+  IF TG_OP = 'UPDATE' AND NEW.id = OLD.id AND length(was::text) > LONG THEN  -- what is long and the same is left out
+    same := ARRAY(SELECT o.key FROM json_each(was) AS o JOIN json_each(now) AS n ON n.key = o.key
+                  WHERE length(o.value::text) > LONG AND o.value::text = n.value::text);
+    IF cardinality(same) > 0 THEN
+      SELECT json_object_agg(key, value) INTO was FROM (
+        SELECT key, value FROM json_each(was) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS r;
+      SELECT json_object_agg(key, value) INTO now FROM (
+        SELECT key, value FROM json_each(now) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS r;
+    END IF;
+  END IF;
   IF TG_OP = 'UPDATE' AND NEW.id <> OLD.id THEN  -- a row with another id is another row
     INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
     INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
@@ -81,7 +96,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END
-"""
+""".replace("LONG", str(LONG))
 # A change may hold what its table cannot take any more: a column has another type since, or a document escapes half a
 # character. It is told, without its row, rather than that nobody can read on.
 _ROW_BODY = """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
-from diptych.compile.part import NOW, Part, Table
+from diptych.compile.part import LONG, NOW, Part, Table
 
 
 def sqlite_feed(tables: Sequence[Table]) -> Iterable[Part]:
@@ -25,6 +25,10 @@ _TABLES = (
     Part("diptych_feed", (
         "CREATE TABLE diptych_feed (position INTEGER PRIMARY KEY, mark INTEGER NOT NULL, at TEXT NOT NULL, "
         "resource TEXT NOT NULL, row_id TEXT NOT NULL, old TEXT, new TEXT)",
+    )),
+    # the changes that hold a value which others may leave out
+    Part("diptych_feed_long", (
+        f"CREATE INDEX diptych_feed_long ON diptych_feed (resource, row_id) WHERE length(old) > {LONG}",
     )),
     Part("diptych_feed_head", (
         "CREATE TABLE diptych_feed_head (feed TEXT NOT NULL)",
@@ -46,6 +50,7 @@ class _Triggers:
         self.name = table.name
         self.table = identifier(table.name).text
         self.columns = {column: identifier(column).text for column in table.columns}
+        self.texts = frozenset(table.texts)
         self.unique = [identifier(column).text for column in ("id", *table.unique)]
 
     def parts(self) -> Iterable[Part]:
@@ -53,7 +58,8 @@ class _Triggers:
         moves = "NEW.id IS NOT OLD.id"
         yield self._trigger("touch", "AFTER UPDATE", f"NEW.version <= OLD.version AND NOT ({moves})", *self._touch())
         yield self._trigger("changed", "AFTER UPDATE", f"NEW.version > OLD.version AND NOT ({moves})",
-                            self._tell_now(self._json("OLD")), self._overtaken(self._json("OLD")))  # fmt: skip
+                            self._tell_now(self._json("OLD", "_t"), other="OLD"),
+                            self._overtaken(self._before()))  # fmt: skip
         yield self._trigger("moved", "AFTER UPDATE", moves, *self._move())
         yield self._trigger("replacing", "BEFORE INSERT", f"EXISTS (SELECT 1 {self._rivals()})", *self._replacing())
         yield self._trigger("created", "AFTER INSERT", "",
@@ -70,14 +76,29 @@ class _Triggers:
 
     # a change is told
 
-    def _json(self, row: str) -> str:
-        """A row as JSON: each value as it is stored, a JSON column as the text that it is."""
-        pairs = [f"'{name}', {row}.{column}" for name, column in self.columns.items()]
+    def _json(self, row: str, other: str = "") -> str:
+        """A row as JSON: each value as it is stored, a JSON column as the text that it is.
+
+        A long text that is the same in the other row of the change is the number 1, which no column of text holds.
+        """
+        pairs = [f"'{name}', {self._value(name, row, other)}" for name in self.columns]
         found = f"json_object({', '.join(pairs[:_MOST_COLUMNS])})"
         for start in range(_MOST_COLUMNS, len(pairs), _MOST_COLUMNS):
             more = ", ".join(f"'$.{pair[1:]}" for pair in pairs[start : start + _MOST_COLUMNS])
             found = f"json_set({found}, {more})"
         return found
+
+    def _value(self, name: str, row: str, other: str) -> str:
+        value = f"{row}.{self.columns[name]}"
+        if not other or name not in self.texts:
+            return value
+        same = f"length({value}) > {LONG} AND {value} IS {other}.{self.columns[name]}"
+        return f"CASE WHEN {same} THEN 1 ELSE {value} END"
+
+    def _before(self) -> str:
+        """The row before, for the newest change of it: the row after that one is the row as it is."""
+        now = f"SELECT {self._json('OLD', '_t')} FROM {self.table} _t WHERE _t.id = NEW.id"
+        return f"coalesce(({now}), {self._json('OLD')})"
 
     def _tell(self, row_id: str, old: str, new: str, source: str = "") -> str:
         return (
@@ -85,9 +106,10 @@ class _Triggers:
             f"SELECT random() & 2147483647, {NOW['sqlite']}, '{self.name}', {row_id}, {old}, {new}{source}"
         )
 
-    def _tell_now(self, old: str, when: str = "_t.version = NEW.version") -> str:
+    def _tell_now(self, old: str, when: str = "_t.version = NEW.version", other: str = "") -> str:
         """Tell of a row as it is, unless it has moved on."""
-        return self._tell("_t.id", old, self._json("_t"), f" FROM {self.table} _t WHERE _t.id = NEW.id AND {when}")
+        source = f" FROM {self.table} _t WHERE _t.id = NEW.id AND {when}"
+        return self._tell("_t.id", old, self._json("_t", other), source)
 
     def _tell_gone(self) -> str:
         return self._tell("OLD.id", self._json("OLD"), "NULL")
@@ -108,7 +130,7 @@ class _Triggers:
 
     def _touch(self) -> tuple[str, str]:
         """The inner update moves the version and is told like any other, but as a change of what it found."""
-        return self._bump(), f"UPDATE diptych_feed SET old = {self._json('OLD')} WHERE position = {self._newest()}"
+        return self._bump(), f"UPDATE diptych_feed SET old = {self._before()} WHERE position = {self._newest()}"
 
     def _bump(self) -> str:
         return (

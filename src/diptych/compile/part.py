@@ -19,6 +19,10 @@ NOW: Mapping[DialectName, str] = {
 """The moment of a statement, in the form of a DateTime column. SQLite's clock has three fraction digits of six."""
 
 
+LONG = 1_024
+"""Characters of a value from which on the feed does not repeat it in changes that leave it as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A table, index, function or trigger that is not the model's.
@@ -43,3 +47,5 @@ class Table:
     columns: Sequence[str]
     unique: Sequence[str] = ()
     """The columns besides the id in which no two rows may be equal."""
+    texts: Sequence[str] = ()
+    """The columns of text, which may be long."""

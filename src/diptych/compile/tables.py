@@ -68,7 +68,10 @@ def _told(resource: ResourceDef, have: Catalogue) -> Table:
     columns = [name for name in there if name in stored or name in record]
     columns += [name for name in stored if name not in there]
     unique = [name for name in columns if name != "id" and (stored.get(name) or record.get(name))]
-    return Table(resource.table, tuple(columns), tuple(unique))
+    kinds = {field.column: field.scalar.sqlite for field in resource.fields.values()}
+    kinds |= {name: column.type for name, column in there.items()}
+    texts = [name for name in columns if kinds[name].upper() == "TEXT"]
+    return Table(resource.table, tuple(columns), tuple(unique), tuple(texts))
 
 
 def fill(model: Model, have: Schema) -> list[str]:

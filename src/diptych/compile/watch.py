@@ -55,7 +55,7 @@ def compile_watch(
 class FeedRow(Row):
     """A row as the feed has stored it, before or after a change; and where the row is now, if that matters."""
 
-    __slots__ = ("_dialect", "_fill", "_required", "_side", "_whole", "looked", "now")
+    __slots__ = ("_dialect", "_fill", "_required", "_side", "_texts", "_whole", "looked", "now")
 
     def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: Row | None = None) -> None:
         super().__init__(resource, "_f")
@@ -74,12 +74,13 @@ class FeedRow(Row):
             for field in resource.fields.values()
             if field.stored and not field.nullable and field.name not in SERVER_FIELDS
         }
+        self._texts = {field.column for field in resource.fields.values() if field.scalar in (STRING, JSON)}
         self._whole = [each.column for each in resource.fields.values() if each.scalar is JSON and not each.nullable]
 
     def column(self, name: str) -> Fragment:
         """A column that was added since then has its default, or none at all. (A JSON null in JSON is no value to a
         database.)"""
-        found = Fragment(self._dialect.stored.format(self._side, identifier(name).text.strip('"')))
+        found = self._stored(self._side, name)
         if name in self._whole:
             found = sql(self._dialect.stored_json, found)
         fill = self._fill.get(name)
@@ -88,6 +89,17 @@ class FeedRow(Row):
         if name in self._required:
             self.looked[name] = found
         return found
+
+
+    def _stored(self, side: str, name: str) -> Fragment:
+        """A value as it is stored; what an update has left as it was may stand elsewhere."""
+        found = self._dialect.stored.format(side, identifier(name).text.strip('"'))
+        if name not in self._texts:
+            return Fragment(found)
+        later = self._dialect.later.format(self.resource.table, name)
+        if side == "old":
+            later = self._stored("new", name).text
+        return Fragment(self._dialect.left_out.format(found, later, name))
 
 
 class _Watches(Reads):
