@@ -21,6 +21,7 @@ import termios
 from contextlib import suppress
 from typing import Any, Protocol
 
+from diptych.serve.frames import FrameTurns
 from diptych.serve.patience import Patience
 
 IDLE = 5.0
@@ -96,6 +97,8 @@ class Gate:
         self.leaving: Patience[Connection] = Patience(LEAVING, lambda each: each.cut())
         self.closing: Patience[Socket] = Patience(CLOSING, lambda each: each.cut())
         self.surplus: Patience[Connection] = Patience(LEAVING, lambda each: each.turn_away())
+        self.frames = FrameTurns(self.most)
+        """Whose frames are parsed next."""
         self.health = HEALTH
         """The paths of health checks, as they are sent."""
         self.most_unsent = unsent
@@ -145,6 +148,7 @@ class Gate:
         for each in (self.heads, self.idle, self.unread, self.leaving, self.surplus):
             each.stop()
         self.closing.stop()
+        self.frames.stop()
 
     def _make_room(self) -> bool:
         for waiting in (self.idle, self.heads):

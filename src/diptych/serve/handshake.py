@@ -29,7 +29,7 @@ from diptych.serve.http import Request
 from diptych.serve.outbox import Streams
 from diptych.serve.rest import not_found
 from diptych.serve.socket import Operation, Receive, Socket
-from diptych.serve.socket_protocol import handshake_is_over
+from diptych.serve.socket_protocol import handshake_is_over, takes_turns_as
 from diptych.serve.wires import Message, Send
 from diptych.watch import ReadyWatch
 
@@ -41,7 +41,9 @@ async def open_socket(
     deadlines: Deadlines, cors: Cors | None = None,
 ) -> int:  # fmt: skip
     """Serve one WebSocket to its end, or refuse it; gives the status that its handshake was answered with."""
-    service = _Service(handler, peer_name(request.peer))
+    peer = peer_name(request.peer)
+    service = _Service(handler, peer)
+    takes_turns_as(send, peer)
     refusal = await _refusal(service, handler, request, streams, deadlines, cors)
     if refusal is not None:
         reply = refused(request, refusal) if isinstance(refusal, InvalidToken) else problem(refusal)

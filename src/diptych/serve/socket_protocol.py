@@ -3,14 +3,17 @@
 Streams are told when the transport takes more. What is wrong with a client is no error of ours: a handshake that the
 parser does not take is refused, where uvicorn would wait for more of it for ever. Once the application is done with a
 socket, the gate gives its peer a few seconds to take the end, and cuts it then. Pongs are not sent to one who reads
-nothing: they would pile up.
+nothing: they would pile up. Frames are parsed in turns (`frames.py`), and no more of them while a message waits for the
+application.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
+from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.datastructures import Headers
@@ -19,11 +22,14 @@ from websockets.http11 import Request, Response
 
 from diptych.api.reply import problem
 from diptych.errors import Code, Refusal
+from diptych.serve.frames import MOMENT
 from diptych.serve.gate import Gate
 
 _NO_HANDSHAKE = Refusal(Code.BAD_REQUEST, "This is no handshake of a WebSocket.")
 _LARGE = (RequestLineTooLong, HeaderLineTooLong, TooManyHeaders)
 _TOO_LARGE = Refusal(Code.HEADERS_TOO_LARGE, "The handshake of a WebSocket has too many headers, or too long ones.")
+_SLICE = 512
+"""Bytes that are parsed before the clock is looked at: 85 frames at most."""
 
 
 def handshake_is_over(send: object) -> None:
@@ -31,6 +37,13 @@ def handshake_is_over(send: object) -> None:
     protocol = getattr(send, "__self__", None)
     if isinstance(protocol, SocketProtocol):
         protocol.handshake_complete = True
+
+
+def takes_turns_as(send: object, caller: str) -> None:
+    """Say under which name a WebSocket takes its turns, where that is known better than by its peer."""
+    protocol = getattr(send, "__self__", None)
+    if isinstance(protocol, SocketProtocol):
+        protocol.caller = caller
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
@@ -43,10 +56,16 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     _gate: Gate | None = None
     _peer = ""
+    caller = ""
+    """Under which name it takes its turn; until it is known, that of its peer."""
+    _rest: bytes = b""
+    """What was received and is not parsed yet, from `_parsed` on."""
+    _parsed = 0
 
     def enter(self, gate: Gate, peer: str) -> None:
         """It counts at this gate until the connection is lost."""
         self._gate, self._peer = gate, peer
+        self.caller = self.caller or peer
 
     def cut(self) -> None:
         """End it at once, whatever is still to be sent."""
@@ -55,9 +74,53 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came, first of all the head of a handshake. Where that cannot be read, it is refused."""
-        super().data_received(data)
-        if not self.handshake_initiated and not self.handshake_complete:
-            self._refuse(_TOO_LARGE if isinstance(self.conn.handshake_exc, _LARGE) else _NO_HANDSHAKE)
+        if not self.handshake_initiated:
+            super().data_received(data)
+            if not self.handshake_initiated and not self.handshake_complete:
+                self._refuse(_TOO_LARGE if isinstance(self.conn.handshake_exc, _LARGE) else _NO_HANDSHAKE)
+        elif self._rest:
+            self._rest, self._parsed = self._rest[self._parsed :] + data, 0
+            self.transport.pause_reading()
+        elif len(data) <= _SLICE:
+            super().data_received(data)
+        else:
+            self._rest = data
+            self.proceed()
+
+    def proceed(self) -> None:
+        """Parse for a moment; whatever is left has another turn, once the application has taken its messages."""
+        until = time.perf_counter() + MOMENT
+        while self._rest and not self.transport.is_closing():
+            part = self._rest[self._parsed : self._parsed + _SLICE]
+            self._parsed += _SLICE
+            if self._parsed >= len(self._rest):
+                self._rest, self._parsed = b"", 0
+            super().data_received(part)
+            if self._rest and (self.read_paused or time.perf_counter() > until):
+                self.transport.pause_reading()
+                if not self.read_paused:
+                    self._wait_turn()
+                return
+        self._rest, self._parsed = b"", 0
+        if not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def _wait_turn(self) -> None:
+        if self._gate is not None:
+            self._gate.frames.wait(self.caller, self)
+        elif not self.is_lost:
+            self.loop.call_soon(self.proceed)
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """The next message; once all are taken, more is parsed, or else read."""
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            if self._rest:
+                self._wait_turn()
+            else:
+                self.transport.resume_reading()
+        return message
 
     def handle_connect(self, event: Request) -> None:
         """Begin; what is no handshake is refused in our own words."""
@@ -94,6 +157,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().on_task_complete(task)
         if self._gate is not None and not self.is_lost:
             self._gate.closing.begin(self)
+            if self._rest:  # the close frame of the peer may be in it
+                self._wait_turn()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -107,6 +172,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if gate is not None:
             gate.leave(self._peer)
             gate.closing.end(self)
+            gate.frames.leave(self.caller, self)
+        self._rest = b""
 
     def send_receive_event_to_app(self) -> None:
         """Hand over a message. What is no UTF-8 closes the socket; uvicorn would log it as an error of ours."""
