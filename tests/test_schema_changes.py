@@ -300,6 +300,24 @@ def test_accepting_looks_at_what_the_values_can_tell(outside: Outside, runner: a
     assert told(model("a: Colour"), outside, accept=True) == ""
 
 
+def test_a_column_whose_type_its_owner_has_changed_is_taken_as_the_model_has_it(outside: Outside, runner: asyncio.Runner) -> None:
+    with inside(model("a: str", "b: int = 0"), outside.url, runner) as service:
+        fill(service, {"a": "7"})
+    if outside.is_sqlite:
+        for (trigger,) in outside.sql("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'things'"):
+            outside.sql(f"DROP TRIGGER {trigger}")
+        outside.sql("ALTER TABLE things ADD COLUMN c INTEGER NOT NULL DEFAULT 0")
+        outside.sql("UPDATE things SET c = CAST(a AS INTEGER)")
+        outside.sql("ALTER TABLE things DROP COLUMN a")
+        outside.sql("ALTER TABLE things RENAME COLUMN c TO a")
+    else:
+        outside.sql("ALTER TABLE things ALTER COLUMN a TYPE integer USING a::integer")
+    assert told(model("a: int", "b: int = 0"), outside) == "Took the column things.a for Int."
+    with inside(model("a: int", "b: int = 0"), outside.url, runner) as service:
+        assert service.rows("/things?fields=a") == [{"a": 7}]
+        assert service.get("/things/changes").status == 200
+
+
 # tables, columns, foreign keys
 
 

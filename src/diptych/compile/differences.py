@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from diptych.compile.catalogue import Catalogue, Column, ReferenceFound
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import IndexWanted, missing_indexes
-from diptych.compile.meaning import Meaning, change, meanings, misfit, obstacle
+from diptych.compile.meaning import Meaning, change, meanings, misfit, obstacle, storage
 from diptych.compile.part import DialectName
 from diptych.compile.tables import new_column, new_table, set_null, set_reference, wanted
 from diptych.model.defs import FieldDef, ResourceDef
@@ -196,8 +196,14 @@ class _Comparison:
         if was.kind == now.kind:
             return None
         unfit = obstacle(was, now, column, self.dialect)
-        if change(was, now, self.dialect) != "other":
-            return _unfit(name, table, now, unfit, done=f"took the column {name} for {now}")
+        if storage(was, self.dialect).lower() != self.have.tables[table][column].type.lower():
+            unfit = misfit(now, column, self.dialect)  # its owner has made another column of it
+        elif change(was, now, self.dialect) == "other":
+            return self._other(name, table, column, was, now, unfit)
+        return _unfit(name, table, now, unfit, done=f"took the column {name} for {now}")
+
+    def _other(self, name: str, table: str, column: str, was: Meaning, now: Meaning, unfit: str) -> Difference:
+        """A column of the same type, and of another meaning."""
         return Difference(
             f"the column {name} holds values of the type {was}, and the model has {now}",
             (),

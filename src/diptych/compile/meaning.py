@@ -21,7 +21,21 @@ from diptych.compile.fragment import identifier
 from diptych.compile.part import DialectName
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.scalars import Scalar, to_json
+from diptych.model.scalars import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    FLOAT,
+    ID,
+    INT,
+    INTEGER_ID,
+    JSON,
+    STRING,
+    Scalar,
+    decimal,
+    to_json,
+)
 
 FORMAT = 1
 """The form of a record. One that a later version has written in another form is refused."""
@@ -101,6 +115,18 @@ def encode(record: Record) -> str:
 def decode(text: str) -> dict[str, Meaning]:
     """A record as it was stored."""
     return msgspec.json.decode(text, type=dict[str, Meaning])
+
+
+_SCALARS = {
+    each.name: each for each in (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, JSON)
+}
+
+
+def storage(meaning: Meaning, dialect: DialectName) -> str:
+    """The type of the column that holds it; "" if only a later version knows."""
+    scalar = decimal(meaning.precision, meaning.scale) if meaning.type == "Decimal" else None
+    scalar = scalar or (STRING if meaning.type == "Enum" else _SCALARS.get(meaning.type))
+    return "" if scalar is None else scalar.sqlite if dialect == "sqlite" else scalar.postgres
 
 
 _WIDER = {("Int", "BigInt"), ("IntegerID", "BigInt"), ("Enum", "String")}
