@@ -38,11 +38,13 @@ from diptych.model.resource import Resource
 from diptych.model.roles import NOBODY, Viewer
 from diptych.model.scalars import from_json, to_json
 from diptych.model.view import View, ViewName, not_yours
+from diptych.nesting import decode
 from diptych.steps import Deed, Done, locked_steps
 from diptych.transact import Keeping, Transactor
 from diptych.tx import ModelTx
 
 T = TypeVar("T")
+_rows = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,6 +277,6 @@ def _id_label(call: Call) -> str:
 def _in_order(listed: bytes, ids: Sequence[Any], label: str) -> bytes:
     """The rows in the order in which they were given; those that the viewer may not read are not among them."""
     found: dict[str, dict[str, msgspec.Raw]] = {}
-    for row in msgspec.json.decode(listed, type=list[dict[str, msgspec.Raw]]):
+    for row in decode(_rows, listed):
         found[msgspec.json.decode(row.pop(label))] = row
     return msgspec.json.encode([found[str(each)] for each in ids if str(each) in found])

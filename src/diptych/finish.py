@@ -22,13 +22,16 @@ from diptych.model.defs import FieldDef
 from diptych.model.resource import Resource
 from diptych.model.scalars import to_json
 from diptych.model.transfer import row_of
+from diptych.nesting import decode
+
+_any = msgspec.json.Decoder()
 
 
 async def finish(
     todo: Sequence[Finish | None], answers: Sequence[bytes | None], resources: Resources
 ) -> list[bytes | None]:
     """The answers of a request, each as its Finish says. What goes wrong names the field, for the log alone."""
-    found = [None if each is None or answer is None else each.decoder.decode(answer)
+    found = [None if each is None or answer is None else decode(each.decoder, answer)
              for each, answer in zip(todo, answers, strict=True)]  # fmt: skip
     jobs: dict[FieldDef, Job] = {}
     for each, root in zip(todo, found, strict=True):
@@ -80,7 +83,7 @@ class Job:
         """Note the row that an object is, if the field shows on it."""
         if not getattr(found, task.attributes[0]):
             return _put(found, task, None)
-        needs = {name: msgspec.json.decode(getattr(found, attribute)) for name, attribute in task.needs.items()}
+        needs = {name: decode(_any, getattr(found, attribute)) for name, attribute in task.needs.items()}
         self.rows.append(row_of(resources, task.resource.name, needs))
         self._places.append((found, task))
         return None

@@ -34,6 +34,7 @@ from diptych.model.expr import And, Col, Compare, Slot
 from diptych.model.roles import Viewer
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
+from diptych.nesting import decode
 
 log = logging.getLogger("diptych")
 _SEGMENT = 5_000
@@ -186,7 +187,7 @@ class Following:
         for at, value in zip(self._bounds, (after, upto, most), strict=True):
             parameters[at] = value
         (answer,) = await self._engine.store.run(self._plan, parameters)
-        oldest, rows = _told.decode(answer or b"[0,[]]")
+        oldest, rows = decode(_told, answer or b"[0,[]]")
         shown = [row[5:] for row in rows]
         if self._finish is not None:
             shown = await self._finished(shown)

@@ -305,3 +305,46 @@ def test_an_id_that_is_none_breaks_no_answer_on_sqlite(new_sqlite: NewDatabase, 
         service.settle()
         assert told.ended is None
         assert [strict(body)["box"]["name"] for body in told.bodies if strict(body)["box"]][-1] == "last"
+
+
+class Deep(Resource):
+    name: str = ""
+    data: Json
+    access = (grant("read", "create", "update"),)
+
+    @computed(needs="name")
+    def size(self) -> int:
+        return len(self.name)
+
+
+@pytest.mark.parametrize("levels", [960, 3_000])
+def test_json_that_is_nested_very_deeply_ends_no_stream(new_database: NewDatabase, levels: int) -> None:
+    with asyncio.Runner() as runner, inside(Model(Deep), new_database(), runner) as service:
+        kind = {"content-type": "application/json"}
+        row = service.send("POST", "/deeps", headers=kind, body=b'{"data":{"a":"]}"}}').json()["id"]
+        stream = service.follow("subscription { deepChanged { kind deep { name data size } } }")
+        value = "[" * levels + '"\\"]"' + "]" * levels
+        service.execute(f"UPDATE deeps SET data = '{value}'")
+        assert service.send("PATCH", f"/deeps/{row}", headers=kind, body=b'{"data":{"b":1}}').status in (200, 409)
+        for body, patch in ((b'{"name":"x","data":[]}', kind), (b'{"name":"after"}', kind)):
+            assert service.send("PATCH", f"/deeps/{row}", headers=patch, body=body).status == 200
+        service.settle()
+        assert stream.ended is None and [each["kind"] for each in stream.events][-1] == "UPDATED"
+        assert stream.events[-1]["deep"] == {"name": "after", "data": [], "size": 5}
+        for path in ("/deeps/changes", "/deeps/changes?fields=data,size"):
+            assert service.get(path).status == 200
+        service.execute(f"UPDATE deeps SET data = '{value}'")
+        for path in (f"/deeps/{row}", f"/deeps/{row}?fields=size,data", "/deeps?fields=size,data"):
+            assert service.get(path).status in (200, 404), path  # SQLite takes no JSON of more than 1,000 levels
+
+
+@pytest.mark.parametrize("kind", ["application/merge-patch+json", "application/json-patch+json"])
+def test_a_patch_of_json_with_numbers_that_are_no_floats_is_a_conflict(new_sqlite: NewDatabase, kind: str) -> None:
+    with asyncio.Runner() as runner, inside(Model(Deep), new_sqlite(), runner) as service:
+        plain = {"content-type": "application/json"}
+        row = service.send("POST", "/deeps", headers=plain, body=b'{"data":{}}').json()["id"]
+        service.execute("UPDATE deeps SET data = '{\"a\":1e400}'")
+        body = b'[{"op":"add","path":"/data/b","value":1}]' if "json-patch" in kind else b'{"data":{"b":1}}'
+        answer = service.send("PATCH", f"/deeps/{row}", headers={"content-type": kind}, body=body)
+        assert (answer.status, answer.code) == (409, "CONFLICT")
+        assert service.send("PATCH", f"/deeps/{row}", headers=plain, body=b'{"data":[1]}').status == 200

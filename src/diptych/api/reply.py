@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from diptych.errors import Code, Fault, Place, Refusal
+from diptych.nesting import decode
 
 STATUS: Mapping[Code, int] = {
     Code.BAD_REQUEST: 400,
@@ -103,7 +104,7 @@ _version = msgspec.json.Decoder(_Versioned)
 
 def tag_of_one(body: bytes, versioned: bool) -> bytes:
     """The entity tag of one resource, which holds its version if that is in the answer."""
-    return tag(body, _version.decode(body).version if versioned else None)
+    return tag(body, decode(_version, body).version if versioned else None)
 
 
 def challenge(refusal: Refusal) -> tuple[Header, ...]:

@@ -171,11 +171,11 @@ class RestChanges:
         read = Read(resource.name, "one", tuple(Field(name, name) for name in names), where)
         plan = engine.prepare((read,), engine.model.trusted(False), {}).plan
         (answer,) = await engine.store.run(plan, plan.parameters([resource.key.parse(target.id)], NOBODY, {}))
-        return None if answer is None else msgspec.json.decode(answer, type=dict[str, Any])
+        return None if answer is None else _decoded(answer)
 
     async def _seen(self, target: Target, caller: Caller) -> dict[str, Any]:
         """A row as GET gives it."""
-        return msgspec.json.decode(await self._read(target, caller), type=dict[str, Any])
+        return _decoded(await self._read(target, caller))
 
     async def _apply(
         self, request: Request, caller: Caller, target: Target, query: Query,
@@ -286,6 +286,14 @@ class RestChanges:
         each = view.resources.get(target.resource)
         if each is None or not each.may(verb):
             raise not_yours(view)
+
+
+def _decoded(row: bytes) -> dict[str, Any]:
+    """A row as the database has it. What others have stored may hold numbers that are no floats, or be too deep."""
+    try:
+        return msgspec.json.decode(row, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        raise Refusal(Code.CONFLICT, "Its JSON holds what cannot be patched: send whole values.") from None
 
 
 def _versions(request: Request) -> Versions:
