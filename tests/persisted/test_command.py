@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.persisted.naming import CREATE, NAMES, document_id, hashed
-from tests.running import Command, NewDatabase
+from tests.running import Command, NewDatabase, make_tables, served
 
 SEVERAL = "query A { users { name } }\nquery B { posts { title } }\n"
 
@@ -22,6 +22,12 @@ def file(tmp_path: Path, command: Command) -> Path:
     (tmp_path / "names.graphql").write_text(NAMES)
     (tmp_path / "several.graphql").write_text(SEVERAL)
     return tmp_path
+
+
+@pytest.fixture
+def database(new_database: NewDatabase) -> str:
+    """A database that was served before."""
+    return make_tables(new_database())
 
 
 def apollo_manifest(*pairs: tuple[str, str]) -> str:
@@ -54,7 +60,7 @@ def test_documents_are_added_listed_and_removed(command: Command, file: Path, da
 
 @pytest.fixture
 def sqlite(new_sqlite: NewDatabase) -> str:
-    return new_sqlite()
+    return make_tables(new_sqlite())
 
 
 def test_all_that_is_wrong_is_told_at_once_and_nothing_is_added(command: Command, file: Path, sqlite: str) -> None:
@@ -122,5 +128,8 @@ def test_a_document_is_one_of_the_model(command: Command, file: Path, sqlite: st
     )
     (file / "notes.graphql").write_text("{ notes { text } }")
     assert "Cannot query field 'notes'" in command("documents", "add", "notes.graphql", "--database", sqlite).stderr
-    done = command("documents", "add", "notes.graphql", "--model", "notes:model", "--database", sqlite.replace(".db", "-notes.db"))
+    notes = sqlite.replace(".db", "-notes.db")
+    with served(notes, model="notes:model", cwd=file):
+        """It makes the tables."""
+    done = command("documents", "add", "notes.graphql", "--model", "notes:model", "--database", notes)
     assert (done.returncode, done.stderr) == (0, "")
