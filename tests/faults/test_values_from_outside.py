@@ -348,3 +348,18 @@ def test_a_patch_of_json_with_numbers_that_are_no_floats_is_a_conflict(new_sqlit
         answer = service.send("PATCH", f"/deeps/{row}", headers={"content-type": kind}, body=body)
         assert (answer.status, answer.code) == (409, "CONFLICT")
         assert service.send("PATCH", f"/deeps/{row}", headers=plain, body=b'{"data":[1]}').status == 200
+
+
+def test_blobs_can_be_written_changed_and_deleted_on_sqlite(new_sqlite: NewDatabase) -> None:
+    """JSON holds no blob, and the feed is JSON."""
+    with asyncio.Runner() as runner, inside(Model(Deep), new_sqlite(), runner) as service:
+        kind = {"content-type": "application/json"}
+        row = service.send("POST", "/deeps", headers=kind, body=b'{"data":{}}').json()["id"]
+        for blob in ("X'FF00'", "X'6162'"):
+            service.execute(f"UPDATE deeps SET name = {blob}")
+            assert service.get(f"/deeps/{row}").status == 200
+            assert service.get("/deeps/changes").status == 200
+            assert service.send("PATCH", f"/deeps/{row}", headers=kind, body=b'{"data":[]}').status == 200
+        assert service.get("/deeps/changes").json()["data"][-1]["deep"]["name"] == "ab"
+        service.execute("DELETE FROM deeps")
+        assert [each["kind"] for each in service.get("/deeps/changes").json()["data"]][-1] == "DELETED"

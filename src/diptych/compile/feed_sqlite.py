@@ -90,10 +90,11 @@ class _Triggers:
 
     def _value(self, name: str, row: str, other: str) -> str:
         value = f"{row}.{self.columns[name]}"
+        shown = f"CASE typeof({value}) WHEN 'blob' THEN CAST({value} AS TEXT) ELSE {value} END"  # JSON holds no blob
         if not other or name not in self.texts:
-            return value
+            return shown
         same = f"length({value}) > {LONG} AND {value} IS {other}.{self.columns[name]}"
-        return f"CASE WHEN {same} THEN 1 ELSE {value} END"
+        return f"CASE WHEN {same} THEN 1 ELSE {shown} END"
 
     def _before(self) -> str:
         """The row before, for the newest change of it: the row after that one is the row as it is."""
