@@ -127,7 +127,8 @@ CASES = {
          typed("numeric(10,4)", "numeric(8,2)"))),
     "a decimal without values gets more fraction digits": Case(
         MONEY, [None, "0.00"], MORE,
-        ("Took the column things.a, which holds no values, for Decimal(10,4).", typed("numeric(8,2)", "numeric(10,4)")),
+        ("Took the column things.a, which holds no values, for Decimal(10,4). Forgot the changes so far, which hold things.a "
+         "with another meaning.", typed("numeric(8,2)", "numeric(10,4)")),
         ("", "Made the column things.a numeric(10,4)."), [None, "0.0000"]),
     "a decimal gets more digits before the point": Case(
         MONEY, ["12.50"], MONEY.replace("8", "9"),

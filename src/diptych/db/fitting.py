@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.differences import Difference, compare
-from diptych.compile.meaning import FORMAT, Meaning, change, encode, meanings
+from diptych.compile.meaning import FORMAT, Meaning, change, encode, meanings, storage
 from diptych.compile.part import DialectName
 from diptych.compile.tables import complete, create, fill
 from diptych.db.script import Step
@@ -57,7 +57,7 @@ def fit(
         yield Step(statement, ())
     yield from _record(model, have, dialect)
     done = [f"{_sentence(each.done)}." for each in settled if each.done]
-    done += yield from _begin_feed_anew(model, have, dialect)
+    done += yield from _begin_feed_anew(model, have, dialect, accept)
     return Fitted(tuple(done), () if accept else tuple(_doubts(model, have, dialect)))
 
 
@@ -132,16 +132,22 @@ _NEW_FEED: Mapping[DialectName, str] = {
 }
 
 
-def _begin_feed_anew(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[str]]:
+def _begin_feed_anew(model: Model, have: Catalogue, dialect: DialectName, accept: bool) -> Fitting[list[str]]:
     """If stored changes hold values that would be read as something else, forget all of them, even if no row has such
     a value any more. A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`."""
     changed = [f"{table}.{column}" for table, column, was, now in _both(model, have)
-               if change(was, now, dialect) == "other"]  # fmt: skip
+               if change(was, now, dialect) == "other" and (accept or _is_misread(was, now, dialect))]  # fmt: skip
     if not changed:
         return []
     yield Step("DELETE FROM diptych_feed", ())
     yield Step(f"UPDATE diptych_feed_head SET feed = {_NEW_FEED[dialect]}", ())
     return [f"Forgot the changes so far, which hold {', '.join(changed)} with another meaning."]
+
+
+def _is_misread(was: Meaning, now: Meaning, dialect: DialectName) -> bool:
+    """Can a value in a stored change pass for one of today? Text is no number, and PostgreSQL converts."""
+    kinds = {storage(was, dialect), storage(now, dialect)}
+    return len(kinds) == 1 or (dialect == "sqlite" and "TEXT" not in kinds)
 
 
 def _both(model: Model, have: Catalogue) -> Iterable[tuple[str, str, Meaning, Meaning]]:
