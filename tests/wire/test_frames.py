@@ -28,7 +28,7 @@ TURN = 0.1
 
 @pytest.fixture
 def service(new_sqlite: NewDatabase) -> Iterator[Here]:
-    with here(Diptych(model, config=Config(new_sqlite()))) as found:
+    with here(Diptych(model, config=Config(database=new_sqlite()))) as found:
         yield found
 
 

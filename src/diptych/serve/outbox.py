@@ -21,6 +21,12 @@ _OVERHEAD = 128
 """Bytes that an entry of the queue takes, besides those of its message."""
 _TICKS = 8
 _GRACE = 5.0
+_LARGE = 65_536
+"""A message of so many bytes is counted at once, and smaller ones when they are looked at."""
+_UNSENT = 268_435_456
+"""Bytes that may wait for readers of streams, all together."""
+_HELD = 67_108_864
+"""Bytes of operations that may wait for an answer, all together."""
 
 
 class Marked(Protocol):
@@ -48,6 +54,10 @@ class Wire(Protocol):
         """How much was taken and has not left."""
         ...
 
+    def left(self) -> int:
+        """How much of it is still held, also when the connection is about to end."""
+        ...
+
     def abort(self) -> None:
         """End the connection, whatever is still to be sent."""
         ...
@@ -56,7 +66,9 @@ class Wire(Protocol):
 class Outbox:
     """One end of a stream."""
 
-    __slots__ = ("_queue", "_seen", "_since", "_size", "_waiting", "is_over", "streams", "wire")
+    __slots__ = (
+        "_expected", "_queue", "_seen", "_since", "_size", "_waiting", "counted", "is_over", "streams", "wire",
+    )  # fmt: skip
 
     def __init__(self, streams: Streams | None = None) -> None:
         self.streams = streams or BEFORE
@@ -64,6 +76,10 @@ class Outbox:
         self.is_over = False
         self._queue: deque[tuple[Parts, Marked | None, str]] | None = None
         self._size = 0
+        self._expected = 0
+        """Bytes of results that wait for room."""
+        self.counted = 0
+        """Bytes that wait for its reader, when they were counted last."""
         self._waiting: list[asyncio.Future[None]] | None = None
         self._seen = -1
         self._since = 0.0
@@ -72,7 +88,7 @@ class Outbox:
         """Send a message; `mark` learns of its cursor when it is handed to the wire."""
         if self.is_over:
             return
-        wire = self.wire
+        wire, size = self.wire, sum(map(len, parts))
         if wire is not None and self._queue is None and wire.is_free():
             wire.write(parts)
             if mark is not None:
@@ -84,8 +100,10 @@ class Outbox:
             if self._queue is None:
                 self._queue = deque()
             self._queue.append((parts, mark, cursor))
-            self._size += sum(map(len, parts)) + _OVERHEAD
+            self._size += size + _OVERHEAD
         self.streams.watch(self)
+        if size >= _LARGE:
+            self.count()
 
     @property
     def is_behind(self) -> bool:
@@ -121,6 +139,36 @@ class Outbox:
             self._waiting.append(waiting)
             await waiting
 
+    async def room_for(self, size: int) -> None:
+        """Wait for room with a result of this size, which counts as one that the client has not read."""
+        if self.has_room():
+            return
+        self._expected += size
+        self.count()
+        try:
+            await self.room()
+        finally:
+            self._expected -= size
+            self.count()
+
+    def count(self) -> None:
+        """Count what waits for this reader; where too much waits for all of them, some are cut off."""
+        if self.streams is BEFORE:
+            return
+        unsent = (0 if self.is_over else self._size + self._expected) + (0 if self.wire is None else self.wire.left())
+        self.streams.unsent += unsent - self.counted
+        self.counted = unsent
+        if self.streams.unsent > self.streams.most_unsent:
+            self.streams.relieve()
+
+    def cut(self) -> None:
+        """End the stream at once; what its reader has not taken is dropped."""
+        self.overrun()
+        wire, self.wire = self.wire, None
+        self.count()
+        if wire is not None:
+            wire.abort()
+
     def overrun(self) -> None:
         """The client reads too slowly: end the stream with its cursor."""
         raise NotImplementedError
@@ -132,10 +180,14 @@ class Outbox:
         self._size = 0
         self._let_in()
         self.streams.unwatch(self)
+        self.streams.ends(self)
 
     def look(self, now: float) -> bool:
         """Has it still something to send? If that was so for too long without progress, it is cut off."""
         wire = self.wire
+        self.count()
+        if self.is_over:
+            return False
         if self._queue is None and (wire is None or not wire.unsent()):
             self._seen = -1
             return False
@@ -172,7 +224,16 @@ class Streams:
         """Seconds in which a stream that was told its end must have taken it."""
         self.members: set[Member] = set()
         self.is_closing = False
+        self.unsent = 0
+        """Bytes that wait for readers."""
+        self.most_unsent = _UNSENT
+        self.held = 0
+        """Bytes of operations that are not answered yet."""
+        self.most_held = _HELD
         self._unsent: dict[Outbox, None] = {}
+        self._ending: dict[Outbox, None] = {}
+        """Streams that are over, and whose last bytes are not sent yet."""
+        self._relieves = False
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, member: Member) -> None:
@@ -188,6 +249,31 @@ class Streams:
             return
         self._unsent[box] = None
         if self._timer is None:
+            self._start()
+
+    def relieve(self) -> None:
+        """Cut off the readers for whom most waits, until what waits is within its bound."""
+        if self._relieves:  # ending a stream counts it once more
+            return
+        self._relieves = True
+        try:
+            self._cut_largest()
+        finally:
+            self._relieves = False
+
+    def _cut_largest(self) -> None:
+        while self.unsent > self.most_unsent:
+            most = max((*self._unsent, *self._ending), key=lambda box: box.counted, default=None)
+            if most is None or not most.counted:
+                return
+            self._ending.pop(most, None)
+            most.cut()
+
+    def ends(self, box: Outbox) -> None:
+        """Count what is left of a stream that is over until it is sent or dropped."""
+        box.count()
+        if box.counted and self is not BEFORE:
+            self._ending[box] = None
             self._start()
 
     def unwatch(self, box: Outbox) -> None:
@@ -216,9 +302,13 @@ class Streams:
         for box in tuple(self._unsent):
             if box.is_over or not box.look(now):
                 self.unwatch(box)
+        for box in tuple(self._ending):
+            box.count()
+            if not box.counted:
+                self._ending.pop(box, None)
         for member in tuple(self.members):
             member.attend(now)
-        if self._unsent or self.members:
+        if self._unsent or self._ending or self.members:
             self._start()
 
 

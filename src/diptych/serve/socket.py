@@ -12,7 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.socket import (
@@ -23,6 +26,7 @@ from diptych.api.graphql.socket import (
     INIT_TIMEOUT,
     INTERNAL,
     MAX_OPERATIONS,
+    MAX_WAITING,
     RESTART,
     SILENT,
     TOO_MANY_INITS,
@@ -42,6 +46,7 @@ from diptych.api.graphql.socket import (
     ping,
     pong,
     read_message,
+    read_payload,
     refused,
     slow_reader,
     token_of,
@@ -130,8 +135,8 @@ class Socket(Outbox):
     """One connection that was accepted."""
 
     __slots__ = (
-        "__weakref__", "_acknowledged", "_deadlines", "_heard", "_init", "_operations", "_pinged", "_sent", "_service",
-        "_tasks", "_turns",
+        "__weakref__", "_acknowledged", "_deadlines", "_heard", "_held", "_init", "_operations", "_pinged", "_sent",
+        "_service", "_tasks", "_turns",
     )  # fmt: skip
 
     def __init__(self, service: Service, streams: Streams, deadlines: Deadlines, sent: bytes | None) -> None:
@@ -143,6 +148,8 @@ class Socket(Outbox):
         self._acknowledged = False
         self._operations: dict[str, Operation] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._held = 0
+        """Bytes of operations that are not answered yet."""
         self._turns: asyncio.Semaphore | None = None
         self._heard = self._pinged = asyncio.get_running_loop().time()
         self._init: asyncio.TimerHandle | None = None
@@ -183,9 +190,10 @@ class Socket(Outbox):
         text = message.get("text")
         if text is None:
             raise bad_message("Messages are text")
-        told = read_message(text.encode())
+        sent = text.encode()
+        told = read_message(sent)
         if isinstance(told, Subscribe):
-            self._subscribe(told)
+            self._subscribe(told, len(sent))
         elif isinstance(told, Complete):
             operation = self._operations.pop(told.id, None)
             if operation is not None:
@@ -214,7 +222,7 @@ class Socket(Outbox):
 
     # operations
 
-    def _subscribe(self, told: Subscribe) -> None:
+    def _subscribe(self, told: Subscribe, size: int) -> None:
         if not self._acknowledged:
             raise Closing(*UNAUTHORIZED)
         if told.id in self._operations:
@@ -223,17 +231,38 @@ class Socket(Outbox):
             most = f"A socket may have {MAX_OPERATIONS} operations at a time."
             self.tell((refused(told.id, Refusal(Code.TOO_COMPLEX, most)),))
             return
+        crowded = self._crowded(size)
+        if crowded is not None:
+            self.tell((refused(told.id, crowded),))
+            return
         operation = self._operations[told.id] = Operation(self, told.id)
         task = asyncio.get_running_loop().create_task(self._run(operation, told.payload))
         operation.task = task
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._held += size
+        self.streams.held += size
+        task.add_done_callback(partial(self._answered, size))
 
-    async def _run(self, operation: Operation, parameters: Parameters) -> None:
+    def _crowded(self, size: int) -> Refusal | None:
+        """Why an operation of this size cannot even wait."""
+        if self._held + size > MAX_WAITING:
+            most = f"Operations of a socket that are not answered yet may have {MAX_WAITING} bytes together."
+            return Refusal(Code.TOO_COMPLEX, most)
+        if self.streams.held + size > self.streams.most_held:
+            return Refusal(Code.UNAVAILABLE, "Too many operations wait here; try again.")
+        return None
+
+    def _answered(self, size: int, task: asyncio.Task[None]) -> None:
+        """An operation is answered, has begun to follow something, or was given up."""
+        self._tasks.discard(task)
+        self._held -= size
+        self.streams.held -= size
+
+    async def _run(self, operation: Operation, payload: msgspec.Raw) -> None:
         try:
-            outcome, caller = await self._answer(parameters)
+            outcome, caller = await self._answer(payload)
             if outcome.watch is None:
-                await self.room()
+                await self.room_for(len(outcome.body))
                 self._result(operation, outcome.body)
                 return
             first, last = outcome.pieces
@@ -243,6 +272,8 @@ class Socket(Outbox):
                 operation.subscription.close()
         except InvalidToken:
             self.close(*FORBIDDEN)
+        except Closing as closing:
+            self.close(closing.code, closing.reason)
         except Refusal as refusal:
             self.finish(operation, refused(operation.name, refusal))
         except asyncio.CancelledError:
@@ -253,12 +284,13 @@ class Socket(Outbox):
         finally:
             operation.task = None
 
-    async def _answer(self, parameters: Parameters) -> tuple[Outcome, Caller]:
+    async def _answer(self, payload: msgspec.Raw) -> tuple[Outcome, Caller]:
         """The outcome of an operation, in its time."""
         if self._turns is None:
             self._turns = asyncio.Semaphore(_AT_ONCE)
         async with self._turns:
             await self.room()
+            parameters = read_payload(payload)
             return await self._in_time(lambda: self._outcome(parameters))
 
     async def _outcome(self, parameters: Parameters) -> tuple[Outcome, Caller]:

@@ -90,6 +90,9 @@ class _Direct:
     def unsent(self) -> int:
         return 0 if self._transport.is_closing() else self._transport.get_write_buffer_size()
 
+    def left(self) -> int:
+        return 0 if self._protocol.is_lost else self._transport.get_write_buffer_size()
+
     def abort(self) -> None:
         if self._protocol.is_lost:  # its number may be that of another socket by now
             return
@@ -193,6 +196,9 @@ class _Sent:
 
     def unsent(self) -> int:
         return int(self._task is not None)
+
+    def left(self) -> int:
+        return 0 if self._next is None else len(self._next.get("body") or self._next.get("text") or "")
 
     def abort(self) -> None:
         for task in (self._task, self._ending, self._main):

@@ -11,7 +11,8 @@ is no message of the protocol closes the socket: a Closing says with which code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ MAX_MESSAGE = 65_536
 """Bytes of one message of a client."""
 MAX_OPERATIONS = 100
 """Operations of one socket at a time, subscriptions among them."""
+MAX_WAITING = 1_048_576
+"""Bytes of the operations of one socket that are not answered yet."""
 INIT_SECONDS = 3.0
 """How long a socket waits for `connection_init`."""
 _MAX_REASON = 123
@@ -72,7 +75,8 @@ class Init(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", ta
 
 class Subscribe(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="subscribe"):
     id: str
-    payload: Parameters
+    payload: msgspec.Raw
+    """Parameters, as they were sent: an operation may wait, and what was read takes many times as much memory."""
 
 
 class Complete(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="complete"):
@@ -89,28 +93,39 @@ class Pong(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", ta
 
 Message = Init | Subscribe | Complete | Ping | Pong
 _decode = msgspec.json.Decoder(Message).decode
+_decode_parameters = msgspec.json.Decoder(Parameters).decode
 
 
 def read_message(text: bytes) -> Message:
     """A message of a client, or a Closing."""
     if len(text) > MAX_MESSAGE:
         raise Closing(*TOO_LARGE)
-    try:
+    with _closing():
         found: Message = _decode(text)
-        check_keys(text, found, _nested(found))
-    except (RecursionError, Refusal):
-        raise bad_message("The message is nested too deeply") from None
-    except ValueError as error:  # what msgspec raises is one, too
-        raise bad_message(f"Invalid message: {error}") from None
+        check_keys(text, found, None if isinstance(found, Subscribe | Complete) else found.payload)
     if isinstance(found, Subscribe | Complete) and not 0 < len(found.id) <= _MAX_ID:
         raise bad_message(f"An id has 1 to {_MAX_ID} characters")
     return found
 
 
-def _nested(message: Message) -> Any:
-    if isinstance(message, Subscribe):
-        return [message.payload.variables, message.payload.extensions]
-    return None if isinstance(message, Complete) else message.payload
+def read_payload(payload: msgspec.Raw) -> Parameters:
+    """What an operation asks for, or a Closing."""
+    text = bytes(payload)
+    with _closing():
+        found = _decode_parameters(text)
+        check_keys(text, found, [found.variables, found.extensions])
+    return found
+
+
+@contextmanager
+def _closing() -> Iterator[None]:
+    """What cannot be read closes the socket."""
+    try:
+        yield
+    except (RecursionError, Refusal):
+        raise bad_message("The message is nested too deeply") from None
+    except ValueError as error:  # what msgspec raises is one, too
+        raise bad_message(f"Invalid message: {error}") from None
 
 
 def token_of(payload: Mapping[str, Any] | None) -> bytes | None:
