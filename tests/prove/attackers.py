@@ -178,7 +178,8 @@ async def hold(given: Given, name: str, host: str, first: list[bytes], pause: fl
             for each in first:
                 writer.write(each)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(reader.read(65_536), pause)
+                    said = await asyncio.wait_for(reader.read(65_536), pause)
+                    given.counts[f"{name} refused"] += said.count(b'"type":"error"')
             given.counts[f"{name} held"] += 1
             while await reader.read(65_536):
                 pass
@@ -206,20 +207,20 @@ def _subscribe(id: int, query: str, variables: Any = None) -> bytes:
 
 def streams(number: int) -> list[bytes]:
     """A socket of nobody with a hundred subscriptions."""
-    some = b"".join(_subscribe(at, "subscription { postChanges { kind } }") for at in range(100))
+    some = b"".join(_subscribe(at, "subscription { postChanged { kind } }") for at in range(100))
     return [request("GET /graphql", *_UPGRADE), frame(b'{"type":"connection_init"}'), some]
 
 
 def heavy_streams(number: int) -> list[bytes]:
     """A subscription whose filter goes through relations, with a long value."""
-    query = "subscription($w: CommentWhere) { commentChanges(where: $w) { kind } }"
+    query = "subscription($w: CommentWhere) { commentChanged(where: $w) { kind } }"
     where = {"author": {"posts": {"some": {"comments": {"some": {"body": {"contains": f"z{number}" * 200}}}}}}}
     return [request("GET /graphql", *_UPGRADE), frame(b'{"type":"connection_init"}'), _subscribe(1, query, {"w": where})]
 
 
 def filters(number: int) -> list[bytes]:
     """A socket with a hundred different filters."""
-    query = "subscription($w: PostWhere) { postChanges(where: $w) { kind } }"
+    query = "subscription($w: PostWhere) { postChanged(where: $w) { kind } }"
     some = b"".join(_subscribe(at, query, {"w": {"title": {"eq": f"{number}-{at}"}}}) for at in range(100))
     return [request("GET /graphql", *_UPGRADE), frame(b'{"type":"connection_init"}'), some]
 
