@@ -21,13 +21,16 @@ const post = oauth.ClientSecretPost(given.backend.secret)
 
 // a browser without script: cookies, and forms with their hidden fields
 
-let cookie = ''
+const cookies = new Map()
 
 async function browse(url, form) {
+  const cookie = [...cookies].map((pair) => pair.join('=')).join('; ')
   const headers = { cookie, ...(form && { origin: issuer }) }
   const response = await here(url, { method: form ? 'POST' : 'GET', headers, body: form, redirect: 'manual' })
-  const set = response.headers.get('set-cookie')
-  if (set) cookie = set.split(';')[0]
+  for (const set of response.headers.getSetCookie()) {
+    const [name, value] = set.split(';')[0].split(/=(.*)/)
+    cookies.set(name, value)
+  }
   return response
 }
 
