@@ -10,6 +10,7 @@ our own that is new, and for the keys of another issuer.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import time
@@ -31,8 +32,10 @@ from diptych.model.view import Signature
 
 log = logging.getLogger("diptych")
 _KEPT, _KEPT_BYTES = 10_000, 32 << 20
+_PAUSES = 20
+"""Callers who have ended are looked for in so small a part of all time."""
 _SCHEME = b"Bearer "
-_CALLER = 1_000
+_CALLER = 1_600
 """Bytes of a caller, besides its claims."""
 
 
@@ -48,6 +51,8 @@ class Caller:
     asker: str = ""
     """Under which name it takes its turn among others: the user, or else the client, or else the token."""
     claims: Claims | None = None
+    revocable: frozenset[Name] = frozenset()
+    """By what its token can be revoked."""
     sent: bytes | None = None
     """The Authorization header that proved it, in its one normal form; by it, it can be asked for again."""
 
@@ -90,6 +95,10 @@ class Context:
         self.anonymous = Caller(model.anonymous, model.signature(model.anonymous))
         self._known: LRUCache[Caller] = LRUCache("tokens and their callers", _KEPT, _KEPT_BYTES)
         self._looked = 0.0
+        self._ended: set[Name] = set()
+        """What was revoked since callers were looked at."""
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._next_sweep = 0.0
         self._asks_model = model.viewer_type is not Viewer
         self.when_ended: Callable[[], None] | None = None
         """Called when callers have ended, for whoever serves some of them for longer than a request."""
@@ -101,7 +110,7 @@ class Context:
         found = self._known.get(authorization)
         if found is None:
             return self._unknown(authorization)
-        if found.expires <= time.time():
+        if found.expires <= time.time() or (self._ended and not self._ended.isdisjoint(found.revocable)):
             self._known.drop(authorization)
             return self._unknown(authorization)
         return self._asked_again(found) if self._asks_model else found
@@ -151,13 +160,21 @@ class Context:
             raise InvalidToken from None
 
     def _end(self, names: Collection[Name]) -> None:
-        """Forget callers whose token was revoked."""
-        known = self._known.items()
-        ended = [sent for sent, each in known if each.claims and any(name in names for name in keys_of(each.claims))]
-        for sent in ended:
+        """Callers whose token was revoked end at once; what is kept of them is dropped soon, together."""
+        self._ended.update(names)
+        if self._sweeping is None:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(max(0.0, self._next_sweep - loop.time()), self._sweep)
+
+    def _sweep(self) -> None:
+        """Drop the callers who have ended. That looks at every one, so it takes a small part of the loop's time."""
+        begun = time.perf_counter()
+        names, self._ended, self._sweeping = self._ended, set(), None
+        for sent in [sent for sent, each in self._known.items() if not names.isdisjoint(each.revocable)]:
             self._known.drop(sent)
         if self.when_ended is not None:
             self.when_ended()
+        self._next_sweep = asyncio.get_running_loop().time() + _PAUSES * (time.perf_counter() - begun)
 
     def _welcome(self, token: str, claims: Claims) -> Caller:
         """The caller of a token that is proven, unless it was revoked."""
@@ -168,7 +185,7 @@ class Context:
         name = viewer.id or "token:" + hashlib.sha256(sent).hexdigest()
         signature = self.model.signature(viewer)
         asker = short_name(_asker(name, viewer, claims))
-        caller = Caller(viewer, signature, claims.expires, name, asker, claims, sent)
+        caller = Caller(viewer, signature, claims.expires, name, asker, claims, frozenset(keys_of(claims)), sent)
         plain = (sent, claims.subject, claims.roles, claims.scopes, claims.all, viewer.roles, dict(viewer.all_known()))
         self._known.put(sent, caller, _CALLER + footprint(plain))
         return caller
