@@ -30,6 +30,8 @@ _LISTED = {
     "sqlite": "SELECT CAST(json_group_array(json_array({0})) AS BLOB) FROM ({1})",
     "postgres": "SELECT convert_to(coalesce(json_agg(json_build_array({0}))::text, '[]'), 'UTF8') FROM ({1}) AS t",
 }
+SWEPT = 500
+"""Records that are removed at a time: more than come until the next time."""
 
 
 class Records(Generic[R]):
@@ -73,9 +75,11 @@ class Records(Generic[R]):
         return self._record((yield Step(f"DELETE FROM {self.table}{condition} RETURNING {self._names}", values)))
 
     def sweep(self, dialect: Dialect, column: str, before: int) -> Script[None]:
-        """Remove all whose moment is past."""
+        """Remove some of those whose moment is past: whoever asks for it waits for this."""
         self._check({column: before})
-        yield Step(f"DELETE FROM {self.table} WHERE {column} < {dialect.placeholder}1", (before,))
+        key = self.columns[0]
+        some = f"SELECT {key} FROM {self.table} WHERE {column} < {dialect.placeholder}1 LIMIT {SWEPT}"
+        yield Step(f"DELETE FROM {self.table} WHERE {key} IN ({some})", (before,))
 
     async def all(self, store: Store, order: str, **where: Any) -> list[R]:
         """Every record with these values, sorted."""

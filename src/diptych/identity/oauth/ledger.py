@@ -34,7 +34,7 @@ CODE_LIFETIME = 60
 REFRESH_LIFETIME = 30 * 86_400
 GRANT_LIFETIME = 180 * 86_400
 _SWEEP = 100
-"""Of so many codes, one removes what ended long ago."""
+"""Of so many codes, refreshed tokens and revocations, one removes what ended long ago."""
 
 
 class Ledger:
@@ -43,7 +43,7 @@ class Ledger:
     def __init__(self, store: Store, revoked: Revoked) -> None:
         self.store = store
         self.revoked = revoked
-        self._codes = itertools.count()
+        self._given = itertools.count()
 
     async def client(self, id: str) -> Client | None:
         return await self.store.write(lambda: CLIENTS.find(self.store.dialect, id=id))
@@ -63,7 +63,7 @@ class Ledger:
         )
 
         def script() -> Script[bool]:
-            if next(self._codes) % _SWEEP == 0:
+            if next(self._given) % _SWEEP == 0:
                 yield from self._sweep()
             held = yield from hold(self.store, account)
             return held and (yield from CODES.add(self.store.dialect, record))
@@ -111,6 +111,8 @@ class Ledger:
 
         def script() -> Script[bool]:
             dialect, moment = self.store.dialect, now()
+            if next(self._given) % _SWEEP == 0:
+                yield from self._sweep()
             used = yield from REFRESHES.change(dialect, {"hash": old.hash, "used_at": None}, used_at=moment)
             holds = yield from GRANTS.find(dialect, id=grant.id, revoked_at=None)
             if used is None or holds is None:
@@ -132,6 +134,8 @@ class Ledger:
 
     async def end_token(self, jti: str, expires: int) -> None:
         """End one access token."""
+        if next(self._given) % _SWEEP == 0:
+            await self.store.write(self._sweep)
         await self.revoked.revoke(revocation("token", jti, max(0, expires - now())))
 
     def _sweep(self) -> Script[None]:
