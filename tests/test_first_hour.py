@@ -195,6 +195,16 @@ def test_the_access_log_has_a_line_for_each_request(new_sqlite: NewDatabase) -> 
     assert "secret" not in service.err.text, "query strings hold what people look for"
 
 
+def test_no_query_string_of_a_websocket_is_logged(new_sqlite: NewDatabase) -> None:
+    head = (b"GET /graphql?token=secret HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            b"Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n")  # fmt: skip
+    with served(new_sqlite(), "--access-log", "--log-level", "info") as service:
+        assert b" 101 " in service.exchange(head)
+        service.err.wait(r"GET /graphql 101 ")
+    assert "secret" not in service.err.text
+
+
 FAILING = '''
 import logging
 from diptych import Model, Resource, Tx, action, grant

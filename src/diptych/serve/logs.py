@@ -25,13 +25,15 @@ from diptych.serve.http import Request
 REQUEST: ContextVar[Request | None] = ContextVar("request", default=None)
 """The request that is being answered."""
 access = logging.getLogger("diptych.access")
+_PATH = 1_000
+"""Characters of a path that are logged."""
 
 
 def log_access(request: Request, status: int, size: int, begun: float) -> None:
     """Log a request that was answered, and began at a moment of `time.perf_counter`; of a stream, when it ends."""
     fields = {
         "method": request.method,
-        "path": request.path,
+        "path": request.path[:_PATH],
         "status": status,
         "milliseconds": round((time.perf_counter() - begun) * 1_000, 1),
         "bytes": size,
@@ -43,6 +45,13 @@ def log_access(request: Request, status: int, size: int, begun: float) -> None:
 
 def log_nothing(request: Request, status: int, size: int, begun: float) -> None:
     """The access log where none is wanted."""
+
+
+class WithoutSockets(logging.Filter):
+    """Drops uvicorn's own lines about WebSockets, which hold the query string; the access log has its own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return '"WebSocket %s"' not in str(record.msg)
 
 
 class TextFormatter(logging.Formatter):
@@ -78,7 +87,15 @@ def logging_of(config: Config) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": f"{__name__}.{kind.__name__}"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+        "filters": {"sockets": {"()": f"{__name__}.{WithoutSockets.__name__}"}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "stream": "ext://sys.stderr",
+                "filters": ["sockets"],
+            }
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {"uvicorn": {"level": level}, access.name: {"level": "INFO"}},
     }
@@ -92,7 +109,9 @@ def _time_of(record: logging.LogRecord) -> str:
 def _request_of(record: logging.LogRecord) -> str:
     """Method and path of the request during which a record was made; the access log has them in its own fields."""
     request = REQUEST.get()
-    return "" if request is None or record.name == access.name else _one_line(f"{request.method} {request.path}")
+    if request is None or record.name == access.name:
+        return ""
+    return _one_line(f"{request.method} {request.path[:_PATH]}")
 
 
 def _one_line(text: str) -> str:
