@@ -367,7 +367,7 @@ def test_a_change_is_told_with_its_guards_and_its_statement(command: Command) ->
     done = command("explain", f"PATCH /posts/{POST[1]}", "--as", "signed_in", "--body", '{"title": "x"}')
     assert "Guard  HIDDEN, the row as it is: published or author.id = viewer.id\n" in done.stdout
     assert "Guard  DENIED, the row as it is: author.id = viewer.id\n" in done.stdout
-    for dialect in ("sqlite\n", "postgres\nWITH w AS ("):
+    for dialect in ("sqlite\n", "postgres\nWITH _w AS ("):
         assert f'\n{dialect}UPDATE "posts" AS _t0 SET "title" = ' in done.stdout
     made = command("explain", "POST /users", "--as", "admin", "--body", '{"name": "a", "email": "a@b"}')
     assert "Values ['a new id', 'a', 'a@b']\n" in made.stdout
