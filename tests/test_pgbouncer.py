@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -29,36 +30,35 @@ listen_port = {listen}
 unix_socket_dir =
 auth_type = any
 logfile = {folder}/log
-{more}
 """
 
 
 @contextmanager
-def pgbouncer(database: str, folder: Path, more: str = "") -> Iterator[str]:
+def pgbouncer(database: str) -> Iterator[str]:
     """PgBouncer in front of a database; gives the URL of the database behind it."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         assert os.environ.get("PGBOUNCER") != "required", "there must be a PgBouncer, and there is none"
         pytest.skip("there is no PgBouncer on this machine")
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))  # where whoever runs it may look
     found = urlsplit(database)
     host, name = parse_qs(found.query)["host"][0], found.path.lstrip("/")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    (folder / "ini").write_text(_INI.format(host=host, port=found.port or 5432, listen=port, folder=folder, more=more))
+    (folder / "ini").write_text(_INI.format(host=host, port=found.port or 5432, listen=port, folder=folder))
     user = []
     if os.geteuid() == 0:  # it refuses to run as root: as whoever PostgreSQL runs as
         owner = Path(host).owner()
         user = ["-u", owner]
         shutil.chown(folder, owner)
         shutil.chown(folder / "ini", owner)
-        for parent in folder.parents[:2]:
-            parent.chmod(0o755)
     process = subprocess.Popen([program, *user, str(folder / "ini")], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait(port)
         yield f"postgresql://postgres@127.0.0.1:{port}/{name}"
     finally:
         stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(port: int) -> None:
@@ -73,9 +73,9 @@ def _wait(port: int) -> None:
             time.sleep(0.02)
 
 
-def test_the_service_runs_behind_a_pgbouncer_with_its_own_defaults(postgres: Postgres, tmp_path: Path) -> None:
+def test_the_service_runs_behind_a_pgbouncer_with_its_own_defaults(postgres: Postgres) -> None:
     database = postgres.create()
-    with pgbouncer(database, tmp_path) as url, served(url, "--sample", "--statement-timeout", "1") as service:
+    with pgbouncer(database) as url, served(url, "--sample", "--statement-timeout", "1") as service:
         admin = service.signed_in(token(url, "admin"))
         for number in range(20):
             made = admin.post("/users", {"name": f"n{number}", "email": f"n{number}@example.org"})
@@ -87,10 +87,10 @@ def test_the_service_runs_behind_a_pgbouncer_with_its_own_defaults(postgres: Pos
         assert postgres.execute(sessions), "sessions carry their name through PgBouncer"
 
 
-def test_the_timeouts_hold_behind_a_pgbouncer(postgres: Postgres, tmp_path: Path) -> None:
+def test_the_timeouts_hold_behind_a_pgbouncer(postgres: Postgres) -> None:
     """A statement that waits for a lock longer than it may is ended by the database, not by patience."""
     database = postgres.create()
-    with pgbouncer(database, tmp_path) as url, served(url, "--sample", "--statement-timeout", "0.5") as service:
+    with pgbouncer(database) as url, served(url, "--sample", "--statement-timeout", "0.5") as service:
         admin = service.signed_in(token(url, "admin"))
         one = admin.get("/users?first=1&fields=id").json()["data"][0]["id"]
         with _locked(database):
