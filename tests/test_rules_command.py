@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -31,6 +31,7 @@ from tests import nasty
 from tests.calls import press
 from tests.inside import Answer, Service, inside
 from tests.model.writing import declare
+from tests.proof_writes import kind
 from tests.running import Command
 
 MODELS = {"default": default, "nasty": nasty.model}
@@ -42,7 +43,7 @@ NOWHERE = {ID: "00000000-0000-7000-8000-00000000ffff", INTEGER_ID: "987654321"}
 class Subject:
     """A model with rows, served, and someone of each role."""
 
-    def __init__(self, model: Model, service: Service, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    def __init__(self, model: Model, service: Service, rows: nasty.Data) -> None:
         self.model, self.service, self.rows = model, service, rows
         # one of whom every value is known that rules ask for
         self.user = next(row["id"] for row in rows[PEOPLE[model]] if int(row["id"][-1], 16) % 3)
@@ -76,7 +77,7 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 @contextmanager
 def serving(model: Model) -> Iterator[Subject]:
-    rows = nasty.rows(model, SEED)
+    rows = kind(model, nasty.rows(model, SEED))
     with asyncio.Runner() as runner, inside(model, "sqlite:///:memory:", runner) as service:
         runner.run(nasty.load(service.app.store, model, rows))
         yield Subject(model, service, rows)

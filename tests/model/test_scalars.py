@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.compile.dialect import SQLITE
 from diptych.model.scalars import (
     BIGINT,
     BOOLEAN,
@@ -254,10 +255,10 @@ _sqlite = apsw.Connection(":memory:")
 
 def assert_it_comes_back(scalar: Scalar, canonical: Any) -> None:
     """Store it as SQLite does, write it as JSON as SQLite does, and parse that again."""
-    convert: Callable[[Any], Any] = scalar.to_sqlite or (lambda value: value)
-    out = scalar.sqlite_out.replace("{}", "{0}").format("?1")
+    convert: Callable[[Any], Any] = SQLITE.convert(scalar) or (lambda value: value)
+    out = SQLITE.out(scalar).replace("{}", "{0}").format("?1")
     text = _sqlite.execute(f"SELECT CAST({out} AS TEXT)", (convert(canonical),)).get
-    wire = json.loads(f'"{text}"' if scalar.quoted else text)
+    wire = json.loads(f'"{text}"' if SQLITE.quotes(scalar) else text)
     assert scalar.parse(wire) == canonical
 
 

@@ -79,13 +79,13 @@ BEGIN
     END IF;
   END IF;
   IF TG_OP = 'UPDATE' AND NEW.id = OLD.id AND length(was::text) > LONG THEN  -- what is long and the same is left out
-    same := ARRAY(SELECT o.key FROM json_each(was) AS o JOIN json_each(now) AS n ON n.key = o.key
-                  WHERE length(o.value::text) > LONG AND o.value::text = n.value::text);
+    same := ARRAY(SELECT _o.key FROM json_each(was) AS _o JOIN json_each(now) AS _n ON _n.key = _o.key
+                  WHERE length(_o.value::text) > LONG AND _o.value::text = _n.value::text);
     IF cardinality(same) > 0 THEN
       SELECT json_object_agg(key, value) INTO was FROM (
-        SELECT key, value FROM json_each(was) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS r;
+        SELECT key, value FROM json_each(was) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS _r;
       SELECT json_object_agg(key, value) INTO now FROM (
-        SELECT key, value FROM json_each(now) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS r;
+        SELECT key, value FROM json_each(now) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS _r;
     END IF;
   END IF;
   IF TG_OP = 'UPDATE' AND NEW.id <> OLD.id THEN  -- a row with another id is another row
