@@ -352,6 +352,28 @@ def test_a_broken_connection_is_replaced(runner: asyncio.Runner, postgres: Postg
             assert opened.get("/things")[0] == 200
 
 
+def test_a_connection_that_breaks_during_its_setup_is_replaced(
+    runner: asyncio.Runner, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect: Any = asyncpg.connect
+    pids: list[int] = []
+
+    async def connect_and_end(*given: Any, **named: Any) -> Any:
+        connection = await connect(*given, **named)
+        if named.get("server_settings") == {"application_name": "diptych"} and len(pids) < 2:
+            pids.append(connection.get_server_pid())
+            await asyncio.to_thread(postgres.execute, f"SELECT pg_terminate_backend({pids[-1]}, 10000)")
+        return connection
+
+    with Opened(runner, small(), postgres.create()) as opened:
+        pool = opened.app.store.pool  # type: ignore[attr-defined]
+        for link in pool._free:
+            link.connection.terminate()
+        monkeypatch.setattr(asyncpg, "connect", connect_and_end)
+        assert opened.get("/things")[0] == 200
+        assert len(pids) == 2
+
+
 def test_a_store_that_is_gone_is_unavailable_and_comes_back(runner: asyncio.Runner, postgres: Postgres) -> None:
     database = postgres.create()
     name = database.partition("?")[0].rpartition("/")[2]

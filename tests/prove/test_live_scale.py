@@ -154,7 +154,7 @@ def test_all_who_are_told_the_same_are_told_by_one_statement(postgres: Postgres)
             with open(log, encoding="utf-8") as text:
                 text.seek(0, 2)
                 found.change(5)
-                evaluations.append(text.read().count("FROM diptych_feed f "))
+                evaluations.append(text.read().count("FROM diptych_feed _f "))
             if not more:
                 found.crowd.open(50, lambda _: STYLES["rest"]("title,body"))
     assert evaluations == [5, 10], "one for each change, and one more for those who want something else"

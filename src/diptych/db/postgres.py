@@ -50,6 +50,12 @@ _SETTINGS = """
     SET TimeZone = 'UTC'; SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed'
 """
 """What every session sets first. As start-up parameters, a PgBouncer with its own defaults would refuse them."""
+_ENDED = (
+    asyncpg.AdminShutdownError, asyncpg.ConnectionDoesNotExistError, asyncpg.InterfaceError, asyncpg.InternalClientError
+)
+"""What a new connection raises whose backend is ended while its session is set up."""
+_CONNECTS = 3
+"""Attempts to connect, if that happens. A server that takes no connections is not asked again."""
 
 
 class PostgresStore:
@@ -147,6 +153,15 @@ class PostgresStore:
         return self._pool
 
     async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
+        """A new connection; another one, if its backend is ended while its session is set up."""
+        for _ in range(_CONNECTS - 1):
+            try:
+                return await self._connect_once(name)
+            except _ENDED:
+                continue
+        return await self._connect_once(name)
+
+    async def _connect_once(self, name: str) -> asyncpg.Connection:
         # without a cache of its own, asyncpg has the server parse a prepared statement anew for every run
         connection = await asyncpg.connect(
             self.url, server_settings={"application_name": name}, statement_cache_size=16, timeout=5
