@@ -21,7 +21,7 @@ LASTING_SQLITE = (
 )  # fmt: skip
 LASTING_POSTGRES = (
     "SET statement_timeout = 900", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "SET search_path = nowhere",
-    "SET ROLE guest", "SET SESSION AUTHORIZATION guest", "CREATE TEMP TABLE plumbers (id text)", "SET jit = on",
+    "SET ROLE visitor", "SET SESSION AUTHORIZATION visitor", "CREATE TEMP TABLE plumbers (id text)", "SET jit = on",
 )  # fmt: skip
 
 
@@ -61,9 +61,9 @@ def test_pragmas_that_only_tell_something_are_taken(runner: asyncio.Runner, new_
 def test_a_session_of_postgres_is_set_right_after_code_of_the_model(
     statement: str, runner: asyncio.Runner, postgres: Postgres
 ) -> None:
-    exists = postgres.execute("SELECT 1 FROM pg_roles WHERE rolname = 'guest'")
+    exists = postgres.execute("SELECT 1 FROM pg_roles WHERE rolname = 'visitor'")
     if not exists:
-        postgres.execute("CREATE ROLE guest LOGIN")
+        postgres.execute("CREATE ROLE visitor LOGIN")
     with inside(plumbing, postgres.create(), runner) as service:
         assert run(service, statement) == 200
         for _ in range(3):
