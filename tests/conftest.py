@@ -2,26 +2,84 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from diptych.cli import main
-from tests.proof import PROOF
-from tests.running import Command, NewDatabase, Postgres
+from tests.support.effort import LONG, scaled
+from tests.support.running import Command, NewDatabase, Postgres, scratch
 
-STORES = ("sqlite", "postgres")
+# Hundreds of processes import the same source, which is compiled once.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+STORES = tuple(os.environ.get("STORES", "sqlite,postgres").split(","))
+"""The databases to test with: `STORES=sqlite` leaves out PostgreSQL, and what needs it."""
 
 
 # What is drawn at random is the same in every run, however slow the machine; a proof (`make prove`) draws anew.
-settings.register_profile("steady", deadline=None, derandomize=PROOF == 1, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=not LONG,
+    max_examples=scaled(1_000, 25),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steady")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def pytest_configure() -> None:
+    """For every run of an event loop, asyncio exchanges the handler of Python for one of its own, and no other: tests
+    run loops a hundred thousand times."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are made, and none is thrown away: nothing of it is garbage, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        gc.enable()
+
+
+def needs_postgres(item: pytest.Item) -> bool:
+    """Does a test ask for PostgreSQL, by a fixture or by a parameter?"""
+    if not isinstance(item, pytest.Function):
+        return False
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "postgres" in item.fixturenames or any(
+        value == "postgres" or (isinstance(value, tuple) and "postgres" in value) for value in given
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a database that is not to be tested with."""
+    if "postgres" not in STORES:
+        left_out = [item for item in items if needs_postgres(item)]
+        config.hook.pytest_deselected(items=left_out)
+        kept = set(items) - set(left_out)
+        items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture(scope="session")
@@ -33,11 +91,12 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
+def new_sqlite() -> Iterator[NewDatabase]:
     """Makes SQLite files."""
-    folder = tmp_path_factory.mktemp("sqlite")
+    folder = scratch()
     numbers = itertools.count()
-    return lambda: f"sqlite:///{folder}/{next(numbers)}.db"
+    yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", params=STORES)
@@ -56,9 +115,7 @@ def database(new_database: NewDatabase) -> str:
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Command]:
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Command]:
     """Runs a command in this process, whose modules and settings it leaves as they were."""
     path, settings = sys.path.copy(), dict(os.environ)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Imports flow one way, in the order of the pipeline: docs/architecture.md says why, MAY_IMPORT says how.
+"""Imports flow one way, in the order of the pipeline: docs/explanation/architecture.md says why, MAY_IMPORT says how.
 
 All import statements under src/ count, also those for the type checker alone: a name in a signature is a
 dependency too. A package that Python runs on the way to a module (`model` for `model.expr`) does not count.
@@ -7,6 +7,7 @@ dependency too. A package that Python runs on the way to a module (`model` for `
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,42 +18,58 @@ SRC = Path(__file__).parents[1] / "src"
 MAY_IMPORT: dict[str, list[str]] = {
     "errors": [],
     "config": [],
-    "observe": [],
     "lru": [],
     "nesting": [],
-    "background": [],
-    "meter": ["asking", "lru"],
-    "quota": ["lru"],
-    "asking": ["lru"],
+    "fair": ["lru"],
     "model": ["lru"],
     "ask": ["model"],
     "api": ["ask", "model", "lru", "nesting"],
     "check": ["ask", "model", "lru"],
     "compile": ["ask", "model", "lru"],
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
-    "db": ["compile.plan", "compile.dialect", "compile.fragment", "compile.tables", "compile.indexes",
-           "compile.part", "compile.catalogue", "compile.differences", "compile.meaning", "ask.cursor", "model", "config", "asking", "lru"],
-    "identity": ["db", "model", "config", "background", "asking", "lru"],
-    "finish": ["ask", "model", "nesting"],
-    "engine": ["meter", "quota", "finish", "check", "compile", "db", "ask", "model", "identity", "observe", "lru"],
-    "steps": ["engine", "check", "compile", "db", "ask", "model"],
-    "transact": ["steps", "engine", "finish", "check", "compile", "db", "ask", "model", "lru"],
-    # model code is a third way to ask: it draws its Asks as both styles do
-    "tx": ["steps", "transact", "engine", "api.draft", "check", "db", "ask", "model"],
-    "calls": ["tx", "steps", "transact", "finish", "engine", "check", "compile", "db", "ask", "model", "nesting"],
-    "watch": ["engine", "finish", "check", "compile", "db", "ask", "model", "lru", "nesting"],
-    "live": ["watch", "engine", "db", "identity", "ask", "model", "background", "asking"],
+    "db": [
+        "compile.plan",
+        "compile.dialect",
+        "compile.fragment",
+        "compile.tables",
+        "compile.indexes",
+        "compile.system",
+        "compile.catalogue",
+        "compile.differences",
+        "compile.meaning",
+        "ask.cursor",
+        "model",
+        "config",
+        "fair",
+        "lru",
+    ],
+    "identity": ["db", "model", "config", "fair", "lru"],
+    # model code is a third way to ask: it builds its Asks as both styles do
+    "engine": ["api.ask_builder", "check", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
+    "live": ["engine", "db", "identity", "ask", "model", "config", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
-    "explain": ["calls", "steps", "transact", "engine", "api", "check", "compile", "db", "ask", "model"],
-    "serve": ["explain", "engine", "steps", "transact", "calls", "watch", "live", "api", "ask", "check", "db", "identity", "model", "config",
-              "lru", "asking", "meter", "quota"],
-    "sample": ["db", "model"],
-    "default": ["__init__"],  # a model file like any other
+    "explain": ["engine", "api", "check", "compile", "db", "ask", "model"],
+    "serve": [
+        "explain",
+        "engine",
+        "live",
+        "api",
+        "ask",
+        "check",
+        "db",
+        "identity",
+        "model",
+        "config",
+        "lru",
+        "fair",
+    ],
+    # a model file like any other, and rows for it
+    "demo": ["__init__", "db", "model"],
 }
 MAY_IMPORT |= {
     "cli": [*MAY_IMPORT],  # all of the above
     # what `from diptych import …` offers
-    "__init__": ["serve", "engine", "identity", "check.limits", "ask.asked", "model", "config"],
+    "__init__": ["serve", "engine", "identity", "check.limits", "ask.measures", "model", "config"],
     "__main__": ["cli"],
 }
 
@@ -62,11 +79,15 @@ def module_name(file: Path) -> str:
 
 
 FILES = {module_name(file): file for file in sorted(SRC.rglob("*.py"))}
-TREES = {name: ast.parse(file.read_text("utf-8"), str(file)) for name, file in FILES.items()}
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text("utf-8"), str(FILES[module]))
 
 
 def layer(module: str) -> str:
-    """`diptych.api.rest.query` → `api`; the package itself is `__init__`."""
+    """`diptych.api.query_string` → `api`; the package itself is `__init__`."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
@@ -85,7 +106,7 @@ def origin(importer: str, node: ast.ImportFrom) -> str:
 
 def imports(importer: str) -> Iterator[tuple[str, int]]:
     """Each module of ours that `importer` names, with the line."""
-    for node in ast.walk(TREES[importer]):
+    for node in ast.walk(tree(importer)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -133,10 +154,32 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_imports_stand_at_the_top_of_a_file() -> None:
     faults = [
         f"{place(name, node.lineno)}: an import inside {function.name}"
-        for name, tree in TREES.items()
-        for function in ast.walk(tree)
+        for name in FILES
+        for function in ast.walk(tree(name))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+# tests/unit mirrors src/diptych: the tests of a/b.py are tests/unit/a/test_b.py
+
+
+UNIT = Path(__file__).parent / "unit"
+
+
+def module_of(file: Path) -> Path:
+    """The module that a file of tests/unit is named after."""
+    return SRC / "diptych" / file.relative_to(UNIT).with_name(file.name.removeprefix("test_"))
+
+
+def test_unit_tests_are_named_after_the_module_that_they_test() -> None:
+    files = [file for file in UNIT.rglob("*.py") if file.name != "conftest.py"]
+    assert files
+    faults = [
+        f"{file.relative_to(UNIT.parents[1])}: there is no {module_of(file).relative_to(SRC.parent)}"
+        for file in files
+        if not file.name.startswith("test_") or not module_of(file).exists()
     ]
     assert not faults, "\n".join(faults)

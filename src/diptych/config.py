@@ -8,38 +8,46 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import json
+import math
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from diptych.errors import StartError
 
+T = TypeVar("T")
+
 _SHOWN = 80
-"""How much of a setting that is wrong is shown."""
+"""Characters of an invalid value that an error shows."""
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?")
 _USUAL = {"http": 80, "https": 443}
-"""The ports that browsers leave out."""
+"""Default ports, which browsers leave out of an origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: how its text is read, and what it means. What is no single value has no flag."""
+    """One setting: its name, parser, help and default. One that is not a single value has no flag."""
 
     name: str
+    default: Any
     read: Callable[[str], Any]
     help: str
-    default: Any
     has_flag: bool = True
+
+
+def _setting(default: T, read: Callable[[str], Any], help: str, *, has_flag: bool = True) -> T:
+    """A field of Config that is a setting."""
+    return field(default=default, metadata={"read": read, "help": help, "has_flag": has_flag})
 
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Another issuer, whose tokens hold here too: which are meant for us, and what they say of their holder."""
+    """A trusted external issuer: the audience that its tokens must have, and the claims to read from them."""
 
     issuer: str
     audience: str
@@ -54,42 +62,29 @@ def _boolean(text: str) -> bool:
     return text.lower() in ("1", "true", "yes")
 
 
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise ValueError("expected a whole number")
-    return int(text)
+def _integer(expected: str, least: int = 0, most: int = 10**18) -> Callable[[str], int]:
+    """A parser of whole numbers in a range."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise ValueError("expected a whole number")
+        if not least <= int(text) <= most:
+            raise ValueError(f"expected {expected}")
+        return int(text)
+
+    return read
 
 
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise ValueError("expected a number of 1 or more")
-    return number
-
-
-def _page(text: str) -> int:
-    number = _whole(text)
-    if number < 20:
-        raise ValueError("expected 20 or more, since 20 is the page that no one asked for")
-    return number
-
-
-def _tokens(text: str) -> int:
-    return _at_most(_positive(text), 20_000, "since all that comes after takes its time for each of them")
-
-
-def _nesting(text: str) -> int:
-    return _at_most(_positive(text), 150, "since what reads it is recursive")
-
-
-def _at_most(number: int, most: int, why: str) -> int:
-    if number > most:
-        raise ValueError(f"expected {most} or less, {why}")
-    return number
+_whole = _integer("a whole number")
+_positive = _integer("a number of 1 or more", 1)
+_page = _integer("20 or more, since 20 is the page that no one asked for", 20)
+_port = _integer("a port from 0 to 65535", 0, 65_535)
+_tokens = _integer("1 to 20000, since all that comes after takes its time for each of them", 1, 20_000)
+_nesting = _integer("1 to 150, since what reads it is recursive", 1, 150)
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
-    """A reader that takes one of these words."""
+    """A parser that accepts one of these words."""
 
     def read(text: str) -> str:
         if text.lower() not in names:
@@ -99,94 +94,83 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return read
 
 
-def _share(text: str) -> float:
-    return _number(text, lambda number: 0 <= number <= 1, "expected a number from 0 to 1")
+def _number(expected: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """A parser of numbers for which `fits` holds."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not fits(number):
+            raise ValueError(f"expected {expected}")
+        return number
+
+    return read
 
 
-def _seconds(text: str) -> float:
-    told = "expected a number of seconds, above 0 and below a day"
-    return _number(text, lambda number: 0 < number < 86_400, told)
-
-
-def _age(text: str) -> float:
-    told = "expected a number of seconds, above 0 and below a hundred years"
-    return _number(text, lambda number: 0 < number < 3_153_600_000, told)
-
-
-def _number(text: str, fits: Callable[[float], bool], told: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(told) from None
-    if not fits(number):
-        raise ValueError(told)
-    return number
+_share = _number("a number from 0 to 1", lambda number: 0 <= number <= 1)
+_seconds = _number("a number of seconds, above 0 and below a day", lambda number: 0 < number < 86_400)
+_age = _number("a number of seconds, above 0 and below a hundred years", lambda number: 0 < number < 3_153_600_000)
 
 
 def _address(text: str) -> str:
-    """An address without a slash at its end."""
-    found = urlsplit(text)
-    if text and (found.scheme not in ("http", "https") or not found.hostname or found.query or found.fragment):
+    """An address, without its trailing slash."""
+    url = urlsplit(text)
+    if text and (url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment):
         raise ValueError("expected an address such as https://api.example.org")
     return text.rstrip("/")
 
 
 def _networks(text: str) -> str:
-    """Addresses and networks with commas between them, or `*`."""
+    """Addresses and networks, comma-separated, or `*`."""
     try:
         if text.strip() != "*":
-            for each in filter(None, map(str.strip, text.split(","))):
-                ipaddress.ip_network(each)
+            for network in filter(None, map(str.strip, text.split(","))):
+                ipaddress.ip_network(network)
     except ValueError:
         raise ValueError("expected addresses or networks such as 127.0.0.1,10.0.0.0/8, or *") from None
     return text
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    """Origins with commas between them, or as a JSON list, in the form in which browsers send them; or `*`."""
+    """Origins, comma-separated or as a JSON list, in the form in which browsers send them; or `*`."""
     if text.startswith("["):
         try:
-            given = json.loads(text)
+            origins = json.loads(text)
         except (ValueError, RecursionError):
-            given = [None]
+            origins = [None]
     else:
-        given = [each.strip() for each in text.split(",")] if text.strip() else []
-    if not all(isinstance(each, str) for each in given):
+        origins = [origin.strip() for origin in text.split(",")] if text.strip() else []
+    if not all(isinstance(origin, str) for origin in origins):
         raise ValueError("expected origins such as https://app.example.org, with commas between them")
-    if "*" in given and len(given) > 1:
+    if "*" in origins and len(origins) > 1:
         raise ValueError("* is every origin; leave it alone, or leave it out")
-    return tuple(given) if given == ["*"] else tuple(dict.fromkeys(map(_origin, given)))
+    return tuple(origins) if origins == ["*"] else tuple(dict.fromkeys(map(_origin, origins)))
 
 
 def _origin(text: str) -> str:
-    found = _ORIGIN.fullmatch(text.lower())
-    if found is None or int(found[3] or 1) not in range(1, 65_536):
+    match = _ORIGIN.fullmatch(text.lower())
+    if match is None or int(match[3] or 1) not in range(1, 65_536):
         raise ValueError(f"{text[:_SHOWN]!r} is no origin: expected https://app.example.org, without a path or a slash")
-    scheme, host, port = found[1], found[2], int(found[3] or 0)
+    scheme, host, port = match[1], match[2], int(match[3] or 0)
     return f"{scheme}://{host}" if port in (0, _USUAL.get(scheme)) else f"{scheme}://{host}:{port}"
 
 
-def _port(text: str) -> int:
-    number = _whole(text)
-    if number > 65535:
-        raise ValueError("expected a port from 0 to 65535")
-    return number
-
-
 def is_protected(address: str) -> bool:
-    """Does nobody on the way see or change what comes from an address: by TLS, or since it is on this machine?"""
+    """Is traffic with an address safe from others: by TLS, or since it stays on this machine?"""
     try:
-        found = urlsplit(address)
-        sound = address.isascii() and address.isprintable() and " " not in address and "@" not in found.netloc
-        if not sound or not found.hostname or found.port == 0:
+        url = urlsplit(address)
+        sound = address.isascii() and address.isprintable() and " " not in address and "@" not in url.netloc
+        if not sound or not url.hostname or url.port == 0:
             return False
-        return found.scheme == "https" or (found.scheme == "http" and is_loopback(found.hostname))
+        return url.scheme == "https" or (url.scheme == "http" and is_loopback(url.hostname))
     except ValueError:
         return False
 
 
 def is_loopback(host: str) -> bool:
-    """Is it an address that only this machine reaches?"""
+    """Is it a loopback address?"""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -200,146 +184,101 @@ def _issuers(text: str) -> tuple[Issuer, ...]:
         raise ValueError("expected a JSON list of issuers") from None
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ValueError("expected a list of issuers")
-    found = tuple(_issuer(table, f"issuer {number}") for number, table in enumerate(tables, 1))
-    if len({each.issuer for each in found}) < len(found):
-        raise ValueError("an issuer stands there twice")
-    return found
+    issuers = tuple(_issuer(table, f"issuer {number}") for number, table in enumerate(tables, 1))
+    if len({issuer.issuer for issuer in issuers}) < len(issuers):
+        raise ValueError("an issuer is listed twice")
+    return issuers
 
 
 def _issuer(table: Mapping[str, Any], which: str) -> Issuer:
-    given = {name: value for name, value in table.items() if value is not None}
+    values = {name: value for name, value in table.items() if value is not None}
     known = [field.name for field in fields(Issuer)]
-    unknown = sorted(given.keys() - set(known))
+    unknown = sorted(values.keys() - set(known))
     if unknown:
         raise ValueError(f"{which} has no {unknown[0]}; there are {', '.join(known)}")
-    roles = given.get("role_map", {})
+    roles = values.get("role_map", {})
     if not isinstance(roles, dict) or not all(isinstance(role, str) for role in roles.values()):
         raise ValueError(f"the role_map of {which} must give a role to each of their names")
-    for name in ("issuer", "audience", *(name for name in given if name != "role_map")):
-        if not isinstance(given.get(name), str) or not given[name]:
+    for name in ("issuer", "audience", *(name for name in values if name != "role_map")):
+        if not isinstance(values.get(name), str) or not values[name]:
             raise ValueError(f"{which} needs a text as its {name}")
-    if not is_protected(given["issuer"]) or "?" in given["issuer"] or "#" in given["issuer"]:
+    if not is_protected(values["issuer"]) or "?" in values["issuer"] or "#" in values["issuer"]:
         raise ValueError(f"{which} must be an https address, or an http address of this machine")
-    if "role_map" in given and "roles_claim" not in given:
+    if "role_map" in values and "roles_claim" not in values:
         raise ValueError(f"{which} has a role_map, but no roles_claim that it could map")
-    return Issuer(**given)
-
-
-SETTINGS: tuple[Setting, ...] = (
-    Setting("model", str, "The model, as MODULE:MODEL; the default one if left out", ""),
-    Setting("database", str, "sqlite:///PATH or postgresql://… (a unix socket as ?host=/dir)", "sqlite:///diptych.db"),
-    Setting("host", str, "The address to listen on", "127.0.0.1"),
-    Setting("port", _port, "The port to listen on", 8000),
-    Setting("workers", _positive, "How many server processes", 1),
-    Setting("base_url", _address, "The public address of the service, and the issuer of its tokens", ""),
-    Setting("trusted_proxies", _networks, "Peers whose Forwarded and X-Forwarded-* headers are believed", ""),
-    Setting("cors_origins", _origins, "Origins whose pages may read answers: https://app.example.org,…, or *", ()),
-    Setting("sample", _boolean, "Fill an empty database with sample data (default model only)", False),
-    Setting("introspection", _boolean, "Answer introspection, the SDL and /openapi.json", True),
-    Setting("max_depth", _positive, "How many levels of relations a request may have", 10),
-    Setting("max_complexity", _positive, "How many objects a request may return at most", 5_000),
-    Setting("max_page", _page, "The largest page", 100),
-    Setting("max_offset", _whole, "The largest offset", 10_000),
-    Setting("max_in", _positive, "How many values an `in` list may have", 250),
-    Setting("max_terms", _positive, "How many comparisons a filter may make", 50),
-    Setting("max_sort", _positive, "How many keys a sort may have", 5),
-    Setting("max_aliases", _whole, "How many aliases a request may have", 30),
-    Setting("max_roots", _positive, "How many root fields an operation may have", 20),
-    Setting("max_directives", _whole, "How many directives a document may have", 50),
-    Setting("max_selections", _positive, "How many fields one selection may have", 100),
-    Setting("max_tokens", _tokens, "How many tokens a document may have", 2_000),
-    Setting("max_string", _positive, "The longest string of a document, in bytes", 4_096),
-    Setting("max_document", _positive, "The largest document, in bytes", 102_400),
-    Setting("max_nesting", _nesting, "How deep documents and `fields` may be nested", 64),
-    Setting("max_body", _positive, "The largest request body, in bytes", 1_048_576),
-    Setting("replay_size", _positive, "The largest answer kept for an Idempotency-Key, in bytes", 1_048_576),
-    Setting("replay_share", _positive, "Bytes of answers kept for the Idempotency-Keys of one caller", 268_435_456),
-    Setting("plan_cache", _positive, "How many plans are kept", 1_000),
-    Setting("planning_share", _share, "The part of all time that new requests of one caller may take; 0: any", 0.2),
-    Setting("persisted_queries", _whole, "How many automatically persisted queries are kept; 0 keeps none", 1_000),
-    Setting("persisted_bytes", _positive, "Bytes that automatically persisted queries may take", 8_388_608),
-    Setting("trusted_only", _boolean, "Run only trusted documents at /graphql", False),
-    Setting("statement_timeout", _seconds, "Seconds that one statement may take", 5.0),
-    Setting("request_timeout", _seconds, "Seconds that one request may take", 10.0),
-    Setting("head_timeout", _seconds, "Seconds in which the head of a request must arrive", 10.0),
-    Setting("pool_size", _positive, "Connections to PostgreSQL of one server process", 10),
-    Setting("max_waiting", _positive, "How many may wait for the database in one server process", 1_000),
-    Setting("max_requests", _positive, "How many requests one server process may have under way", 2_000),
-    Setting("max_connections", _positive, "How many connections one server process may have", 25_000),
-    Setting("heartbeat", _seconds, "Seconds between two heart-beats of a stream", 15.0),
-    Setting("max_streams", _positive, "How many streams of changes one server process may have", 20_000),
-    Setting("stream_share", _share, "The part of the streams that are free that one caller may have; 0: any", 0.25),
-    Setting("stream_memory", _positive, "Bytes that the values of the filters of all streams may take", 67_108_864),
-    Setting("evaluation_share", _share, "The part of all time for evaluating one caller's streams; 0: any", 0.2),
-    Setting("stream_buffer", _positive, "Bytes that may wait for a slow reader of a stream", 262_144),
-    Setting("stream_timeout", _seconds, "Seconds after which a stream whose reader takes nothing is cut", 10.0),
-    Setting("feed_keep", _age, "Seconds for which changes are kept", 604_800.0),
-    Setting("feed_rows", _positive, "How many changes are kept at most", 1_000_000),
-    Setting("access_log", _boolean, "Log one line for each request", False),
-    Setting("log_format", _one_of("text", "json"), "How log lines are written: text or json", "text"),
-    Setting("log_level", _one_of("debug", "info", "warning", "error"), "The least severe level that is logged",
-            "warning"),
-    Setting("issuers", _issuers, "Other issuers, whose tokens hold here too", (), has_flag=False),
-)
+    return Issuer(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings of one service."""
 
-    model: str = ""
-    database: str = "sqlite:///diptych.db"
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-    base_url: str = ""
-    trusted_proxies: str = ""
-    cors_origins: tuple[str, ...] = ()
-    sample: bool = False
-    introspection: bool = True
-    max_depth: int = 10
-    max_complexity: int = 5_000
-    max_page: int = 100
-    max_offset: int = 10_000
-    max_in: int = 250
-    max_terms: int = 50
-    max_sort: int = 5
-    max_aliases: int = 30
-    max_roots: int = 20
-    max_directives: int = 50
-    max_selections: int = 100
-    max_tokens: int = 2_000
-    max_string: int = 4_096
-    max_document: int = 102_400
-    max_nesting: int = 64
-    max_body: int = 1_048_576
-    replay_size: int = 1_048_576
-    replay_share: int = 268_435_456
-    plan_cache: int = 1_000
-    planning_share: float = 0.2
-    persisted_queries: int = 1_000
-    persisted_bytes: int = 8_388_608
-    trusted_only: bool = False
-    statement_timeout: float = 5.0
-    request_timeout: float = 10.0
-    head_timeout: float = 10.0
-    pool_size: int = 10
-    max_waiting: int = 1_000
-    max_requests: int = 2_000
-    max_connections: int = 25_000
-    heartbeat: float = 15.0
-    max_streams: int = 20_000
-    stream_share: float = 0.25
-    stream_memory: int = 67_108_864
-    evaluation_share: float = 0.2
-    stream_buffer: int = 262_144
-    stream_timeout: float = 10.0
-    feed_keep: float = 604_800.0
-    feed_rows: int = 1_000_000
-    access_log: bool = False
-    log_format: str = "text"
-    log_level: str = "warning"
-    issuers: tuple[Issuer, ...] = ()
+    model: str = _setting("", str, "The model, as MODULE:MODEL; the default one if left out")
+    database: str = _setting(
+        "sqlite:///diptych.db", str, "sqlite:///PATH or postgresql://… (a unix socket as ?host=/dir)"
+    )
+    host: str = _setting("127.0.0.1", str, "The address to listen on")
+    port: int = _setting(8000, _port, "The port to listen on")
+    workers: int = _setting(1, _positive, "How many server processes")
+    base_url: str = _setting("", _address, "The public address of the service, and the issuer of its tokens")
+    trusted_proxies: str = _setting("", _networks, "Peers whose Forwarded and X-Forwarded-* headers are believed")
+    cors_origins: tuple[str, ...] = _setting(
+        (), _origins, "Origins whose pages may read answers: https://app.example.org,…, or *"
+    )
+    sample: bool = _setting(False, _boolean, "Fill an empty database with sample data (default model only)")
+    introspection: bool = _setting(True, _boolean, "Answer introspection, the SDL and /openapi.json")
+    max_depth: int = _setting(10, _positive, "How many levels of relations a request may have")
+    max_complexity: int = _setting(5_000, _positive, "How many objects a request may return at most")
+    max_page: int = _setting(100, _page, "The largest page")
+    max_offset: int = _setting(10_000, _whole, "The largest offset")
+    max_in: int = _setting(250, _positive, "How many values an `in` list may have")
+    max_terms: int = _setting(50, _positive, "How many comparisons a filter may make")
+    max_sort: int = _setting(5, _positive, "How many keys a sort may have")
+    max_aliases: int = _setting(30, _whole, "How many aliases a request may have")
+    max_roots: int = _setting(20, _positive, "How many root fields an operation may have")
+    max_directives: int = _setting(50, _whole, "How many directives a document may have")
+    max_selections: int = _setting(100, _positive, "How many fields one selection may have")
+    max_tokens: int = _setting(2_000, _tokens, "How many tokens a document may have")
+    max_string: int = _setting(4_096, _positive, "The longest string of a document, in bytes")
+    max_document: int = _setting(102_400, _positive, "The largest document, in bytes")
+    max_nesting: int = _setting(64, _nesting, "How deep documents and `fields` may be nested")
+    max_body: int = _setting(1_048_576, _positive, "The largest request body, in bytes")
+    replay_size: int = _setting(1_048_576, _positive, "The largest answer kept for an Idempotency-Key, in bytes")
+    replay_share: int = _setting(268_435_456, _positive, "Bytes of answers kept for the Idempotency-Keys of one caller")
+    plan_cache: int = _setting(1_000, _positive, "How many plans are kept")
+    planning_share: float = _setting(
+        0.2, _share, "The part of all time that new requests of one caller may take; 0: any"
+    )
+    persisted_queries: int = _setting(1_000, _whole, "How many automatically persisted queries are kept; 0 keeps none")
+    persisted_bytes: int = _setting(8_388_608, _positive, "Bytes that automatically persisted queries may take")
+    trusted_only: bool = _setting(False, _boolean, "Run only trusted documents at /graphql")
+    statement_timeout: float = _setting(5.0, _seconds, "Seconds that one statement may take")
+    request_timeout: float = _setting(10.0, _seconds, "Seconds that one request may take")
+    head_timeout: float = _setting(10.0, _seconds, "Seconds in which the head of a request must arrive")
+    pool_size: int = _setting(10, _positive, "Connections to PostgreSQL of one server process")
+    max_waiting: int = _setting(1_000, _positive, "How many may wait for the database in one server process")
+    max_requests: int = _setting(2_000, _positive, "How many requests one server process may have under way")
+    max_connections: int = _setting(25_000, _positive, "How many connections one server process may have")
+    heartbeat: float = _setting(15.0, _seconds, "Seconds between two heart-beats of a stream")
+    max_streams: int = _setting(20_000, _positive, "How many streams of changes one server process may have")
+    stream_share: float = _setting(
+        0.25, _share, "The part of the streams that are free that one caller may have; 0: any"
+    )
+    stream_memory: int = _setting(67_108_864, _positive, "Bytes that the values of the filters of all streams may take")
+    evaluation_share: float = _setting(0.2, _share, "The part of all time for evaluating one caller's streams; 0: any")
+    stream_buffer: int = _setting(262_144, _positive, "Bytes that may wait for a slow reader of a stream")
+    stream_timeout: float = _setting(10.0, _seconds, "Seconds after which a stream whose reader takes nothing is cut")
+    feed_keep: float = _setting(604_800.0, _age, "Seconds for which changes are kept")
+    feed_rows: int = _setting(1_000_000, _positive, "How many changes are kept at most")
+    access_log: bool = _setting(False, _boolean, "Log one line for each request")
+    log_format: str = _setting("text", _one_of("text", "json"), "How log lines are written: text or json")
+    log_level: str = _setting(
+        "warning", _one_of("debug", "info", "warning", "error"), "The least severe level that is logged"
+    )
+    issuers: tuple[Issuer, ...] = _setting((), _issuers, "Other issuers, whose tokens hold here too", has_flag=False)
+
+
+SETTINGS = tuple(Setting(field.name, default=field.default, **field.metadata) for field in fields(Config))
 
 
 def load(
@@ -348,7 +287,7 @@ def load(
     env: Mapping[str, str] = os.environ,
     defaults: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The settings that hold: those flags that are not None, then environment, then file, then defaults."""
+    """Load the settings: flags that are not None first, then environment, file, and defaults."""
     written = _read_file(file)
     known = {field.name for field in fields(Config)}
     unknown = sorted(set(written) - known)
@@ -364,14 +303,14 @@ def load(
         elif setting.name in written:
             text = _text(written[setting.name])
             chosen[setting.name] = _read(setting, text, f"The setting {setting.name} in {file}")
-    found = Config(**chosen)
-    if any(each.issuer == found.base_url for each in found.issuers):
-        raise StartError(f"The issuer {found.base_url} is this service itself: its base_url is no other issuer.")
-    return found
+    config = Config(**chosen)
+    if any(trusted.issuer == config.base_url for trusted in config.issuers):
+        raise StartError(f"The issuer {config.base_url} is this service itself: its base_url is no other issuer.")
+    return config
 
 
 def misspelt(env: Mapping[str, str] = os.environ) -> list[str]:
-    """A sentence for each environment variable that begins as settings do, and is none."""
+    """A warning for each environment variable that begins with `DIPTYCH_` and is not a setting."""
     known = [f"DIPTYCH_{setting.name.upper()}" for setting in SETTINGS]
     return [_unknown(name, known) for name in sorted(env) if name.startswith("DIPTYCH_") and name not in known]
 
@@ -388,7 +327,7 @@ def as_environment(config: Config) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A value in the form in which a setting is read."""
+    """A value as text that the parser of its setting reads."""
     if isinstance(value, bool | list | tuple | dict):
         return json.dumps(value, default=str)
     return str(value)

@@ -1,12 +1,12 @@
 """Every error of Diptych, in one tree.
 
     DiptychError
-    ├── ModelError      the model file cannot work: all its mistakes at once, told to whoever runs the service
-    ├── StartError      the service cannot start (settings, database): one clear sentence, exit status 2
-    └── Refusal         a request is refused: a code, a sentence, and the places at fault, told to the client
+    ├── ModelError      the model file is invalid: all its mistakes at once, for the operator
+    ├── StartError      the service cannot start (settings, database): one sentence, exit status 2
+    └── Refusal         a request is refused: a code, a sentence, and the paths at fault, for the client
 
 A Refusal knows nothing of HTTP: `api/reply.py` holds the one table from code to status. A Fault says where:
-its place is a path of keys into what the client sent, for example ("query", "total[gte]") or
+its path consists of keys into the request, for example ("query", "total[gte]") or
 ("variables", "where", "total", "gte").
 """
 
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["MAX_FAULTS", "Code", "DiptychError", "Fault", "Mistake", "ModelError", "Place", "Refusal", "StartError"]
+__all__ = ["MAX_FAULTS", "Code", "DiptychError", "Fault", "Mistake", "ModelError", "Path", "Refusal", "StartError"]
 
-Place = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 MAX_FAULTS = 20
-"""How many faults of one request are told."""
+"""How many faults of one request are reported."""
 
 
 class Code(StrEnum):
-    """What a client can be told, in both styles."""
+    """The error codes that clients see, in both styles."""
 
     BAD_REQUEST = "BAD_REQUEST"
     GRAPHQL_PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
@@ -59,7 +59,7 @@ class DiptychError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake in a model file: which class and member, on which line, what is wrong, how to mend it."""
+    """One mistake in a model file: which class and member, on which line, what is wrong, how to fix it."""
 
     where: str
     cause: str
@@ -73,7 +73,7 @@ class Mistake:
 
 
 class ModelError(DiptychError):
-    """The model cannot work. `mistakes` lists all that was found."""
+    """The model is invalid; `mistakes` lists all that is wrong with it."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -81,29 +81,33 @@ class ModelError(DiptychError):
 
 
 class StartError(DiptychError):
-    """The service cannot start; the message is one clear sentence."""
+    """The service cannot start; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault in what a client sent, at one place of it."""
+    """One fault in a request, and the path to it."""
 
-    place: Place
+    path: Path
     message: str
 
 
 class Refusal(DiptychError):
-    """A request is refused with one code; `faults` lists every place that is wrong."""
+    """A request is refused with one code; `faults` lists every path that is wrong."""
 
     def __init__(
-        self, code: Code, message: str, faults: Iterable[Fault] = (), path: Place = (),
+        self,
+        code: Code,
+        message: str,
+        faults: Iterable[Fault] = (),
+        path: Path = (),
         more: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.faults = tuple(faults)
         self.path = path
-        """Which part of the answer it takes the place of, if the request was already running."""
+        """The path in the response that is null because of it, if the request was already running."""
         self.more = more or {}
-        """What a program would want to know besides, by name."""
+        """Further fields for programs, by name."""

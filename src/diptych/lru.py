@@ -1,16 +1,16 @@
 """LRU caches, bounded by entries and by bytes.
 
     plans: LRUCache[Plan] = LRUCache("plans of reads", 1_000, 16 << 20, second_sight=True)
-    plans.put(key, plan, size)              the least recently used go until it fits
+    plans.put(key, plan, size)              the least recently used entries are evicted until it fits
     plans.get(key)
 
     @memo("Accept headers", 256)            a function of a short text; long arguments are computed every time
     def negotiate(accept, offers): …
 
-What clients send decides what is in a cache, so a number of entries is no bound: each may be as long as a request.
+Clients decide what is in a cache, so a number of entries alone is no bound: an entry may be as long as a request.
 Every cache declares how many bytes it may hold, an entry that would take more than an eighth of them is not admitted,
-and long keys are replaced by their digests (`digest`). All caches of the process are in `bounds()`; docs/limits.md
-lists them, and a test holds the list against what grows under a storm of requests.
+and long keys are replaced by their digests (`cache_key`). All caches of the process are in `bounds()`;
+docs/reference/limits.md lists them, and a test holds the list against what grows under a storm of requests.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SEEN = 160
 _SEEN_FACTOR = 4
 """Hashes that are kept for each entry."""
 _LARGEST = 8
-"""No entry takes more than this part of a cache."""
+"""An entry takes at most one part in this many of its cache."""
 _caches: weakref.WeakSet[LRUCache[Any]] = weakref.WeakSet()
-_declared: list[tuple[Bound, Any]] = []
+_declared: list[tuple[CacheBound, Any]] = []
 
 
-class Bound(NamedTuple):
+class CacheBound(NamedTuple):
     """What a cache may hold at most."""
 
     name: str
@@ -48,22 +48,12 @@ class Bound(NamedTuple):
     bytes: int
 
 
-def bounds() -> list[Bound]:
+def bounds() -> list[CacheBound]:
     """The bound of every cache in this process, sorted by name."""
     return sorted([*(bound for bound, _ in _declared), *(cache.bound for cache in tuple(_caches))])
 
 
-def caches() -> list[LRUCache[Any]]:
-    """Every LRU cache in this process."""
-    return list(_caches)
-
-
-def memos() -> list[Any]:
-    """Every `functools.lru_cache` that has a declared bound."""
-    return [function for _, function in _declared]
-
-
-def digest(text: str | bytes) -> str | bytes | int:
+def cache_key(text: str | bytes) -> str | bytes | int:
     """A text as a key: a short one is its own, a long one has its BLAKE2b digest, which is equal to no text."""
     if len(text) <= _PLAIN:
         return text
@@ -75,17 +65,17 @@ def footprint(value: Any) -> int:
     """About how many bytes plain data takes: texts and numbers in tuples, lists, sets and mappings."""
     size, left = 0, [value]
     while left:
-        each = left.pop()
-        size += sys.getsizeof(each, 64)
-        if isinstance(each, Mapping):
-            left.extend(each.keys())
-            left.extend(each.values())
-        elif isinstance(each, list | tuple | set | frozenset):
-            left.extend(each)
+        item = left.pop()
+        size += sys.getsizeof(item, 64)
+        if isinstance(item, Mapping):
+            left.extend(item.keys())
+            left.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            left.extend(item)
     return size
 
 
-class Hashed:
+class PrehashedKey:
     """A key with its hash computed once."""
 
     __slots__ = ("_hash", "key")
@@ -98,7 +88,7 @@ class Hashed:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hashed) and self.key == other.key
+        return isinstance(other, PrehashedKey) and self.key == other.key
 
 
 class LRUCache(Generic[T]):
@@ -123,30 +113,30 @@ class LRUCache(Generic[T]):
         _caches.add(self)
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> CacheBound:
         """What it may hold at most, with the hashes of keys that were seen once."""
         seen = 0 if self._seen is None else _SEEN_FACTOR * self.entries * _SEEN
-        return Bound(self.name, self.entries, self.max_bytes + seen)
+        return CacheBound(self.name, self.entries, self.max_bytes + seen)
 
     def get(self, key: Hashable) -> T | None:
-        """The value of a key, which is the most recently used from now on."""
-        found = self._kept.get(key)
-        if found is None:
+        """The value of a key, which becomes the most recently used."""
+        entry = self._kept.get(key)
+        if entry is None:
             return None
         self._kept.move_to_end(key)
-        return found[0]
+        return entry[0]
 
     def put(self, key: Hashable, value: T, size: int) -> None:
-        """Keep a value of this many bytes, key included; least recently used entries make room for it."""
+        """Store a value of this many bytes, key included; the least recently used entries are evicted to make room."""
         if self._seen is not None and key not in self._kept and self._is_first(hash(key)):
             return
         self._put(key, value, size + _ENTRY)
 
     def grow(self, key: Hashable, more: int) -> None:
         """Count more bytes for an entry, if it is there."""
-        found = self._kept.get(key)
-        if found is not None:
-            self._put(key, found[0], found[1] + more)
+        entry = self._kept.get(key)
+        if entry is not None:
+            self._put(key, entry[0], entry[1] + more)
 
     def _put(self, key: Hashable, value: T, size: int) -> None:
         self.drop(key)
@@ -158,7 +148,7 @@ class LRUCache(Generic[T]):
             self.used -= self._kept.popitem(last=False)[1][1]
 
     def _is_first(self, mark: int) -> bool:
-        """Was a key never put before? Then its hash is kept."""
+        """Is it the first put of a key? Then its hash is remembered."""
         assert self._seen is not None
         if mark in self._seen:
             del self._seen[mark]
@@ -169,13 +159,13 @@ class LRUCache(Generic[T]):
         return True
 
     def drop(self, key: Hashable) -> None:
-        """Forget a key, if it is there."""
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self.used -= found[1]
+        """Remove a key, if it is there."""
+        entry = self._kept.pop(key, None)
+        if entry is not None:
+            self.used -= entry[1]
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         self._kept.clear()
         self.used = 0
         if self._seen is not None:
@@ -185,21 +175,14 @@ class LRUCache(Generic[T]):
         """All keys with their values, the least recently used first."""
         return ((key, value) for key, (value, _) in self._kept.items())
 
-    def containers(self) -> list[object]:
-        """The containers that it bounds."""
-        return [self._kept, *([] if self._seen is None else [self._seen])]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._kept
-
     def __len__(self) -> int:
         return len(self._kept)
 
 
-def declare(function: Any, name: str, each: int) -> None:
-    """Declare the bound of a `functools.lru_cache` whose entries take at most `each` bytes."""
+def declare(function: Any, name: str, entry_bytes: int) -> None:
+    """Declare the bound of a `functools.lru_cache` whose entries take at most `entry_bytes` bytes."""
     entries = function.cache_parameters()["maxsize"]
-    _declared.append((Bound(name, entries, entries * each), function))
+    _declared.append((CacheBound(name, entries, entries * entry_bytes), function))
 
 
 class Memo(Protocol[P, T]):
@@ -212,17 +195,17 @@ class Memo(Protocol[P, T]):
 
 
 def memo(
-    name: str, entries: int, longest: int = _PLAIN, each: int = 8 * _PLAIN
+    name: str, entries: int, longest: int = _PLAIN, entry_bytes: int = 8 * _PLAIN
 ) -> Callable[[Callable[P, T]], Memo[P, T]]:
     """Cache a function of a text, or of a text and something else, if the text has at most `longest` characters.
 
-    An entry takes at most `each` bytes; what is cached must be in proportion to the text.
+    An entry takes at most `entry_bytes` bytes; what is cached must be in proportion to the text.
     """
 
     def decorate(function: Callable[P, T]) -> Memo[P, T]:
         cached: Any = functools.lru_cache(maxsize=entries)(function)
         whole: Any = function
-        declare(cached, name, each)
+        declare(cached, name, entry_bytes)
 
         def of_one(text: Any) -> Any:
             return cached(text) if not text or len(text) <= longest else whole(text)
@@ -230,9 +213,9 @@ def memo(
         def of_two(text: Any, more: Any) -> Any:
             return cached(text, more) if not text or len(text) <= longest else whole(text, more)
 
-        given = len(inspect.signature(function).parameters)
-        made: Any = functools.update_wrapper(of_one if given == 1 else of_two, function)
-        made.cache_clear = cached.cache_clear
-        return made  # type: ignore[no-any-return]
+        arity = len(inspect.signature(function).parameters)
+        wrapper: Any = functools.update_wrapper(of_one if arity == 1 else of_two, function)
+        wrapper.cache_clear = cached.cache_clear
+        return wrapper  # type: ignore[no-any-return]
 
     return decorate

@@ -1,8 +1,7 @@
-"""JSON that the database has made, nested deeper than its decoder goes.
+"""Decodes JSON from the database that is nested deeper than the decoder can go: what is too deep becomes null.
 
-A value that others have stored may be nested thousands of levels deep. The decoder would raise a RecursionError, also
-where it only passes the value on, and that would end the stream, or the page, in which the value stands. So what is
-nested too deeply is null there.
+A stored value may be nested thousands of levels deep. The decoder raises a RecursionError even where it only passes the
+value on, and that would fail the whole page or stream that contains it.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import TypeVar
 import msgspec
 
 T = TypeVar("T")
-MOST = 400
-"""Levels that are decoded in any case: Python's own limit is 1,000, and whoever decodes stands on some of them."""
+MAX_LEVELS = 400
+"""Levels that are always decoded: Python's limit is 1,000, and the stack of the decoder's caller takes some of them."""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 def decode(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
-    """What a decoder makes of a text; parts of it that are nested too deeply are null."""
+    """Decode a text; arrays and objects in it that are nested too deeply are null."""
     try:
         return decoder.decode(text)
     except RecursionError:
@@ -27,17 +26,17 @@ def decode(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
 
 
 def shallow(text: bytes) -> bytes:
-    """The same JSON with null in place of every array and object on a level beyond the last one."""
+    """Replace every array and object that is nested deeper than MOST levels with null."""
     parts: list[bytes] = []
     depth = kept = 0
     for token in _TOKEN.finditer(text):
         match text[token.start()]:
             case 0x5B | 0x7B:
                 depth += 1
-                if depth == MOST + 1:
+                if depth == MAX_LEVELS + 1:
                     parts += (text[kept : token.start()], b"null")
             case 0x5D | 0x7D:
-                if depth == MOST + 1:
+                if depth == MAX_LEVELS + 1:
                     kept = token.end()
                 depth -= 1
     return b"".join((*parts, text[kept:]))

@@ -113,7 +113,9 @@ class Article(Resource, ids="integer"):
     @allow(action="polish", to=admin)
     def tagged(self, viewer: Member) -> bool:
         named = some(self.tags, lambda tag: (tag.name == viewer.tenant) & one_of(tag.id, viewer.teams))
-        return (named & every(self.links, lambda link: some(link.article.tags))) | none(self.links, lambda link: may_read(link.tag))
+        return (named & every(self.links, lambda link: some(link.article.tags))) | none(
+            self.links, lambda link: may_read(link.tag)
+        )
 
     @action
     async def polish(self, tx: Tx) -> Article:

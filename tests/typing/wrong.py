@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from diptych import (
     Model, Move, Public, Resource, Role, Tx, Viewer, Weight, action, allow, computed, contains, grant, inverse, not_, query, through,
-)  # fmt: skip
+)
 from tests.typing.acting import Post as Acting
 from tests.typing.blog import Author, Post
 

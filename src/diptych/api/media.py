@@ -1,4 +1,4 @@
-"""Content negotiation: which of the media types on offer a client accepts (RFC 9110, §12.5.1)."""
+"""Media types: which of those on offer a client accepts (RFC 9110, §12.5.1), and that of a body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUALITY = re.compile(r";\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)",
 
 @memo("Accept headers", 256)
 def negotiate(accept: bytes, offers: tuple[str, ...]) -> str | None:
-    """The offer that the client likes best; the first of equals; None if it takes none."""
+    """The offer with the highest quality, the first of equals; None if none is acceptable."""
     if not accept.strip():
         return offers[0]
     ranges = [_range(part) for part in accept.decode("latin-1").split(",")[:64]]
@@ -25,15 +25,15 @@ def negotiate(accept: bytes, offers: tuple[str, ...]) -> str | None:
 
 
 def _range(part: str) -> tuple[str, str, float]:
-    found = _RANGE.fullmatch(part)
-    if found is None:
+    match = _RANGE.fullmatch(part)
+    if match is None:
         return "", "", 0.0
-    quality = _QUALITY.search(found[3])
-    return found[1].lower(), found[2].lower(), float(quality[1]) if quality else 1.0
+    quality = _QUALITY.search(match[3])
+    return match[1].lower(), match[2].lower(), float(quality[1]) if quality else 1.0
 
 
 def _quality(offer: str, ranges: list[tuple[str, str, float]]) -> float:
-    """How much the most specific range that fits likes the offer."""
+    """The quality that the most specific matching range gives an offer."""
     kind, _, subtype = offer.partition("/")
     for wanted in ((kind, subtype), (kind, "*"), ("*", "*")):
         for first, second, quality in ranges:
@@ -44,7 +44,7 @@ def _quality(offer: str, ranges: list[tuple[str, str, float]]) -> float:
 
 @memo("Content-Type headers", 256)
 def content_type(header: bytes) -> tuple[str, str]:
-    """The media type of a body, and its charset."""
+    """The media type and charset of a body."""
     kind, _, parameters = header.decode("latin-1").partition(";")
-    found = re.search(r"charset\s*=\s*\"?([\w-]+)", parameters, re.IGNORECASE)
-    return kind.strip().lower(), found[1].lower() if found else "utf-8"
+    match = re.search(r"charset\s*=\s*\"?([\w-]+)", parameters, re.IGNORECASE)
+    return kind.strip().lower(), match[1].lower() if match else "utf-8"

@@ -1,19 +1,21 @@
-"""What goes back to the wire. Here, and nowhere else, a code becomes a status.
+"""Replies: status, headers and body of a response. The only table from error codes to HTTP status is here.
 
-A Reply is plain data: a status, header pairs and bytes, or a Stream in their place. A Refusal becomes
-`application/problem+json` in the resource style and `{"errors": […]}` in the query style, with the same code in both.
+A Reply is plain data: a status, header pairs and bytes, or a Stream instead of bytes. A Refusal becomes
+`application/problem+json` in REST and `{"errors": […]}` in GraphQL, with the same code in both.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+from graphql import GraphQLError
 
-from diptych.errors import Code, Fault, Place, Refusal
+from diptych.errors import Code, Fault, Path, Refusal
 from diptych.nesting import decode
 
 STATUS: Mapping[Code, int] = {
@@ -45,53 +47,45 @@ STATUS: Mapping[Code, int] = {
 _TITLES: Mapping[Code, str] = {code: code.value.replace("_", " ").capitalize() for code in Code}
 
 Header = tuple[bytes, bytes]
-JSON = b"application/json"
-PROBLEM = b"application/problem+json"
+JSON_TYPE = b"application/json"
+PROBLEM_TYPE = b"application/problem+json"
 PRIVATE: tuple[Header, ...] = ((b"cache-control", b"private, no-cache"), (b"vary", b"Authorization, Accept"))
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Accept"))
 
 
 @functools.lru_cache(maxsize=1_024)
 def public(seconds: int) -> tuple[Header, ...]:
-    """What anyone may keep for so many seconds. It varies all the same: whoever signs in is told something else."""
+    """Headers of a response that shared caches may store for `seconds`; it still varies with the caller."""
     return ((b"cache-control", b"public, max-age=%d" % seconds), *PRIVATE[1:])
 
 
 _LONGEST = 500
-"""Characters of a message, or of a step of a place, that are told."""
-_SHORT = 2_048
-"""Bodies for which BLAKE2b, which begins at once, is cheaper than SHA-256, which processors compute."""
+"""Characters of a message, or of a step of a path, that are quoted in a response."""
 
 
 class Stream(Protocol):
-    """A body that goes on: driven when the head was sent, and closed in any case."""
+    """A streamed body: driven after the head was sent, and closed in any case."""
 
     async def drive(self, receive: Any, send: Any, streams: Any) -> None:
-        """Send until it ends, or the client goes, by ASGI; `streams` are all of this process."""
-        ...
+        """Send by ASGI until it ends or the client disconnects; `streams` are all of this process."""
 
     def close(self) -> None:
-        """Set free what it holds; again, it does nothing."""
-        ...
+        """Release what it holds; idempotent."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Reply:
-    """An answer: whole, or the head of a stream."""
+    """A response: complete, or the head of a stream."""
 
-    __slots__ = ("body", "headers", "status", "stream")
-
-    def __init__(
-        self, status: int, headers: tuple[Header, ...], body: bytes = b"", stream: Stream | None = None
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.stream = stream
+    status: int
+    headers: tuple[Header, ...]
+    body: bytes = b""
+    stream: Stream | None = None
 
 
 def tag(body: bytes, version: int | None = None) -> bytes:
-    """The entity tag of an answer: a hash of its bytes, behind the version where it is one resource."""
-    digest = (hashlib.blake2b(body, digest_size=12) if len(body) < _SHORT else hashlib.sha256(body)).hexdigest()[:24]
+    """The ETag of a response: a hash of its bytes, after the version if it is one resource."""
+    digest = hashlib.blake2b(body, digest_size=12).hexdigest()
     return f'"{digest}"'.encode() if version is None else f'"{version}.{digest}"'.encode()
 
 
@@ -103,39 +97,39 @@ _version = msgspec.json.Decoder(_Versioned)
 
 
 def tag_of_one(body: bytes, versioned: bool) -> bytes:
-    """The entity tag of one resource, which holds its version if that is in the answer."""
+    """The ETag of one resource, with its version if the response has it."""
     return tag(body, decode(_version, body).version if versioned else None)
 
 
 def challenge(refusal: Refusal) -> tuple[Header, ...]:
-    """What to do next: how to sign in, with a 401; when to try again, with a 429 or 503."""
+    """Headers that say what to do next: authenticate (401), or retry later (429, 503)."""
     if refusal.code in (Code.UNAVAILABLE, Code.RATE_LIMITED):
         return ((b"retry-after", b"%d" % refusal.more.get("retryAfter", 1)),)
     return ((b"www-authenticate", b"Bearer"),) if refusal.code is Code.UNAUTHENTICATED else ()
 
 
-def pointer(place: Place) -> str:
-    """A place as a JSON pointer (RFC 6901): into the body, or else into the request as a whole."""
-    steps = place[1:] if place[:1] == ("body",) else place
+def pointer(path: Path) -> str:
+    """A path as a JSON pointer (RFC 6901): into the body, or else into the request as a whole."""
+    steps = path[1:] if path[:1] == ("body",) else path
     return "".join("/" + shortened(str(step)).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def shortened(told: str) -> str:
-    """What is said back of what was sent, and not more of it than anyone reads."""
-    return told if len(told) <= _LONGEST else told[:_LONGEST] + "…"
+def shortened(text: str) -> str:
+    """A text of the client, shortened before it is quoted."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _faults(refusal: Refusal, key: str, place: Callable[[Place], Any]) -> list[dict[str, Any]]:
-    return [{key: place(fault.place), "message": shortened(fault.message)} for fault in refusal.faults]
+def _faults(refusal: Refusal, key: str, path: Callable[[Path], Any]) -> list[dict[str, Any]]:
+    return [{key: path(fault.path), "message": shortened(fault.message)} for fault in refusal.faults]
 
 
-def _argument(place: Place) -> list[str | int]:
-    return [shortened(step) if isinstance(step, str) else step for step in place]
+def _argument(path: Path) -> list[str | int]:
+    return [shortened(step) if isinstance(step, str) else step for step in path]
 
 
-def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
-    """A Refusal in the resource style (RFC 9457)."""
-    status = STATUS[refusal.code]
+def problem(refusal: Refusal, headers: tuple[Header, ...] = (), status: int = 0) -> Reply:
+    """A Refusal as a REST response (RFC 9457)."""
+    status = status or STATUS[refusal.code]
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": _TITLES[refusal.code],
@@ -146,12 +140,46 @@ def problem(refusal: Refusal, headers: tuple[Header, ...] = ()) -> Reply:
     body |= refusal.more
     if refusal.faults:
         body["errors"] = _faults(refusal, "pointer", pointer)
-    head = ((b"content-type", PROBLEM), *NO_STORE, *challenge(refusal), *headers)
+    head = ((b"content-type", PROBLEM_TYPE), *NO_STORE, *challenge(refusal), *headers)
     return Reply(status, head, msgspec.json.encode(body))
 
 
+def method_reply(method: str, methods: Sequence[str], *more: Header, hint: str = "") -> Reply | None:
+    """The reply to OPTIONS, or to a method that is not one of these; None for one that is."""
+    allow: Header = (b"allow", ", ".join(methods).encode())
+    if method == "OPTIONS":
+        return Reply(204, (allow, *more, *NO_STORE))
+    if method in methods:
+        return None
+    return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(methods)}.{hint}"), (allow,))
+
+
+def not_acceptable(*offers: str) -> Refusal:
+    """The refusal of a request that accepts none of the media types on offer."""
+    return Refusal(Code.NOT_ACCEPTABLE, f"The response is available as {' or '.join(offers)}.")
+
+
+class DocumentRefusal(Refusal):
+    """A document, or its variables, that graphql-core refuses, with its errors."""
+
+    def __init__(self, code: Code, errors: list[GraphQLError], faults: Iterable[Fault] = ()) -> None:
+        super().__init__(code, errors[0].message, faults)
+        self.errors = [
+            {**error.formatted, "message": shortened(error.message), "extensions": {"code": code.value}}
+            for error in errors
+        ]
+
+    def again(self) -> DocumentRefusal:
+        """An equal refusal without the traceback of this one, which holds on to a request."""
+        same = DocumentRefusal.__new__(DocumentRefusal, self.message)
+        vars(same).update(vars(self))
+        return same
+
+
 def graphql_errors(refusal: Refusal) -> list[dict[str, Any]]:
-    """A Refusal in the query style: an error for each faulty place, or one for a field that was already running."""
+    """A Refusal as GraphQL errors: one for each fault, or one for a field that was already running."""
+    if isinstance(refusal, DocumentRefusal):
+        return refusal.errors
     if refusal.path:
         return [_running_error(refusal)]
     faults = refusal.faults or (Fault((), ""),)
@@ -167,8 +195,8 @@ def _running_error(refusal: Refusal) -> dict[str, Any]:
 
 def _graphql_error(refusal: Refusal, fault: Fault) -> dict[str, Any]:
     extensions: dict[str, Any] = {"code": refusal.code.value, **refusal.more}
-    if not fault.place:
+    if not fault.path:
         return {"message": shortened(refusal.message), "extensions": extensions}
-    told = shortened(fault.message)
-    place = extensions["argument"] = _argument(fault.place)
-    return {"message": f"{told[:1].upper()}{told[1:]}, at {'.'.join(map(str, place))}.", "extensions": extensions}
+    message = shortened(fault.message)
+    path = extensions["argument"] = _argument(fault.path)
+    return {"message": f"{message[:1].upper()}{message[1:]}, at {'.'.join(map(str, path))}.", "extensions": extensions}

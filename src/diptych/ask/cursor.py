@@ -1,11 +1,11 @@
-"""Cursors: opaque, signed, and bound to the list that they were made for.
+"""Pagination cursors: opaque, signed, and bound to the list that they were made for.
 
-A cursor holds the sort keys of one row as JSON, behind a signature. The key of the signature is derived from
-the store's secret and from what the cursor is bound to (the resource, its sort, its filter with its values and
-the viewer), but not from the page size or the fields. So a cursor of another list, another filter or another
-viewer does not open. Databases sign cursors while they write an answer (`seal`), so a page costs no second
-look; SHA-256 over key and text, cut to twelve bytes, is what both can do. Of a long text, a cursor holds the beginning
-and a digest, so it is never longer than a head or a literal may be.
+A cursor holds the sort keys of one row as JSON, after a signature. The signing key is derived from the store's secret
+and from what the cursor is bound to (the resource, its sort, its filter with its values and the viewer), but not from
+the page size or the fields. So a cursor of another list, another filter or another viewer does not verify. The database
+signs cursors while it writes an answer, so a page needs no second query, and Python those of a page by itself (`sign`);
+SHA-256 over key and text, truncated to twelve bytes, is what both databases can compute. Of a long text, a cursor
+holds the beginning and a digest, so that it always fits into a request head and a GraphQL literal.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.ask.nodes import Order, Read
+from diptych.ask.nodes import OrderBy, Read
 from diptych.model.defs import ResourceDef
-from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
+from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
 from diptych.model.scalars import FLOAT, INTEGER_ID, Scalar
 
 _MAC = 12
 CUT = 80
-"""Characters of a text that a cursor holds, at most. Five such keys, escaped in JSON, and an id are a cursor of less
-than 4 KiB: it fits into a literal of GraphQL, and two of them into a head."""
+"""The most characters of a text that a cursor holds. Five such keys, escaped in JSON, and an id make a cursor of less
+than 4 KiB: it fits into a GraphQL literal, and two of them into a request head."""
 _LAST = chr(0x10FFFF)
 _keys = msgspec.json.Decoder(list[Any])
 
 
-def sort_keys(read: Read) -> tuple[Order, ...]:
-    """The whole sort of a list: the keys that were asked for, and the id to tell equal rows apart."""
-    keys: list[Order] = []
+def sort_keys(read: Read) -> tuple[OrderBy, ...]:
+    """The complete sort of a list: the requested keys, then the id as the tie-breaker."""
+    keys: list[OrderBy] = []
     for order in read.order:
         keys.append(order)
         if order.by == Col(("id",)):
             return tuple(keys)
-    return (*keys, Order(Col(("id",))))
+    return (*keys, OrderBy(Col(("id",))))
 
 
 def key_scalars(read: Read, resource: ResourceDef) -> tuple[Scalar, ...]:
-    """The types of the keys of an Ask as the client asked it (before rules are joined)."""
+    """The types of the sort keys of an Ask as the client sent it (before rules are added)."""
     return tuple(resource.fields[key.by.path[0]].scalar for key in sort_keys(read) if isinstance(key.by, Col))
 
 
 def binding(read: Read) -> bytes:
-    """What of an Ask its cursors are bound to, whatever the values are."""
+    """The part of an Ask that its cursors are bound to, without the values."""
     return repr((read.resource, read.order, _without_indexes(read.where))).encode()
 
 
 def where_slots(expr: Expr) -> tuple[int, ...]:
-    """The slots of a filter; their values bind its cursors too."""
+    """The indexes of the slots in a filter; cursors are bound to their values too."""
     match expr:
         case Slot(index):
             return (index,)
@@ -68,7 +68,7 @@ def where_slots(expr: Expr) -> tuple[int, ...]:
 
 
 def _without_indexes(expr: Expr) -> Any:
-    """The filter as a value in which slots are all alike, since their numbers depend on the rest of the Ask."""
+    """The filter without slot indexes, since those depend on the rest of the Ask."""
     match expr:
         case Slot(_, scalar, many):
             return ("slot", scalar.name, many)
@@ -84,14 +84,14 @@ def _without_indexes(expr: Expr) -> Any:
 
 
 class Cut(NamedTuple):
-    """The beginning of a text that was too long for a cursor, and the digest of all of it."""
+    """A truncated sort key: the beginning of a long text, and the digest of the whole."""
 
     floor: str
     digest: str
 
     @property
     def ceiling(self) -> str:
-        """The first text after all that begin alike."""
+        """The smallest text that sorts after every text with this beginning."""
         stem = self.floor.rstrip(_LAST)
         if not stem:
             return self.floor + _LAST
@@ -99,13 +99,13 @@ class Cut(NamedTuple):
         return stem[:-1] + chr(0xE000 if point == 0xD800 else point)
 
 
-def digest(text: bytes | None) -> str | None:
-    """The digest of a long key: this is what SQLite calls, and what PostgreSQL computes."""
+def key_digest(text: bytes | None) -> str | None:
+    """The digest of a long key, as SQLite calls it and PostgreSQL computes it in SQL."""
     return None if text is None else hashlib.sha256(text).hexdigest()[:32]
 
 
 def derive(secret: bytes, *parts: bytes) -> bytes:
-    """The key that signs the cursors of one list."""
+    """Derive the key that signs the cursors of one list."""
     mac = hashlib.blake2b(key=secret, digest_size=32)
     for part in parts:
         mac.update(len(part).to_bytes(4, "big") + part)
@@ -114,24 +114,24 @@ def derive(secret: bytes, *parts: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AsStored:
-    """A sort key that its type does not allow, as the database holds it."""
+    """A sort key whose stored value is not valid for its type."""
 
     value: Any
 
 
 def seal(key: bytes, payload: str) -> str:
-    """Sign the keys of a row, as a database does."""
+    """Sign the sort keys of a row, as the databases do."""
     return sign(key, payload.encode())
 
 
 def sign(key: bytes, raw: bytes) -> str:
-    """The same of bytes: this is what SQLite calls, and what PostgreSQL computes."""
+    """Sign bytes, as SQLite calls it and PostgreSQL computes it in SQL."""
     signed = hashlib.sha256(key + raw).digest()[:_MAC] + raw
     return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
 
 def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...]:
-    """The keys in a cursor, or ValueError if it is not one of this list."""
+    """The sort keys in a cursor. Raises ValueError if it is not a cursor of this list."""
     try:
         standard = cursor.replace("-", "+").replace("_", "/") + "=" * (-len(cursor) % 4)
         raw = binascii.a2b_base64(standard, strict_mode=True)
@@ -141,30 +141,34 @@ def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...
         keys = _keys.decode(raw[_MAC:])
         if len(keys) != len(scalars):
             raise ValueError
-        return tuple([None if each is None else _key(each, scalar) for each, scalar in zip(keys, scalars, strict=True)])
+        return tuple(
+            [None if value is None else _key(value, scalar) for value, scalar in zip(keys, scalars, strict=True)]
+        )
     except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
         raise ValueError("expected a cursor of this list, with this sort and filter") from None
 
 
 def _key(value: Any, scalar: Scalar) -> Any:
-    """One key: a value of its type, a text that was cut, or, by the name of what it is to the database, whatever the
-    row has instead."""
+    """Decode one sort key: a value of its type, a truncated text, or an invalid stored value, tagged with its storage
+    class."""
     if isinstance(value, list):
         return Cut(*value)
     if isinstance(value, dict):
         ((kind, stored),) = value.items()
         return AsStored(_STORED[kind](stored, scalar))
     try:
-        found = scalar.parse(value)
+        parsed = scalar.parse(value)
     except ValueError:
-        found = None
-    if found is None and scalar is INTEGER_ID:
+        parsed = None
+    if parsed is None and scalar is INTEGER_ID:
         return AsStored(int(value))
-    if isinstance(value, str) and isinstance(found, str | None) and found != value:  # text of SQLite, as it is
+    if (
+        isinstance(value, str) and isinstance(parsed, str | None) and parsed != value
+    ):  # invalid text in SQLite, as stored
         return AsStored(value)
-    if found is None:
+    if parsed is None:
         raise ValueError
-    return found
+    return parsed
 
 
 _STORED: Mapping[str, Callable[[str, Scalar], Any]] = {
@@ -174,4 +178,4 @@ _STORED: Mapping[str, Callable[[str, Scalar], Any]] = {
     "integer": lambda digits, scalar: int(bytes.fromhex(digits)),
     "blob": lambda digits, scalar: bytes.fromhex(digits),
 }
-"""How a stored value is read: PostgreSQL writes it as text, SQLite the digits of its bytes."""
+"""How an invalid stored value is decoded: PostgreSQL writes it as text, SQLite as the hexadecimal of its bytes."""

@@ -1,7 +1,7 @@
-"""The waist: what a client asks for, with no word of how it asked or how the database will answer.
+"""The Ask: a request as data, independent of the API style that it came from and of the database that answers it.
 
 An Ask is a frozen tree: equal asks hash equal, so an Ask is the key of the plan cache. It holds no values: a
-Slot marks where the n-th value goes, and the values travel beside it. These two are the same Ask:
+Slot marks where the n-th value goes, and the values are passed beside it. These two are the same Ask:
 
     { post(id: "…") { title author { name } } }              GET /posts/…?fields=title,author(name)
 
@@ -9,17 +9,17 @@ Slot marks where the n-th value goes, and the values travel beside it. These two
                               Follow("author", "author", Read("User", "one", pick=(Field("name", "name"),)))),
          where=Compare("eq", Col(("id",)), Slot(0, ID)))
 
-A Read takes one row, a list of rows, or a page: a list with what leads on from it. A page picks its parts
-(Nodes, Edges, PageInfo, Total); one row and a list pick fields. `check` rewrites an Ask before it is compiled:
-rules are joined to every `where`, and what depends on the row is put behind a `rule`.
+A Read takes one row, a list of rows, or a page: a list with pagination. A page picks its parts (Nodes, Edges, PageInfo,
+Total); one row and a list pick fields. `check` rewrites an Ask before it is compiled: the rules of the viewer are added
+to every `where`, and a field or relation that shows on some rows only gets a `rule`.
 
-A Write changes one row and answers with what it picks of it. These two are the same Ask:
+A Write changes one row and returns what it picks of it. These two are the same Ask:
 
     mutation { updatePost(id: "…", patch: {title: "…"}) { title } }      PATCH /posts/…?fields=title   {"title": "…"}
 
     Write("update", "Post", Slot(0, ID), (Assign("title", Slot(1, STRING)),), pick=(Field("title", "title"),))
 
-A Watch follows the changes of a resource, and tells of each what its parts name. These two are the same Ask:
+A Watch follows the changes of a resource and reports the parts that it names. These two are the same Ask:
 
     subscription { postChanged(where: …) { cursor kind id at post { title } } }     GET /posts/changes?fields=title&…
 
@@ -31,12 +31,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.model.expr import TRUE, Expr, Slot
+from diptych.model.rules.expr import TRUE, Expr, Slot
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value of the row; `label` is its key in the answer."""
+    """A field of the row; `label` is its key in the answer."""
 
     name: str
     label: str
@@ -45,7 +45,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """The name of the type, where a GraphQL client asks for `__typename`."""
+    """The name of the type, for `__typename` in GraphQL."""
 
     label: str
     type: str
@@ -53,7 +53,7 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Go through a relation and read there."""
+    """Follow a relation and read its rows."""
 
     relation: str
     label: str
@@ -72,7 +72,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The rows of a page, each with its cursor: `cursor`, `node` and `__typename` in the order asked."""
+    """The rows of a page, each with its cursor: `cursor`, `node` and `__typename` in the requested order."""
 
     label: str
     parts: tuple[EdgePart, ...]
@@ -90,7 +90,7 @@ InfoKind = Literal["hasNextPage", "hasPreviousPage", "startCursor", "endCursor",
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """What leads on from a page: (what, label) in the order asked."""
+    """The pagination info of a page: (kind, label) in the requested order."""
 
     label: str
     parts: tuple[tuple[InfoKind, str], ...]
@@ -98,26 +98,30 @@ class PageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many rows there are on all pages."""
+    """The number of rows on all pages."""
 
     label: str
 
 
 Pick = Field | TypeName | Follow
-Part = Nodes | Edges | PageInfo | Total | TypeName
+ConnectionPart = Nodes | Edges | PageInfo | Total | TypeName
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One key of a sort; nulls stand last in both directions."""
+class OrderBy:
+    """One sort key; nulls come last in both directions."""
 
     by: Expr
     descending: bool = False
 
+    def __repr__(self) -> str:
+        """Part of the key that signs cursors: another text would invalidate those that clients have."""
+        return f"Order(by={self.by!r}, descending={self.descending!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which rows of a list: `size` of them from the beginning, or from the end if `backward`."""
+    """Pagination of a list: the first `size` rows, or the last if `backward`, between two cursors or from an offset."""
 
     size: Slot
     backward: bool = False
@@ -132,32 +136,32 @@ class Read:
 
     resource: str
     take: Literal["one", "list", "page"]
-    pick: tuple[Pick | Part, ...]
+    pick: tuple[Pick | ConnectionPart, ...]
     where: Expr = TRUE
-    order: tuple[Order, ...] = ()
+    order: tuple[OrderBy, ...] = ()
     page: Page | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A field, and the value that the client gave for it; None is null."""
+    """A field and its new value from the client; None is null."""
 
     name: str
     value: Slot | None
 
 
-Change = Literal["create", "update", "replace", "delete"]
+WriteVerb = Literal["create", "update", "replace", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Change one row: the one with this `id`, which a new row gets. Its values stand in the order of the model.
+    """Create, update, replace or delete the row with this `id`. The values are in the order of the model's fields.
 
-    An update changes what was given; a replacement also what was not. `version` is the one that the row must
-    have, or several of which it must have one. Nothing is answered if nothing is picked.
+    An update changes the fields in `values`; a replacement resets the others too. `version` is the version that the
+    row must have, or a list that must contain it. An empty `pick` returns nothing.
     """
 
-    verb: Change
+    verb: WriteVerb
     resource: str
     id: Slot
     values: tuple[Assign, ...] = ()
@@ -167,7 +171,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Run an action or a query of the model's own code, on one row or on the class, and pick from what it gives."""
+    """Run an action or a query of the model's own code, on one row or on the class, and pick from its result."""
 
     resource: str
     name: str
@@ -181,7 +185,7 @@ ChangeWhat = Literal["cursor", "kind", "id", "at", "row", "__typename"]
 
 @dataclass(frozen=True, slots=True)
 class ChangePart:
-    """A part of what is told of a change; of the row, what is picked of it."""
+    """A part of a reported change; `pick` is what a "row" part shows of the row."""
 
     what: ChangeWhat
     label: str
@@ -190,7 +194,7 @@ class ChangePart:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Follow the changes of the rows for which `where` holds; of some kinds, and after a cursor, if these are given."""
+    """Follow the changes of the rows that match `where`, optionally only of some kinds and after a cursor."""
 
     resource: str
     parts: tuple[ChangePart, ...]
@@ -200,9 +204,9 @@ class Watch:
 
     @property
     def rows(self) -> tuple[Read, ...]:
-        """What is read of the row, for each part that shows it."""
+        """The Reads of the parts that show the row."""
         return tuple(Read(self.resource, "one", part.pick) for part in self.parts if part.what == "row")
 
 
 Ask = Read | Write | Call | Watch
-"""What can be asked."""
+"""Any request, as data."""

@@ -1,48 +1,41 @@
-"""Values beside an Ask: where each slot's value is found, and the special types of page arguments.
+"""The sources of slot values, and the scalar types of pagination arguments.
 
-A Source says where the client put a value: a place in the inputs of the request ("variables" or "query"), or
-a value that stands in the document itself. So a plan that was made once is bound again by looking, not by
-translating.
+A Source says where the value of a slot comes from: a path into the inputs of the request ("variables" or "query"), or
+a literal in the document itself. So a cached plan is bound to new values by lookup, without translating again. The
+same holds for literals of a GraphQL document that were lifted out of its text (`api/graphql/literals.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from diptych.errors import Place
-from diptych.model.expr import Slot
+from diptych.errors import Path
+from diptych.model.rules.expr import Slot
 from diptych.model.scalars import INT, STRING, Scalar
 
 
-def _size(value: Any) -> int:
-    number = INT.parse(value)
-    if number < 1:
-        raise ValueError("expected a page size of 1 or more")
-    return int(number)
+def _count(name: str, least: int, what: str) -> Scalar:
+    def parse(value: Any) -> int:
+        number = int(INT.parse(value))
+        if number < least:
+            raise ValueError(f"expected {what} of {least} or more")
+        return number
+
+    def parse_text(text: str) -> int:
+        return parse(INT.parse_text(text))
+
+    return Scalar(name, int, {}, parse, parse_text, "INTEGER", "integer", "integer", graphql="Int")
 
 
-def _offset(value: Any) -> int:
-    number = INT.parse(value)
-    if number < 0:
-        raise ValueError("expected an offset of 0 or more")
-    return int(number)
-
-
-def _size_text(value: str) -> int:
-    return _size(INT.parse_text(value))
-
-
-def _offset_text(value: str) -> int:
-    return _offset(INT.parse_text(value))
-
-
-SIZE = Scalar("PageSize", int, {}, _size, _size_text, "INTEGER", "integer", "integer", graphql="Int")
-OFFSET = Scalar("Offset", int, {}, _offset, _offset_text, "INTEGER", "integer", "integer", graphql="Int")
+SIZE = _count("PageSize", 1, "a page size")
+OFFSET = _count("Offset", 0, "an offset")
 CURSOR = Scalar("Cursor", str, {}, STRING.parse, STRING.parse, "TEXT", "text", "text", graphql="String")
-
-
+LITERALS = '"'
+"""The key in the inputs under which the lifted literals of a document are; no variable has this name."""
+SlotValues = Sequence[Any]
+"""The values of the slots of an Ask, by index."""
 CHANGE_KINDS = ("CREATED", "UPDATED", "DELETED", "LEFT")
 
 
@@ -53,58 +46,79 @@ def _kind(value: Any) -> str:
 
 
 CHANGE_KIND = Scalar(
-    "ChangeKind", str, {}, _kind, _kind, "TEXT", "text", "text", choices=CHANGE_KINDS,
+    "ChangeKind",
+    str,
+    {},
+    _kind,
+    _kind,
+    "TEXT",
+    "text",
+    "text",
+    choices=CHANGE_KINDS,
     description="What became of a row. It LEFT if an update took it out of what you may see, or asked for.",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one value comes from. `fixed` values stand in the request's own text; others are looked up."""
+    """Where one value comes from: a `fixed` value is a literal in the request's text, others are looked up by path."""
 
-    place: Place
+    path: Path
     fixed: bool = False
     value: Any = None
     text: bool = False
-    """Is it the text of a query parameter, rather than JSON?"""
+    """Is it the text of a query parameter, not JSON?"""
     parts: tuple[Source, ...] = ()
-    """A list or an object in the document that holds variables somewhere: a source for each of its values."""
+    """The sources of the items of a list or an object literal that contains variables."""
     keys: tuple[str, ...] | None = None
-    """The keys of an object."""
+    """The keys of an object literal, in the order of `parts`."""
     make: Callable[[], Any] | None = None
-    """The client does not give it: the server makes it anew for every request."""
+    """The server generates the value for every request."""
     constraints: tuple[object, ...] = ()
-    """What the value must satisfy besides its type."""
+    """Constraints on the value besides its type."""
+    literal: int = -1
+    """The index of the value among the lifted literals of the document, if it is one."""
+
+    def literals(self) -> Iterator[int]:
+        """The lifted literals that the value is made of."""
+        if self.literal >= 0:
+            yield self.literal
+        for part in self.parts:
+            yield from part.literals()
 
     def fetch(self, inputs: Mapping[str, Any]) -> Any:
+        if self.literal >= 0:
+            return inputs[LITERALS].values[self.literal]
         if self.make is not None:
             return self.make()
         if self.parts:
-            found = [part.fetch(inputs) for part in self.parts]
-            return found if self.keys is None else dict(zip(self.keys, found, strict=True))
+            values = [part.fetch(inputs) for part in self.parts]
+            return values if self.keys is None else dict(zip(self.keys, values, strict=True))
         if self.fixed:
             return self.value
         value: Any = inputs
-        for step in self.place[1:]:
+        for step in self.path[1:]:
             value = value[step]
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A JSON value that a client gave, with its place; a document's own value holds Givens in turn."""
+class RawValue:
+    """A JSON value from the client, with its path; a literal of a document holds Givens again."""
 
     value: Any
-    place: Place
+    path: Path
     fixed: bool = False
     text: bool = False
+    literal: int = -1
+    """The index of the value among the lifted literals of the document, if it is one."""
 
-    def entries(self) -> list[tuple[str, Given]]:
+    def entries(self) -> list[tuple[str, RawValue]]:
         """The entries of an object."""
         return [(key, self._inner(key, item)) for key, item in self.value.items()]
 
-    def items(self) -> list[Given]:
-        """The items of a list; a single value stands for a list of one, as GraphQL has it."""
+    def items(self) -> list[RawValue]:
+        """The items of a list; a single value is coerced to a list of one, as in GraphQL."""
         if not isinstance(self.value, list):
             return [self]
         return [self._inner(index, item) for index, item in enumerate(self.value)]
@@ -118,28 +132,30 @@ class Given:
         return self.value
 
     def source(self) -> Source:
-        """Where to find this value again."""
+        """The Source from which later requests get this value."""
         if self.fixed and isinstance(self.value, list | dict):
             keys = tuple(self.value) if isinstance(self.value, dict) else None
             inside = self.items() if keys is None else [inner for _, inner in self.entries()]
             parts = tuple(inner.source() for inner in inside)
             if not all(part.fixed for part in parts):
-                return Source(self.place, parts=parts, keys=keys)
-        return Source(self.place, self.fixed, self.plain() if self.fixed else None, self.text)
+                return Source(self.path, parts=parts, keys=keys)
+        if self.literal >= 0:
+            return Source(self.path, literal=self.literal)
+        return Source(self.path, self.fixed, self.plain() if self.fixed else None, self.text)
 
-    def _inner(self, step: str | int, item: Any) -> Given:
-        return item if isinstance(item, Given) else Given(item, (*self.place, step), self.fixed)
+    def _inner(self, step: str | int, item: Any) -> RawValue:
+        return item if isinstance(item, RawValue) else RawValue(item, (*self.path, step), self.fixed)
 
 
 class Slots:
-    """Deals out slots in the order in which an Ask is drawn."""
+    """Numbers the slots of an Ask in the order in which they are added."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
         self.sources: list[Source] = []
 
-    def take(self, scalar: Scalar, given: Given, many: bool = False, constraints: tuple[object, ...] = ()) -> Slot:
-        source = given.source()
+    def take(self, scalar: Scalar, raw: RawValue, many: bool = False, constraints: tuple[object, ...] = ()) -> Slot:
+        source = raw.source()
         return self.add(scalar, replace(source, constraints=constraints) if constraints else source, many)
 
     def add(self, scalar: Scalar, source: Source, many: bool = False) -> Slot:

@@ -1,4 +1,4 @@
-"""A Wish: a request, or a part of it, translated: its Asks, and where their values are."""
+"""A Wish: a translated request, or a part of one: its Asks, and the sources of their values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from diptych.ask.nodes import Call, Read, Watch, Write
 from diptych.ask.slots import Source
-from diptych.errors import Code, Fault, Place
-from diptych.model.expr import Slot
+from diptych.errors import Code, Fault, Path
+from diptych.model.rules.expr import Slot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
-    """What a request wants to read: Asks that one statement answers, with the slots and sources of their values."""
+    """The Reads of a request, answered by one statement, with the slots and sources of their values."""
 
     asks: tuple[Read, ...]
     slots: tuple[Slot, ...]
@@ -21,7 +21,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchWish:
-    """The changes that a request wants to follow."""
+    """The Watch of a request."""
 
     ask: Watch
     slots: tuple[Slot, ...]
@@ -30,25 +30,25 @@ class WatchWish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallWish:
-    """A call of the model's own code that a request wants."""
+    """The Call of a request: an action or a query of the model's own code."""
 
     ask: Call
     slots: tuple[Slot, ...]
     sources: tuple[Source, ...]
-    place: Place
+    path: Path
     faults: tuple[Fault, ...] = ()
     code: Code = Code.BAD_USER_INPUT
-    """What a fault is called."""
+    """The error code of a fault."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteWish:
-    """One change that a request wants. Faults of its shape are told together with those of its values."""
+    """One Write of a request. Faults of its shape are reported together with those of its values."""
 
     ask: Write
     slots: tuple[Slot, ...]
     sources: tuple[Source, ...]
-    place: Place
-    """Where the values of the row stand in the request."""
+    path: Path
+    """The path of the row's values in the request."""
     faults: tuple[Fault, ...] = ()
     code: Code = Code.BAD_USER_INPUT

@@ -1,74 +1,85 @@
-"""May it: the rules of the viewer are joined into the Ask. No surface applies a rule, so none can forget one.
+"""Read authorization: adds the rules of the viewer to an Ask. No API style applies a rule, so none can forget one.
 
-What goes in is what the client asked; what comes out asks for no row and no field that the viewer may not see:
+The result asks for no row and no field that the viewer may not see:
 
     Read("Post", "list", …, where=w)   →   Read("Post", "list", …, where=and_(w, published | authorId = viewer))
     Field("email", …)                  →   Field("email", …, rule=(id = viewer))
 
-and the same inside every relation, every filter and every key of a sort: a filter sees null where the viewer
-would see null. A name that is not in the view raises, whatever surface let it through.
+and the same inside every relation, every filter and every sort key: a filter sees null where the viewer would see
+null. A name that is not in the view raises a Refusal, whatever API style let it through.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from diptych.ask.nodes import EdgePart, Edges, Field, Follow, Nodes, Order, Part, Pick, Read, Watch
-from diptych.check.gone import sure
+from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, OrderBy, Pick, Read, Watch
+from diptych.check.past_rows import certain
 from diptych.errors import Code, Refusal
-from diptych.model.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
-from diptych.model.paths import rebase
+from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
+from diptych.model.rules.paths import rebase
 from diptych.model.view import ResourceView, View
 
 
-def narrow(read: Read, view: View, known: Expr = TRUE) -> Read:
-    """The same wish, within what the view allows. `known` already holds for every row that can be reached."""
+def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Read:
+    """Restrict a Read to the rows and fields of the view, and to those where `back` holds.
+
+    `known` already holds for every row that it can reach.
+    """
     resource = _visible(view, read.resource)
     return replace(
         read,
-        where=and_(narrow_expr(read.where, resource, view), assume(resource.read, known)),
-        order=tuple(Order(narrow_expr(key.by, resource, view), key.descending) for key in read.order),
+        where=and_(narrow_expr(read.where, resource, view), assume(resource.read, known), back),
+        order=tuple(OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order),
         pick=tuple(_part(part, resource, view) for part in read.pick),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A Watch within what the view allows: which rows it sees, as they were and became; the same of rows that are gone
-    by now; and which rows the viewer may read now."""
+    """A Watch restricted to the view.
+
+    `seen` is the predicate for the old and new versions of rows that still exist, `deleted` the same for rows that have
+    been deleted since, and `readable` the rows that the viewer may read now.
+    """
 
     watch: Watch
     seen: Expr
-    gone: Expr
+    deleted: Expr
     readable: Expr
 
 
 def narrow_watch(watch: Watch, view: View) -> Watched:
-    """The same for changes: a row that is told of can be seen as it was then; what is shown of it, now too."""
+    """Restrict a Watch: a change is reported if the viewer could see that version of the row; its fields are shown if
+    they are visible now too."""
     resource = _visible(view, watch.resource)
-    then = _then(resource, there=True)
-    parts = tuple(replace(part, pick=tuple(_pick(each, then, view) for each in part.pick)) for part in watch.parts)
-    seen, gone = (
-        and_(narrow_expr(watch.where, _then(resource, there=there), view),
-             sure(resource.read, resource.resource, there=there))
+    past = _past(resource, there=True)
+    parts = tuple(replace(part, pick=tuple(_pick(pick, past, view) for pick in part.pick)) for part in watch.parts)
+    seen, deleted = (
+        and_(
+            narrow_expr(watch.where, _past(resource, there=there), view),
+            certain(resource.read, resource.resource, there=there),
+        )
         for there in (True, False)
-    )  # fmt: skip
-    return Watched(replace(watch, parts=parts), seen, gone, resource.read)
+    )
+    return Watched(replace(watch, parts=parts), seen, deleted, resource.read)
 
 
-def _then(each: ResourceView, *, there: bool) -> ResourceView:
-    """A resource as its rows were, with rules that allow nothing because of rows that are gone by now."""
+def _past(view: ResourceView, *, there: bool) -> ResourceView:
+    """A resource with its rules rewritten for past versions of its rows (see `past_rows`)."""
 
     def rule(now: Expr) -> Expr:
-        return sure(now, each.resource, there=there)
+        return certain(now, view.resource, there=there)
 
-    fields = {name: replace(field, rule=rule(field.rule)) for name, field in each.fields.items()}
-    relations = {name: replace(way, rule=rule(way.rule)) for name, way in each.relations.items()}
-    return replace(each, fields=fields, relations=relations)
+    fields = {name: replace(field, rule=rule(field.rule)) for name, field in view.fields.items()}
+    relations = {name: replace(relation, rule=rule(relation.rule)) for name, relation in view.relations.items()}
+    return replace(view, fields=fields, relations=relations)
 
 
 def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:
-    """A filter of the client: its fields masked, its relations over readable rows only."""
+    """Restrict a filter of the client: hidden fields become null, relations cover readable rows only."""
+    if expr is TRUE:
+        return TRUE
 
     def leaf(part: Expr) -> Expr | None:
         if isinstance(part, Col):
@@ -81,7 +92,7 @@ def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:
 
 
 def assume(rule: Expr, known: Expr) -> Expr:
-    """What is left to test of a rule when `known` holds already."""
+    """Simplify a rule, given that `known` holds."""
     facts = known.of if isinstance(known, And) else (known,)
     if rule == known or rule in facts:
         return TRUE
@@ -100,34 +111,34 @@ def _visible(view: View, name: str) -> ResourceView:
 
 def _column(column: Col, resource: ResourceView) -> Expr:
     (name,) = column.path
-    found = resource.fields.get(name)
-    if found is None or found.field.python is not None:
+    shown = resource.fields.get(name)
+    if shown is None or shown.field.python is not None:
         raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no field '{name}'.")
-    return mask(found.rule, found.field.computed or column)
+    return mask(shown.rule, shown.field.computed or column)
 
 
 def _has(has: Has, resource: ResourceView, view: View) -> Expr:
-    way = resource.relations.get(has.relation)
-    if way is None:
+    relation = resource.relations.get(has.relation)
+    if relation is None:
         raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{has.relation}'.")
-    target = _visible(view, way.relation.target)
-    inner = and_(narrow_expr(has.where, target, view), target.read, way.back)
-    return and_(way.rule, Has(has.relation, inner, way.link))
+    target = _visible(view, relation.relation.target)
+    inner = and_(narrow_expr(has.where, target, view), target.read, relation.back)
+    return and_(relation.rule, Has(has.relation, inner, relation.link))
 
 
-def _part(part: Pick | Part, resource: ResourceView, view: View) -> Pick | Part:
+def _part(part: Pick | ConnectionPart, resource: ResourceView, view: View) -> Pick | ConnectionPart:
     match part:
         case Nodes(label, pick):
-            return Nodes(label, tuple(_pick(each, resource, view) for each in pick))
+            return Nodes(label, tuple(_pick(inner, resource, view) for inner in pick))
         case Edges(label, parts):
-            return Edges(label, tuple(_edge(each, resource, view) for each in parts))
+            return Edges(label, tuple(_edge(edge, resource, view) for edge in parts))
         case Field() | Follow():
             return _pick(part, resource, view)
     return part
 
 
 def _edge(part: EdgePart, resource: ResourceView, view: View) -> EdgePart:
-    return replace(part, pick=tuple(_pick(each, resource, view) for each in part.pick))
+    return replace(part, pick=tuple(_pick(pick, resource, view) for pick in part.pick))
 
 
 def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
@@ -135,14 +146,14 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
         case Field(name):
             if name not in resource.fields:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no field '{name}'.")
-            return replace(pick, rule=resource.fields[name].rule)
+            rule = resource.fields[name].rule
+            return pick if rule is pick.rule else replace(pick, rule=rule)
         case Follow(name):
             if name not in resource.relations:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{name}'.")
-            way = resource.relations[name]
-            back = way.relation.inverse if way.relation.kind == "many" else ""
+            relation = resource.relations[name]
+            back = relation.relation.inverse if relation.relation.kind == "many" else ""
             known = rebase(resource.read, (back,)) if back else TRUE
-            read = narrow(pick.read, view, known)
-            read = replace(read, where=and_(read.where, way.back))
-            return replace(pick, read=read, rule=way.rule, link=way.link)
+            read = narrow(pick.read, view, known, relation.back)
+            return replace(pick, read=read, rule=relation.rule, link=relation.link)
     return pick

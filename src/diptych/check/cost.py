@@ -1,42 +1,31 @@
-"""Can we afford it: depth and price of an Ask, before any SQL.
+"""Cost analysis: the depth and the price of an Ask, computed before any SQL runs.
 
-Depth: a root field is 1, every relation below it one more; a relation in `where` counts; plain fields and the
-parts of a page do not. Price: the most objects that can be returned. One object is 1; a list is its page size
-times what one row costs; a page counts the larger of its nodes and its edges; `totalCount` 20, a relation in `where`
-10; and fields and relations have the weights that the model gives them. The price depends on page sizes, which are
-values; so an Ask is priced once into a formula over its slots, and a plan that is kept is priced in a microsecond.
+Depth: a root field is 1, every relation below it one more; a relation in `where` counts; plain fields and the parts of
+a page do not. Price: the most objects that can be returned. One object is 1; a list is its page size times the price of
+one row; a page counts the larger of its nodes and its edges; `totalCount` is 20, a relation in `where` 10; and fields
+and relations have the weights of the model. The price depends on page sizes, which are values; so an Ask is priced once
+into a formula over its slots, and evaluating it for a cached plan takes a microsecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from diptych.ask.nodes import Edges, Field, Follow, Nodes, PageInfo, Part, Pick, Read, Total, Watch, Write
-from diptych.model.defs import ResourceDef
-from diptych.model.expr import And, Col, Compare, Expr, Has, IsNull, Mask, Not, Or
+from diptych.ask.nodes import ConnectionPart, Edges, Field, Follow, Nodes, PageInfo, Pick, Read, Total, Watch, Write
+from diptych.ask.slots import SlotValues
+from diptych.ask.walk import picks
+from diptych.model.defs import ResourceDef, Resources
+from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Mask, Not, Or
 
 TOTAL_PRICE = 20
 HOP_PRICE = 10
 
-Values = Sequence[Any]
-Resources = Mapping[str, ResourceDef]
-
 
 def depth(read: Read) -> int:
-    """How many levels of objects an Ask has."""
-    return 1 + max(where_depth(read.where), *map(_depth_of, read.pick), 0)
-
-
-def _depth_of(part: Pick | Part) -> int:
-    match part:
-        case Follow(read=read):
-            return depth(read)
-        case Nodes(pick=pick):
-            return max(map(_depth_of, pick), default=0)
-        case Edges(parts=parts):
-            return max((_depth_of(pick) for edge in parts for pick in edge.pick), default=0)
-    return 0
+    """The number of levels of objects in a Read."""
+    inner = (depth(pick.read) for pick in picks(read.pick) if isinstance(pick, Follow))
+    return 1 + max(where_depth(read.where), *inner, 0)
 
 
 def _parts(expr: Expr) -> tuple[Expr, ...]:
@@ -51,25 +40,24 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def where_depth(expr: Expr) -> int:
-    """How many relations deep a filter reaches."""
+    """The number of nested relations in a filter."""
     return isinstance(expr, Has) + max(map(where_depth, _parts(expr)), default=0)
 
 
 def filter_terms(expr: Expr) -> int:
-    """How many comparisons a filter makes."""
+    """The number of comparisons in a filter."""
     return isinstance(expr, Compare | IsNull) + sum(map(filter_terms, _parts(expr)))
 
 
 class Price:
-    """The formula of a price: what there is once, and for each list how many rows there can be, times what one costs.
+    """The formula of a price: a constant, and for each list the number of its rows times the price of one.
 
         { user(id: …) { posts(first: $n) { comments(first: 5) { author { name } } } } }
 
         1 + n × (1 + 5 × 2):   constant 1,   steps (0, slot of n, 1), (1, slot of 5, 2)
 
-    A step is a list: the number of the one that it stands in (0 is none), the slot of its page size, and what a row
-    costs without the lists in it. The lists of a request stand in a row, outer before inner, so that it is evaluated
-    in one go.
+    A step is a list: the number of the list around it (0 is none), the slot of its page size, and the price of a row
+    without its nested lists. Outer lists come before inner ones, so that the formula is evaluated in one pass.
     """
 
     __slots__ = ("constant", "names", "steps")
@@ -78,60 +66,59 @@ class Price:
         self.constant = constant
         self.steps = steps
         self.names = tuple(names)
-        """What each list is called, for people."""
+        """The names of the lists, for `describe`."""
 
-    def __call__(self, values: Values) -> int:
+    def __call__(self, values: SlotValues) -> int:
         total = self.constant
         if self.steps:
             counts = [1]
-            for outer, slot, each in self.steps:
+            for outer, slot, row_price in self.steps:
                 counts.append(count := counts[outer] * values[slot])
-                total += count * each
+                total += count * row_price
         return total
 
-    def told(self, values: Values) -> str:
-        """The formula in words: `1 + 10 posts × (1 + 5 comments × 2)`."""
+    def describe(self, values: SlotValues) -> str:
+        """The formula as text: `1 + 10 posts × (1 + 5 comments × 2)`."""
         return " + ".join(self._sum(0, self.constant, values)) or "0"
 
-    def _sum(self, at: int, constant: int, values: Values) -> list[str]:
+    def _sum(self, at: int, constant: int, values: SlotValues) -> list[str]:
         parts = [str(constant)] if constant else []
-        for number, (outer, slot, each) in enumerate(self.steps, 1):
+        for number, (outer, slot, row_price) in enumerate(self.steps, 1):
             if outer == at:
-                inside = self._sum(number, each, values)
+                inside = self._sum(number, row_price, values)
                 row = f"({' + '.join(inside)})" if len(inside) > 1 else "".join(inside) or "0"
                 parts.append(f"{values[slot]} {self.names[number - 1]} × {row}")
         return parts
 
 
 class Cost(NamedTuple):
-    """What a request costs, whatever its values are: how deep it is, and the formula of its price."""
+    """The cost of a request, independent of its values: its depth, and the formula of its price."""
 
     depth: int
     price: Price
 
 
 def cost_of(asks: Sequence[Read], resources: Resources, constant: int = 0) -> Cost:
-    """The cost of a request, and of something constant besides."""
+    """The cost of a request, plus a constant."""
     return Cost(max(map(depth, asks), default=0), price_of(asks, resources, constant))
 
 
 def cost_of_write(write: Write, resources: Resources) -> Cost:
-    """The cost of a change, and of its answer."""
     answer = (Read(write.resource, "one", write.pick),) if write.pick else ()
     return Cost(max(map(depth, answer), default=1), price_of(answer, resources, constant=1))
 
 
 def cost_of_watch(watch: Watch, resources: Resources) -> tuple[Cost, int]:
-    """The cost of a change that is told, and what it costs to find those that are. One that shows no row is an object
-    all the same."""
+    """The cost of one reported change (at least one object), and the price of filtering the feed for it."""
     rows = watch.rows
-    found = Read(watch.resource, "one", (), watch.where)
+    filtered = Read(watch.resource, "one", (), watch.where)
     price = price_of(rows, resources, 0 if rows else 1)
-    return Cost(max(map(depth, (found, *rows))), price), filter_price(watch.where, resources[watch.resource], resources)
+    search = filter_price(watch.where, resources[watch.resource], resources)
+    return Cost(max(map(depth, (filtered, *rows))), price), search
 
 
 def price_of(asks: Iterable[Read], resources: Resources, constant: int = 0) -> Price:
-    """The formula of the price of a request, and of something constant besides."""
+    """The price formula of a request, plus a constant."""
     pricer = _Pricer(resources, constant)
     for read in asks:
         pricer.read(read, 0, "")
@@ -139,7 +126,7 @@ def price_of(asks: Iterable[Read], resources: Resources, constant: int = 0) -> P
 
 
 def filter_price(where: Expr, resource: ResourceDef, resources: Resources) -> int:
-    """What a filter costs: the relations that it follows, and the weights of what it looks at."""
+    """The price of a filter: the relations that it follows, and the weights of the fields that it reads."""
     match where:
         case Col(path):
             return resource.fields[path[-1]].weight
@@ -152,22 +139,22 @@ def filter_price(where: Expr, resource: ResourceDef, resources: Resources) -> in
 
 
 class _Pricer:
-    """Walks through Asks once, and notes what each list costs."""
+    """Walks through Asks once and collects the price of each list."""
 
     def __init__(self, resources: Resources, constant: int) -> None:
         self.resources = resources
         self.costs = [constant]
-        """What there is once, and then what a row of each list costs, without the lists in it."""
-        self.places: list[tuple[int, int]] = []
-        """In which list each stands, and the slot of its page size."""
+        """The constant, then the price of a row of each list without its nested lists."""
+        self.lists: list[tuple[int, int]] = []
+        """For each list: the number of the list around it, and the slot of its page size."""
         self.names: list[str] = []
 
     def steps(self) -> Iterator[tuple[int, int, int]]:
-        for (outer, slot), each in zip(self.places, self.costs[1:], strict=True):
-            yield outer, slot, each
+        for (outer, slot), row_price in zip(self.lists, self.costs[1:], strict=True):
+            yield outer, slot, row_price
 
     def read(self, read: Read, at: int, name: str) -> None:
-        """A Read that stands in a row of the list `at`."""
+        """Add a Read that is nested in the rows of the list `at`."""
         resource = self.resources[read.resource]
         self.costs[at] += filter_price(read.where, resource, self.resources)
         self.costs[at] += sum(filter_price(key.by, resource, self.resources) for key in read.order)
@@ -177,46 +164,41 @@ class _Pricer:
             return
         rows, totals = _rows(read)
         self.costs[at] += TOTAL_PRICE * totals
-        if not rows:  # its type, or its number of rows: an object all the same
+        if not rows:  # only `__typename` or `totalCount`: still one object
             self.costs[at] += not totals
             return
-        self.places.append((at, read.page.size.index))
+        self.lists.append((at, read.page.size.index))
         self.costs.append(rows)
         self.names.append(name or resource.many)
-        self._picks(read.pick, resource, len(self.places))
+        self._picks(read.pick, resource, len(self.lists))
 
-    def _picks(self, parts: Iterable[Pick | Part], resource: ResourceDef, at: int) -> None:
-        for part in parts:
+    def _picks(self, parts: Iterable[Pick | ConnectionPart], resource: ResourceDef, at: int) -> None:
+        for part in picks(parts):
             match part:
                 case Field(name):
                     self.costs[at] += resource.fields[name].weight
                 case Follow(relation, label, read):
                     self.costs[at] += resource.relations[relation].weight
                     self.read(read, at, label)
-                case Nodes(pick=pick):
-                    self._picks(pick, resource, at)
-                case Edges(parts=edges):
-                    for edge in edges:
-                        self._picks(edge.pick, resource, at)
 
 
 def _rows(read: Read) -> tuple[int, int]:
-    """How often a row of a list stands in the answer, and how often the number of all rows does.
+    """How many times each row of a list is in the answer, and how many times the total count is.
 
-    A row that stands among the nodes and the edges of a page is counted once: what is larger holds. What leads on
-    from a page shows no row, but has to find them.
+    A row in both the nodes and the edges of a page is counted once: the larger number counts. `pageInfo` shows no row,
+    but the database has to find them.
     """
     if read.take == "list":
         return 1, 0
-    nodes = edges = leads = totals = 0
+    nodes = edges = infos = totals = 0
     for part in read.pick:
         match part:
             case Nodes():
                 nodes += 1
             case Edges(parts=parts):
-                edges += max(1, sum(each.kind == "node" for each in parts))
+                edges += max(1, sum(edge.kind == "node" for edge in parts))
             case PageInfo():
-                leads = 1
+                infos = 1
             case Total():
                 totals += 1
-    return max(nodes, edges, leads), totals
+    return max(nodes, edges, infos), totals

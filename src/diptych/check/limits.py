@@ -1,62 +1,64 @@
-"""Is it too much? One list of checks, each a function of what is asked and of what is allowed.
+"""Limits on requests: a list of checks, each a function of the measures of a request and of the limits.
 
-    def named(asked: Asked, limits: Limits) -> None:
-        if asked.style == "graphql" and asked.price > 1_000 and not asked.operation:
+    def named(measures: RequestMeasures, limits: Limits) -> None:
+        if measures.style == "graphql" and measures.price > 1_000 and not measures.operation:
             raise Refusal(Code.FORBIDDEN, "Name an operation that asks for so much.")
 
     app = Diptych(model, checks=[named])
 
-A check is called whenever more is known of a request, with 0 for what is not known yet, and at last when everything
-is known, before the statement runs. It raises a Refusal, or lets the request pass. Those of Diptych are written in
-the same way, and no limit is held anywhere else, but for the sizes of single values (`check/values.py`).
+A check is called after each step that measures more of a request, with 0 for what is not known yet, and finally when
+everything is known, before the statement runs. It raises a Refusal, or lets the request pass. The built-in checks are
+written in the same way, and no limit is enforced anywhere else, except for the sizes of single values
+(`check/values.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter, gt
 
-from diptych.ask.asked import Asked, Limits
+from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Read
 from diptych.ask.walk import reads
 from diptych.check.cost import depth, filter_terms
 from diptych.errors import Code, Refusal
-from diptych.model.roles import Viewer
+from diptych.model.declare.roles import Viewer
 
-Check = Callable[[Asked, Limits], None]
+Check = Callable[[RequestMeasures, Limits], None]
 
 
 def at_most(name: str, what: str) -> Check:
-    """The check that a number of what is asked is no larger than the limit of the same name."""
+    """The check that a measure is no larger than the limit of the same name."""
 
-    def check(asked: Asked, limits: Limits) -> None:
-        found, allowed = getattr(asked, name), getattr(limits, name)
-        if found > allowed:
-            raise Refusal(Code.TOO_COMPLEX, f"{what.format(found)}; {allowed} are allowed.")
+    def check(measures: RequestMeasures, limits: Limits) -> None:
+        measured, allowed = getattr(measures, name), getattr(limits, name)
+        if measured > allowed:
+            raise Refusal(Code.TOO_COMPLEX, f"{what.format(measured)}; {allowed} are allowed.")
 
     return check
 
 
-def nesting(asked: Asked, limits: Limits) -> None:
-    if asked.nesting > limits.nesting:
-        what = "The document" if asked.style == "graphql" else "fields"
-        cause = f"{what} is nested {asked.nesting} levels deep; {limits.nesting} are allowed."
+def nesting(measures: RequestMeasures, limits: Limits) -> None:
+    if measures.nesting > limits.nesting:
+        what = "The document" if measures.style == "graphql" else "fields"
+        cause = f"{what} is nested {measures.nesting} levels deep; {limits.nesting} are allowed."
         raise Refusal(Code.TOO_DEEP, cause)
 
 
-def levels(asked: Asked, limits: Limits) -> None:
-    if asked.depth > limits.depth:
-        told = {"depth": asked.depth, "allowed": limits.depth}
-        cause = f"The request is {asked.depth} levels deep; {limits.depth} are allowed."
-        raise Refusal(Code.TOO_DEEP, cause, more=told)
+def levels(measures: RequestMeasures, limits: Limits) -> None:
+    if measures.depth > limits.depth:
+        details = {"depth": measures.depth, "allowed": limits.depth}
+        cause = f"The request is {measures.depth} levels deep; {limits.depth} are allowed."
+        raise Refusal(Code.TOO_DEEP, cause, more=details)
 
 
-def price(asked: Asked, limits: Limits) -> None:
-    price = max(asked.price, asked.least)
+def price(measures: RequestMeasures, limits: Limits) -> None:
+    price = max(measures.price, measures.least)
     if price > limits.complexity:
-        told = {"price": price, "allowed": limits.complexity}
+        details = {"price": price, "allowed": limits.complexity}
         cause = f"The request could return {price} objects; {limits.complexity} are allowed."
-        raise Refusal(Code.TOO_COMPLEX, cause, more=told)
+        raise Refusal(Code.TOO_COMPLEX, cause, more=details)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -80,37 +82,45 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+_NAMES = tuple(field.name for field in fields(Limits) if field.name in RequestMeasures.__dataclass_fields__)
+_MEASURES = attrgetter(*_NAMES, "price", "least")
+_LIMITS = attrgetter(*_NAMES, "complexity", "complexity")
+
+
 class Checks:
-    """All checks of a service: those of Diptych, and those that it was given."""
+    """All checks of a service: the built-in ones, and those of the application."""
 
     def __init__(self, limits: Limits | None = None, checks: Iterable[Check] = ()) -> None:
         self.limits = limits or Limits()
+        self._limits = _LIMITS(self.limits)
         self._checks = (*CHECKS, *checks)
         self.has_more = len(self._checks) > len(CHECKS)
-        """Are there checks besides those of Diptych? They may look at the viewer, so every request is shown to them."""
+        """Are there checks of the application? They may depend on the viewer, so they run for every request."""
 
-    def __call__(self, asked: Asked) -> Asked:
-        """Have every check look at what is known."""
-        for check in self._checks:
-            check(asked, self.limits)
-        return asked
+    def __call__(self, measures: RequestMeasures) -> RequestMeasures:
+        """Run all checks on the measures; the built-in ones alone need not run if no measure is over its limit."""
+        if self.has_more or any(map(gt, _MEASURES(measures), self._limits)):
+            for check in self._checks:
+                check(measures, self.limits)
+        return measures
 
-    def shape(self, asked: Asked | None, asks: Iterable[Read]) -> None:
-        """Look at how far some Asks reach, whatever their values are. (Nobody asks for those of the model's code.)"""
-        if asked is None:
+    def shape(self, measures: RequestMeasures | None, asks: Iterable[Read]) -> None:
+        """Measure and check depth, filters and sorts of some Reads. Those of the model's own code have no measures."""
+        if measures is None:
             return
         asks = tuple(asks)
-        asked.depth = max(asked.depth, *map(depth, asks), 0)
-        for read in reads(asks):
-            asked.filter_terms = max(asked.filter_terms, filter_terms(read.where))
-            asked.sort_keys = max(asked.sort_keys, len(read.order))
-        asked.resources |= {read.resource for read in reads(asks)}
-        self(asked)
+        measures.depth = max(measures.depth, *map(depth, asks), 0)
+        every = list(reads(asks))
+        for read in every:
+            measures.filter_terms = max(measures.filter_terms, filter_terms(read.where))
+            measures.sort_keys = max(measures.sort_keys, len(read.order))
+        measures.resources |= {read.resource for read in every}
+        self(measures)
 
-    def price(self, asked: Asked | None, viewer: Viewer, price: int) -> None:
-        """Look at a request that is known but for its price, and for who asks this time.
+    def price(self, measures: RequestMeasures | None, viewer: Viewer, price: int) -> None:
+        """Check the price of a request whose other measures were checked when its plan was made.
 
-        All else was looked at before; Diptych's own checks have nothing to say of a price that is fair.
+        If there are only the built-in checks, they run only if the price is over its limit.
         """
-        if asked is not None and (self.has_more or price > self.limits.complexity):
-            self(replace(asked, viewer=viewer, price=price))
+        if measures is not None and (self.has_more or price > self.limits.complexity):
+            self(replace(measures, viewer=viewer, price=price))

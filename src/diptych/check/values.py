@@ -1,7 +1,7 @@
-"""Is it sound: every value is held against the type of its slot, and every fault is told with its place.
+"""Validation of values: each is parsed by the type of its slot, and every fault is reported with its path.
 
-A Binder is made once for a request's shape: what stands in the request's own text is parsed then; what a later
-request brings along is fetched from its place and parsed when it comes.
+A Binder is made once for a request's shape: literals in the request's own text are parsed then; values that vary from
+request to request are fetched from the inputs and parsed for each.
 """
 
 from __future__ import annotations
@@ -10,42 +10,51 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from diptych.ask.asked import Limits
-from diptych.ask.slots import OFFSET, SIZE, Source
+from diptych.ask.measures import Limits
+from diptych.ask.slots import LITERALS, OFFSET, SIZE, Source
 from diptych.errors import Code, Fault, Refusal
 from diptych.lru import footprint
 from diptych.model.constraints import Test, tests_of
-from diptych.model.expr import Slot
+from diptych.model.rules.expr import Slot
 
 Parse = Callable[[Any], Any]
 Inputs = Mapping[str, Any]
 Fetch = Callable[[Inputs], Any]
 _PER_SLOT = 1_000
-"""Bytes that a slot takes, with its source and what parses its value."""
+"""Estimated bytes of memory for a slot, with its source and its parser."""
 
 
 class Binder:
-    """Gets the canonical values of all slots from the inputs of a request. `code` is what a fault is called."""
+    """Parses the values of all slots from the inputs of a request. `code` is the error code of a fault."""
 
     def __init__(self, slots: Sequence[Slot], sources: Sequence[Source], limits: Limits, code: Code) -> None:
         self.sources = sources
         self.code = code
         self.fixed: list[Any] = [None] * len(slots)
-        """The values that stand in the request's own text, each in its slot."""
+        """The values of literals in the request's own text, by slot."""
         self._open: list[tuple[int, Fetch, Parse]] = []
         self.size = _PER_SLOT * len(slots) + sum(footprint(source.value) for source in sources if source.fixed)
-        """About how many bytes it takes."""
+        """Estimated bytes of memory."""
+        self.literals: list[tuple[Fetch, Parse]] = []
+        """The values that contain lifted literals of the document."""
+        self.lifted: set[int] = set()
+        """The indexes of these literals."""
         faults: list[Fault] = []
         for slot, source in zip(slots, sources, strict=True):
             parse = parser(slot, source, limits)
             if source.fixed:
                 _try(self.fixed, slot.index, parse, source.value, source, faults)
             else:
-                self._open.append((slot.index, _fetcher(source), parse))
+                fetch = _fetcher(source)
+                self._open.append((slot.index, fetch, parse))
+                indexes = () if source.literal < 0 and not source.parts else tuple(source.literals())
+                if indexes and slot.scalar is not SIZE:  # a page size decides the price and the plan
+                    self.literals.append((fetch, parse))
+                    self.lifted.update(indexes)
         self._refuse(faults)
 
     def __call__(self, inputs: Inputs) -> list[Any]:
-        """The values, or a Refusal that names every faulty place."""
+        """The values of all slots. Raises a Refusal that names every fault."""
         values = self.fixed.copy()
         try:
             for index, fetch, parse in self._open:
@@ -58,7 +67,7 @@ class Binder:
         return values
 
     def is_fixed(self, slot: int) -> bool:
-        """Does the value of a slot stand in the request's own text?"""
+        """Is the value of a slot a literal in the request's own text?"""
         return all(index != slot for index, *_ in self._open)
 
     def _refuse(self, faults: list[Fault]) -> None:
@@ -66,13 +75,16 @@ class Binder:
             raise Refusal(self.code, "Some values are not valid.", faults)
 
     def fault(self, slot: int, message: str) -> Refusal:
-        """What to say of a value that turns out wrong later on."""
-        return Refusal(self.code, "Some values are not valid.", [Fault(self.sources[slot].place, message)])
+        """The Refusal of a value that turns out to be invalid later on."""
+        return Refusal(self.code, "Some values are not valid.", [Fault(self.sources[slot].path, message)])
 
 
 def _fetcher(source: Source) -> Fetch:
-    """How a value is got from the inputs; what stands near is got quickly."""
-    steps = source.place[1:]
+    """The function that gets a value from the inputs, with fast paths for one and two steps."""
+    if source.literal >= 0:
+        index = source.literal
+        return lambda inputs: inputs[LITERALS].values[index]
+    steps = source.path[1:]
     if source.make is not None or source.parts or not 1 <= len(steps) <= 2:
         return source.fetch
     if len(steps) == 1:
@@ -81,15 +93,15 @@ def _fetcher(source: Source) -> Fetch:
     return lambda inputs: inputs[outer][inner]  # type: ignore[index]
 
 
-def _try(values: list[Any], index: int, parse: Parse, given: Any, source: Source, faults: list[Fault]) -> None:
+def _try(values: list[Any], index: int, parse: Parse, raw: Any, source: Source, faults: list[Fault]) -> None:
     try:
-        values[index] = parse(given)
+        values[index] = parse(raw)
     except ValueError as error:
-        faults.append(Fault(source.place, str(error)))
+        faults.append(Fault(source.path, str(error)))
 
 
 def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
-    """How the value of a slot is parsed."""
+    """The parser of a slot's value, with its limits and constraints."""
     text = source.text
     parse = slot.scalar.parse_text if text else slot.scalar.parse
     if source.make is not None:
@@ -97,20 +109,20 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     if source.constraints:
         return _constrained(parse, tests_of(source.constraints))
     if slot.many:
-        return lambda given: _list(given, parse, text, limits.in_list)
+        return lambda raw: _list(raw, parse, text, limits.in_list)
     if slot.scalar is SIZE:
-        return lambda given: _at_most(parse(given), limits.page, "a page size")
+        return lambda raw: _at_most(parse(raw), limits.page, "a page size")
     if slot.scalar is OFFSET:
-        return lambda given: _at_most(parse(given), limits.offset, "an offset")
+        return lambda raw: _at_most(parse(raw), limits.offset, "an offset")
     return parse
 
 
 def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:
-    def parse_and_test(given: Any) -> Any:
-        value = parse(given)
-        for holds, told in tests:
+    def parse_and_test(raw: Any) -> Any:
+        value = parse(raw)
+        for holds, message in tests:
             if not holds(value):
-                raise ValueError(told)
+                raise ValueError(message)
         return value
 
     return parse_and_test
@@ -122,10 +134,10 @@ def _at_most(value: int, most: int, what: str) -> int:
     return value
 
 
-def _list(given: Any, parse: Parse, text: bool, most: int) -> list[Any]:
+def _list(raw: Any, parse: Parse, text: bool, most: int) -> list[Any]:
     if text:
-        given = given.split(",")
-    items = given if isinstance(given, list) else [given]
+        raw = raw.split(",")
+    items = raw if isinstance(raw, list) else [raw]
     if len(items) > most:
         raise ValueError(f"expected at most {most} items, got {len(items)}")
     return [parse(item) for item in items]

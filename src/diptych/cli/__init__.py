@@ -1,5 +1,7 @@
-"""The command line: `diptych dev | serve | schema | openapi | explain | rules | check | token`, and the groups
+"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | token`, and the groups
 `diptych account | client | key | api-key | documents`.
+
+The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
 A command that fails says why in one sentence and exits with status 2; it never shows a traceback. The module of a
 command is imported when the command runs, so that `diptych --version` loads neither the server nor the databases.
@@ -12,7 +14,7 @@ import sys
 
 import click
 
-from diptych.cli.failure import sentence
+from diptych.cli.settings import sentence
 from diptych.config import misspelt
 from diptych.errors import DiptychError
 
@@ -21,21 +23,22 @@ _COMMANDS = {
     "api-key": "api_key:api_key",
     "check": "check:check",
     "client": "client:client",
-    "dev": "run:dev",
+    "dev": "dev:dev",
     "documents": "trusted:documents",
     "explain": "explain:explain",
     "key": "key:key",
+    "new": "new:new",
     "openapi": "documents:openapi",
     "rules": "rules:rules",
     "schema": "documents:schema",
-    "serve": "run:serve",
+    "serve": "serve:serve",
     "token": "token:token",
 }
 """Each command: its module in this package, and its name there."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A command group that imports the module of a command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -44,9 +47,9 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name].partition(":")
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -58,7 +61,7 @@ def commands() -> None:
 
 
 def main() -> None:
-    """Run a command; a failure is one sentence."""
+    """Run a command; print a failure as one sentence."""
     try:
         sys.exit(commands(prog_name="diptych", standalone_mode=False))
     except DiptychError as error:

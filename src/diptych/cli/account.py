@@ -1,4 +1,4 @@
-"""`diptych account`: who can sign in."""
+"""`diptych account`: manage the accounts that can sign in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from diptych.cli.model import check_roles, load_model
-from diptych.cli.records import ROLES, USER, in_database, listed, moment, run, show
+from diptych.cli.records import ROLES, USER, in_database, iso_time, listed, print_table, run_on_store
 from diptych.errors import StartError
 from diptych.identity.accounts import Accounts
 from diptych.identity.checks import checked_email, checked_user
@@ -34,74 +34,77 @@ def account() -> None:
 @USER
 @_STDIN
 @in_database
-def add(email: str, roles: tuple[str, ...], user: str | None, password_stdin: bool, **given: Any) -> None:
+def add(email: str, roles: tuple[str, ...], user: str | None, password_stdin: bool, **flags: Any) -> None:
     """Add an account; asks for its password."""
-    check_roles(load_model(given["model"]), roles)
+    check_roles(load_model(flags["model"]), roles)
     email, user = checked_email(email), checked_user(user)
     password = _password(password_stdin)
-    run(given, lambda store, revoked: Accounts(store, revoked).add(email, password, roles, user))
+    run_on_store(flags, lambda store, revoked: Accounts(store, revoked).add(email, password, roles, user))
     click.echo(f"{email} can sign in.")
 
 
 @account.command("list")
 @in_database
-def list_(**given: Any) -> None:
+def list_(**flags: Any) -> None:
     """List all accounts."""
-    found = run(given, lambda store, revoked: Accounts(store, revoked).all())
+    accounts = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).all())
     rows = [
-        (each.email, each.user_id or "-", listed(each.roles), _state(each), moment(each.created_at)) for each in found
+        (account.email, account.user_id or "-", listed(account.roles), _state(account), iso_time(account.created_at))
+        for account in accounts
     ]
-    show(("EMAIL", "USER", "ROLES", "STATE", "CREATED"), rows)
+    print_table(("EMAIL", "USER", "ROLES", "STATE", "CREATED"), rows)
 
 
 @account.command()
 @_EMAIL
 @ROLES
 @in_database
-def roles(email: str, roles: tuple[str, ...], **given: Any) -> None:
-    """Set the roles of an account: those that are named, and no other."""
-    check_roles(load_model(given["model"]), roles)
-    found = run(given, lambda store, revoked: Accounts(store, revoked).set_roles(email, roles))
-    click.echo(f"{found.email} has the roles {', '.join(found.roles)}." if roles else f"{found.email} has no roles.")
+def roles(email: str, roles: tuple[str, ...], **flags: Any) -> None:
+    """Set the roles of an account to exactly those that are named."""
+    check_roles(load_model(flags["model"]), roles)
+    account = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).set_roles(email, roles))
+    click.echo(
+        f"{account.email} has the roles {', '.join(account.roles)}." if roles else f"{account.email} has no roles."
+    )
 
 
 @account.command()
 @_EMAIL
 @_STDIN
 @in_database
-def password(email: str, password_stdin: bool, **given: Any) -> None:
+def password(email: str, password_stdin: bool, **flags: Any) -> None:
     """Set the password of an account; asks for it."""
     email = checked_email(email)
     new = _password(password_stdin)
-    run(given, lambda store, revoked: Accounts(store, revoked).set_password(email, new))
+    run_on_store(flags, lambda store, revoked: Accounts(store, revoked).set_password(email, new))
     click.echo(f"{email} has a new password.")
 
 
 @account.command()
 @_EMAIL
 @in_database
-def disable(email: str, **given: Any) -> None:
-    """Let an account not sign in any more, and keep it."""
-    found = run(given, lambda store, revoked: Accounts(store, revoked).disable(email))
-    click.echo(f"{found.email} is disabled.")
+def disable(email: str, **flags: Any) -> None:
+    """Keep an account from signing in, without removing it."""
+    account = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).disable(email))
+    click.echo(f"{account.email} is disabled.")
 
 
 @account.command()
 @_EMAIL
 @in_database
-def enable(email: str, **given: Any) -> None:
+def enable(email: str, **flags: Any) -> None:
     """Let a disabled account sign in again."""
-    found = run(given, lambda store, revoked: Accounts(store, revoked).enable(email))
-    click.echo(f"{found.email} is enabled.")
+    account = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).enable(email))
+    click.echo(f"{account.email} is enabled.")
 
 
 @account.command()
 @_EMAIL
 @in_database
-def remove(email: str, **given: Any) -> None:
+def remove(email: str, **flags: Any) -> None:
     """Remove an account. Its user in the model stays."""
-    found = run(given, lambda store, revoked: Accounts(store, revoked).remove(email))
-    click.echo(f"{found.email} is removed.")
+    account = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).remove(email))
+    click.echo(f"{account.email} is removed.")
 
 
 def _state(account: Account) -> str:
@@ -111,8 +114,8 @@ def _state(account: Account) -> str:
 
 
 def _password(from_stdin: bool) -> str:
-    """A new password: asked for twice, hidden, or a line that a program gives. It is never an argument, which others
-    could see in the list of processes."""
+    """Read a new password: from a hidden prompt, twice, or from standard input. It is never an argument, which others
+    could see in the process list."""
     if from_stdin:
         line = sys.stdin.buffer.readline(_LONGEST_LINE)
         try:

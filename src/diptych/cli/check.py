@@ -1,4 +1,4 @@
-"""`diptych check`: what would fail at start, and what would work better."""
+"""`diptych check`: validate a model, and compare it with a database."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from diptych.db.connect import connect
 from diptych.db.fitting import refusal
 from diptych.db.store import Store
 from diptych.errors import StartError
-from diptych.model.advice import advise
+from diptych.model.describe.index_advice import advise
 from diptych.model.model import Model
+from diptych.model.naming import upper_first
 
 
 @click.command()
 @model_argument
-@click.option("--database", metavar="URL", default=None, help="A database to hold against the model; it is only read.")
+@click.option("--database", metavar="URL", default=None, help="A database to compare with the model; it is only read.")
 @click.option("--accept", is_flag=True, help="Record what the model means by columns that you have changed by hand.")
 def check(model: str | None, database: str | None, accept: bool) -> None:
     """Check a model: list everything that would fail at start, and warn of what would be slow."""
-    found = load_model(model)
+    loaded = load_model(model)
     if accept and database is None:
         raise StartError("--accept is about a database: name it by --database URL.")
-    told = [f"Warning: {advice}" for advice in advise(found.resources)]
+    messages = [f"Warning: {advice}" for advice in advise(loaded.resources)]
     if database is not None:
         config = config_of({"database": database})
         check_lasting(config)
         store = connect(config)
-        told += asyncio.run(_accept(store, found) if accept else _look(store, found))
-        told += [f"Warning: {caution}" for caution in store.cautions()]
-    names = ", ".join(found.resources)
-    click.echo(f"The model works: {len(found.resources)} resources ({names}), roles {', '.join(found.role_names)}.")
-    for line in told:
+        messages += asyncio.run(_accept(store, loaded) if accept else _look(store, loaded))
+        messages += [f"Warning: {caution}" for caution in store.cautions()]
+    names = ", ".join(loaded.resources)
+    click.echo(f"The model works: {len(loaded.resources)} resources ({names}), roles {', '.join(loaded.role_names)}.")
+    for line in messages:
         click.echo(line)
 
 
 async def _look(store: Store, model: Model) -> list[str]:
-    """What a database lacks and can be served without, a sentence each; refused if it does not fit."""
-    found = await store.look(model)
-    if refused := refusal(found, model, await store.catalogue()):
+    """Warnings for what the database lacks and can be served without; a StartError if it does not match the model."""
+    differences = await store.look(model)
+    if refused := refusal(differences, model, await store.catalogue()):
         raise refused
-    return [f"Warning: {_sentence(each.sentence)}. Run {'; '.join(each.statements)};" for each in found]
+    return [
+        f"Warning: {upper_first(difference.sentence)}. Run {'; '.join(difference.statements)};"
+        for difference in differences
+    ]
 
 
 async def _accept(store: Store, model: Model) -> list[str]:
-    """Have the model's meaning recorded; refused if the tables do not fit, or hold values that have no such meaning."""
-    await store.catalogue()  # one that is not there is not made
+    """Record the model's meaning of columns; refused if tables do not match or hold values without such a meaning."""
+    await store.catalogue()  # fails for a missing database, so that none is created
     try:
         fitted = await store.open(model, accept=True)
     finally:
         await store.close()
     return [*fitted.done, "The database has it on record what the model means by its columns."]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

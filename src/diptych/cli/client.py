@@ -1,4 +1,4 @@
-"""`diptych client`: programs that ask for tokens."""
+"""`diptych client`: manage OAuth clients."""
 
 from __future__ import annotations
 
@@ -7,57 +7,69 @@ from typing import Any
 import click
 
 from diptych.cli.model import check_roles, check_scopes, load_model
-from diptych.cli.records import in_database, listed, moment, run, show
+from diptych.cli.records import MANY, in_database, iso_time, listed, print_table, run_on_store
 from diptych.identity.clients import Clients
 
 
 @click.group()
 def client() -> None:
-    """Clients: programs that ask for tokens, for people or for themselves."""
+    """OAuth clients: programs that request tokens, for people or for themselves."""
 
 
 @client.command()
 @click.argument("name", metavar="NAME")
-@click.option("--redirect", "redirects", multiple=True, metavar="URI",
-              help="Where people are led back to, exactly; may be repeated.")  # fmt: skip
+@MANY("--redirect", "redirects", metavar="URI", help="A redirect URI, matched exactly; may be repeated.")
 @click.option("--confidential", is_flag=True, help="It can keep a secret, which is printed once.")
-@click.option("--role", "roles", multiple=True, metavar="NAME",
-              help="A role of the tokens that it gets for itself; may be repeated.")  # fmt: skip
-@click.option("--scope", "scopes", multiple=True, metavar="SCOPE",
-              help="The most that it gets, as in users:read; may be repeated.")  # fmt: skip
+@MANY("--role", "roles", metavar="NAME", help="A role of the tokens that it gets for itself; may be repeated.")
+@MANY("--scope", "scopes", metavar="SCOPE", help="The most that it gets, as in users:read; may be repeated.")
 @in_database
 def add(
-    name: str, redirects: tuple[str, ...], confidential: bool, roles: tuple[str, ...], scopes: tuple[str, ...],
-    **given: Any,
-) -> None:  # fmt: skip
+    name: str,
+    redirects: tuple[str, ...],
+    confidential: bool,
+    roles: tuple[str, ...],
+    scopes: tuple[str, ...],
+    **flags: Any,
+) -> None:
     """Add a client; prints its id, and its secret if it has one."""
-    model = load_model(given["model"])
+    model = load_model(flags["model"])
     check_roles(model, roles)
     check_scopes(model, scopes)
-    found, secret = run(given, lambda store, revoked: Clients(store, revoked).add(
-        name, redirects, confidential=confidential, roles=roles, scopes=scopes
-    ))  # fmt: skip
-    click.echo(f"client_id      {found.id}")
+    client, secret = run_on_store(
+        flags,
+        lambda store, revoked: Clients(store, revoked).add(
+            name, redirects, confidential=confidential, roles=roles, scopes=scopes
+        ),
+    )
+    click.echo(f"client_id      {client.id}")
     if secret is not None:
         click.echo(f"client_secret  {secret}")
 
 
 @client.command("list")
 @in_database
-def list_(**given: Any) -> None:
+def list_(**flags: Any) -> None:
     """List all clients."""
-    found = run(given, lambda store, revoked: Clients(store, revoked).all())
+    clients = run_on_store(flags, lambda store, revoked: Clients(store, revoked).all())
     rows = [
-        (each.name, each.id, "confidential" if each.secret else "public", listed(each.redirects), listed(each.roles),
-         listed(each.scopes), moment(each.created_at)) for each in found
-    ]  # fmt: skip
-    show(("NAME", "CLIENT_ID", "KIND", "REDIRECTS", "ROLES", "SCOPES", "CREATED"), rows)
+        (
+            client.name,
+            client.id,
+            "confidential" if client.secret else "public",
+            listed(client.redirects),
+            listed(client.roles),
+            listed(client.scopes),
+            iso_time(client.created_at),
+        )
+        for client in clients
+    ]
+    print_table(("NAME", "CLIENT_ID", "KIND", "REDIRECTS", "ROLES", "SCOPES", "CREATED"), rows)
 
 
 @client.command()
 @click.argument("name", metavar="NAME")
 @in_database
-def remove(name: str, **given: Any) -> None:
-    """Remove a client; all tokens that it got end at once."""
-    found = run(given, lambda store, revoked: Clients(store, revoked).remove(name))
-    click.echo(f"{found.name} is removed.")
+def remove(name: str, **flags: Any) -> None:
+    """Remove a client; all of its tokens are revoked at once."""
+    client = run_on_store(flags, lambda store, revoked: Clients(store, revoked).remove(name))
+    click.echo(f"{client.name} is removed.")

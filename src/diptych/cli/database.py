@@ -1,4 +1,4 @@
-"""Opening a database that exists. Only `diptych dev` and `diptych serve` make one."""
+"""Opens an existing database. Only `diptych dev` and `diptych serve` create one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SQLITE = "sqlite:///"
 
 @asynccontextmanager
 async def opened(config: Config, model: Model) -> AsyncIterator[Store]:
-    """The store of a database that has tables of the model; a StartError if there is none such."""
+    """The store of a database that has tables of the model; a StartError if there is no such database."""
     check_lasting(config)
     path = config.database.removeprefix(_SQLITE)
     if config.database.startswith(_SQLITE) and path and not Path(path).exists():

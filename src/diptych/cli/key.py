@@ -1,4 +1,4 @@
-"""`diptych key`: the keys that sign access tokens."""
+"""`diptych key`: manage the keys that sign access tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from diptych.cli.records import in_database, moment, run, show
+from diptych.cli.records import in_database, iso_time, print_table, run_on_store
 from diptych.identity.keys import SigningKey, remove_key, rotate, signing_keys
 
 
@@ -18,30 +18,30 @@ def key() -> None:
 
 @key.command("list")
 @in_database
-def list_(**given: Any) -> None:
+def list_(**flags: Any) -> None:
     """List all keys, the one that signs first."""
-    found = run(given, lambda store, revoked: signing_keys(store))
-    show(("KID", "CREATED", "STATE"), [(each.kid, _moment(each.created_at), _state(each)) for each in found])
+    keys = run_on_store(flags, lambda store, revoked: signing_keys(store))
+    print_table(("KID", "CREATED", "STATE"), [(key.kid, _moment(key.created_at), _state(key)) for key in keys])
 
 
 @key.command("rotate")
 @in_database
-def rotate_(**given: Any) -> None:
-    """Sign with a new key; running services take it within a second, and tokens of the old one go on holding."""
-    kid = run(given, lambda store, revoked: rotate(store))
+def rotate_(**flags: Any) -> None:
+    """Sign with a new key; running services use it within a second, and tokens of the old one stay valid."""
+    kid = run_on_store(flags, lambda store, revoked: rotate(store))
     click.echo(f"The key {kid} signs from now on.")
 
 
 @key.command()
 @click.argument("kid", metavar="KID")
-@click.option("--at-once", is_flag=True, help="Also while tokens that it signed may hold: they end with it.")
+@click.option("--at-once", is_flag=True, help="Also while tokens that it signed may be valid: they end with it.")
 @in_database
-def remove(kid: str, at_once: bool, **given: Any) -> None:
+def remove(kid: str, at_once: bool, **flags: Any) -> None:
     """Remove a key that signs no longer, when the tokens that it signed have expired.
 
     Tokens of `diptych token --ttl` can be meant to live longer; they end with their key.
     """
-    run(given, lambda store, revoked: remove_key(store, kid, at_once=at_once))
+    run_on_store(flags, lambda store, revoked: remove_key(store, kid, at_once=at_once))
     click.echo(f"The key {kid} is removed.")
 
 
@@ -52,4 +52,4 @@ def _state(key: SigningKey) -> str:
 
 
 def _moment(at: datetime) -> str:
-    return moment(int(at.timestamp()))
+    return iso_time(int(at.timestamp()))

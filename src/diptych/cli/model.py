@@ -1,4 +1,4 @@
-"""Finding the model that a command is about."""
+"""Finds and imports the model of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from diptych.config import load
-from diptych.default import model as default_model
+from diptych.demo.model import model as default_model
 from diptych.errors import ModelError, StartError
 from diptych.model.model import Model
 
@@ -23,31 +23,30 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 MODEL_OPTION = click.option(
     "--model", metavar="MODULE:MODEL", help="The model; left out, the setting `model`, and then the default model."
 )
-DEFAULT = "diptych.default:model"
+DEFAULT = "diptych.demo.model:model"
 
 
 def model_argument(command: Callable[..., None]) -> Callable[..., None]:
-    """Lets a command take its model as an argument, and as `--model` like all others."""
 
     @click.argument("model", metavar="[MODULE:MODEL]", required=False)
     @click.option("--model", "named", metavar="MODULE:MODEL", help="The same as the argument.")
     @functools.wraps(command)
-    def merged(*args: Any, model: str | None, named: str | None, **given: Any) -> None:
+    def merged(*args: Any, model: str | None, named: str | None, **flags: Any) -> None:
         if model and named and model != named:
             raise StartError(f"The model is named twice: {model} and {named}.")
-        command(*args, model=model or named, **given)
+        command(*args, model=model or named, **flags)
 
     return merged
 
 
 def model_name(name: str | None) -> str:
-    """The model that a command is about: the one it names, the one of the settings, or the default one."""
+    """The name of the model: from the command line, else from the settings, else the default model."""
     return name or load({}).model or DEFAULT
 
 
-def load_model(given: str | None) -> Model:
-    """The model at MODULE:MODEL, looked for in the current directory first."""
-    name = model_name(given)
+def load_model(chosen: str | None) -> Model:
+    """Import the model at MODULE:MODEL, from the current directory first."""
+    name = model_name(chosen)
     if name == DEFAULT:
         return default_model
     module_name, _, attribute = name.partition(":")
@@ -55,14 +54,13 @@ def load_model(given: str | None) -> Model:
         raise StartError(f"{name!r} does not say where the model is: write MODULE:MODEL, such as blog:model.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    found = getattr(_import(module_name), attribute, None)
-    if not isinstance(found, Model):
+    model = getattr(_import(module_name), attribute, None)
+    if not isinstance(model, Model):
         raise StartError(f"{module_name} has no Model named {attribute!r}.")
-    return found
+    return model
 
 
 def check_roles(model: Model, roles: Iterable[str]) -> None:
-    """Refuse roles that the model does not have."""
     unknown = [role for role in roles if role not in model.roles]
     if unknown:
         known = ", ".join(model.roles) or "none"
@@ -70,7 +68,6 @@ def check_roles(model: Model, roles: Iterable[str]) -> None:
 
 
 def check_scopes(model: Model, scopes: Iterable[str]) -> None:
-    """Refuse scopes that mean nothing for the model."""
     unknown = [scope for scope in scopes if scope not in model.scopes]
     if unknown:
         known = ", ".join(sorted(model.scopes))

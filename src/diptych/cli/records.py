@@ -1,10 +1,11 @@
-"""What the commands about accounts, clients and keys share: their options, the store, and tables of what there is."""
+"""Shared by the commands for accounts, clients and keys: options, access to the store, printed tables."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -13,31 +14,32 @@ from diptych.cli.database import opened
 from diptych.cli.model import MODEL_OPTION, load_model
 from diptych.cli.settings import config_of, options
 from diptych.db.store import Store
-from diptych.identity.revoked import Revoked
+from diptych.identity.revocation_list import RevocationList
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ROLES = click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the model; may be repeated.")
+MANY = partial(click.option, multiple=True)
+ROLES = MANY("--role", "roles", metavar="NAME", help="A role of the model; may be repeated.")
 USER = click.option("--user", metavar="ID", help="The id of its user in the model: what rules know as viewer.id.")
 
 
 def in_database(command: Command) -> Command:
-    """Adds the options that tell which database, and of which model."""
+    """Add the options that name the database and its model."""
     return options("database")(MODEL_OPTION(command))
 
 
-def run(given: dict[str, Any], work: Callable[[Store, Revoked], Awaitable[T]]) -> T:
-    """Do something with the records of the database that the options name."""
-    return asyncio.run(_run(given, work))
+def run_on_store(flags: dict[str, Any], work: Callable[[Store, RevocationList], Awaitable[T]]) -> T:
+    """Open the database that the options name and run `work` on it."""
+    return asyncio.run(_run(flags, work))
 
 
-async def _run(given: dict[str, Any], work: Callable[[Store, Revoked], Awaitable[T]]) -> T:
-    async with opened(config_of(given), load_model(given["model"])) as store:
-        return await work(store, Revoked(store))
+async def _run(flags: dict[str, Any], work: Callable[[Store, RevocationList], Awaitable[T]]) -> T:
+    async with opened(config_of(flags), load_model(flags["model"])) as store:
+        return await work(store, RevocationList(store))
 
 
-def show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, its columns aligned."""
     lines = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -50,6 +52,6 @@ def listed(values: Sequence[str]) -> str:
     return " ".join(values) or "-"
 
 
-def moment(seconds: int | None) -> str:
-    """A moment, in UTC."""
+def iso_time(seconds: int | None) -> str:
+    """A timestamp in UTC, as ISO 8601."""
     return "-" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,4 +1,4 @@
-"""`diptych rules`: who may do what, as tables to read or as a page to keep."""
+"""`diptych rules`: print the permission matrix of a model, as text or as HTML."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import click
 from diptych.cli.documents import role_of
 from diptych.cli.model import load_model, model_argument, model_name
 from diptych.cli.rules_page import page
-from diptych.cli.rules_text import text
-from diptych.model.matrix import matrix
+from diptych.cli.rules_text import render_matrices
+from diptych.model.describe.matrix import matrix
 
 
 @click.command()
@@ -19,9 +19,9 @@ from diptych.model.matrix import matrix
 @click.option("--html", is_flag=True, help="Print a page for a browser: diptych rules --html > rules.html")
 def rules(model: str | None, role: str | None, html: bool) -> None:
     """Show who may do what: every role, every resource, every field with rules of its own."""
-    found = load_model(model)
-    matrices = matrix(found, [role_of(found, role)] if role is not None else found.role_names)
+    loaded = load_model(model)
+    matrices = matrix(loaded, [role_of(loaded, role)] if role is not None else loaded.role_names)
     if html:
         click.echo(page(model_name(model), matrices).encode())
     else:
-        click.echo(text(matrices), color=False if os.environ.get("NO_COLOR") else None)
+        click.echo(render_matrices(matrices), color=False if os.environ.get("NO_COLOR") else None)

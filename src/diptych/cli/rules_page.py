@@ -1,4 +1,4 @@
-"""The matrix of a model as one page of HTML that needs nothing else: no script, no font, no other file.
+"""The permission matrix of a model as one self-contained HTML page: no script, no font, no other file.
 
 All that comes from the model is escaped. Colour only repeats what the words say.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from diptych.cli.rules_text import LEGEND
-from diptych.model.matrix import Cell, ResourceMatrix
+from diptych.model.describe.matrix import Cell, ResourceMatrix
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --always: #0a6b2d; --where: #7a5200; --never: #a3161f }
@@ -25,11 +25,10 @@ code { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
 
 
 def page(name: str, matrices: Sequence[ResourceMatrix]) -> str:
-    """The page of a model."""
     title = escape(f"Who may do what: {name}")
     parts = [f"<p>{escape(sentence)}</p>" for sentence in LEGEND]
-    for each in matrices:
-        parts += _resource(each)
+    for matrix in matrices:
+        parts += _resource(matrix)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -39,15 +38,15 @@ def page(name: str, matrices: Sequence[ResourceMatrix]) -> str:
     )
 
 
-def _resource(found: ResourceMatrix) -> Iterator[str]:
-    name = escape(found.resource.name)
-    yield f"<section>\n<h2>{name} <code>/{escape(found.resource.path)}</code></h2>"
-    yield from _table(f"Rows of {name}", found.columns, found.rows)
-    for group in found.fields:
+def _resource(matrix: ResourceMatrix) -> Iterator[str]:
+    name = escape(matrix.resource.name)
+    yield f"<section>\n<h2>{name} <code>/{escape(matrix.resource.path)}</code></h2>"
+    yield from _table(f"Rows of {name}", matrix.columns, matrix.rows)
+    for group in matrix.fields:
         yield from _table(f"{name}: {_codes(group.names)}", group.columns, group.rows)
-    for attr, moves in found.moves.items():
+    for attr, moves in matrix.moves.items():
         yield f"<p>{_codes([attr])} moves {escape(', '.join(moves))}</p>"
-    yield f"<p>As the row: {_codes(found.plain)}</p>\n</section>"
+    yield f"<p>As the row: {_codes(matrix.plain)}</p>\n</section>"
 
 
 def _table(caption: str, columns: Iterable[str], rows: Mapping[str, Sequence[Cell]]) -> Iterator[str]:

@@ -1,46 +1,53 @@
-"""The server processes of `diptych dev` and `diptych serve`, by uvicorn.
+"""The server processes of `diptych dev` and `diptych serve`, run by uvicorn.
 
-The address is taken before anything is announced: a port that is in use is refused in one sentence, port 0 is
-announced as the port that it became, and whoever connects from then on is answered as soon as the first
-process is ready. The processes make their application from the environment.
+The socket listens before the address is announced: a port in use is an error in one sentence, port 0 is announced as
+the port that was assigned, and connections wait in the backlog until the first process is ready. Several processes
+make their application from the environment, each its own; a single one serves the one that made the tables.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import gc
+import functools
 import math
 import multiprocessing
 import os
 import resource
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from pathlib import Path
+from types import FrameType
 
 import click
 import uvicorn
+import uvloop
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
-from uvicorn.supervisors.statreload import StatReload
 
 from diptych.api.graphql.socket import MAX_MESSAGE
-from diptych.cli.failure import sentence
+from diptych.cli.garbage import GarbageCollector
 from diptych.cli.model import load_model
-from diptych.cli.settings import config_of
+from diptych.cli.settings import config_of, sentence
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
+from diptych.identity.jose import warm_up
 from diptych.serve.app import Diptych
+from diptych.serve.http.protocol import Protocol
+from diptych.serve.http.websocket_protocol import SocketProtocol
 from diptych.serve.logs import logging_of
-from diptych.serve.protocol import Protocol
-from diptych.serve.socket_protocol import SocketProtocol
 
 _BACKLOG = 2048
+_WARM_UP = 1.0
+"""Seconds after the start until what every process needs sooner or later is imported, in a thread."""
+_ACCEPTS = 8
+"""Connections accepted in one iteration of the event loop."""
 
 
 def listen(config: Config) -> socket.socket:
-    """The address of a service, taken."""
+    """A listening socket on the address of the service."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
@@ -53,31 +60,63 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
-def run(config: Config, listener: socket.socket, *, dev: bool) -> None:
-    """Serve until a signal ends it."""
+def serve_here(
+    config: Config, prepared: AbstractAsyncContextManager[Diptych], announce: Callable[[int], object]
+) -> None:
+    """Serve until a signal, in this process: the application that made tables and keys goes on to serve."""
+
+    async def serve() -> None:
+        async with prepared as app:
+            with listen(config) as listener:
+                announce(listener.getsockname()[1])
+                await Server(uvicorn_settings(config, lambda: app)).serve(sockets=[listener])
+
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve())
+
+
+def serve_by_workers(config: Config, listener: socket.socket) -> None:
+    """Serve until a signal, in as many processes as the settings say."""
+    settings = uvicorn_settings(config, f"{__name__}:{application.__name__}")
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        multiprocess.Process = Worker  # type: ignore[misc]  # there is no other way to name it
+        multiprocess.Multiprocess(settings, sockets=[listener]).run()
+
+
+def serve_process(settings: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve until a signal, in a child process."""
+    settings.configure_logging()
+    with listener:
+        Server(settings).run(sockets=[listener])
+
+
+def uvicorn_settings(config: Config, made: Callable[[], Diptych] | str) -> uvicorn.Config:
+    """The settings of uvicorn, for the function that gives the application; other processes find it by its name, and it
+    makes the application from the environment."""
     _allow_files()
     os.environ.update(as_environment(config))
-    made = dev_application if dev else application
-    settings = uvicorn.Config(
-        f"{__name__}:{made.__name__}", factory=True, workers=config.workers, reload=dev, loop="uvloop",
-        http=Protocol, ws=SocketProtocol, ws_max_size=MAX_MESSAGE, ws_ping_interval=None,
-        ws_per_message_deflate=False, lifespan="on", timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
-        log_config=logging_of(config), log_level=config.log_level, access_log=False,
-        server_header=False, proxy_headers=False,  # the application reads them by itself (`serve/proxies.py`)
-    )  # fmt: skip
-    server = Server(settings)
-    with listener, contextlib.suppress(KeyboardInterrupt):
-        if dev:
-            ModelReload(settings, target=server.run, sockets=[listener]).run()
-        elif config.workers > 1:
-            multiprocess.Process = Worker  # type: ignore[misc]  # there is no other way to name it
-            multiprocess.Multiprocess(settings, sockets=[listener]).run()
-        else:
-            server.run(sockets=[listener])
+    return uvicorn.Config(
+        made,
+        factory=True,
+        workers=config.workers,
+        loop="uvloop",
+        http=Protocol,
+        ws=SocketProtocol,
+        ws_max_size=MAX_MESSAGE,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
+        log_config=logging_of(config),
+        log_level=config.log_level,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the application reads them by itself (`serve/http/proxies.py`)
+    )
 
 
 def _allow_files() -> None:
-    """Every connection is an open file: take as many as the system lets us have."""
+    """Raise the limit of open files to the maximum, since every connection is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -89,36 +128,73 @@ def application() -> Diptych:
 
 
 def dev_application() -> Diptych:
-    """The same for development; a function of its own, so that no setting can make it that of a service."""
+    """The application of a development server; a separate function, so that no setting can enable it in production."""
     return _application(dev=True)
+
+
+DEV_APPLICATION = f"{__name__}:{dev_application.__name__}"
 
 
 def _application(*, dev: bool) -> Diptych:
     try:
         config = config_of({})
-        app = Diptych(load_model(config.model), config=replace(config, sample=False), add_columns=dev, explain=dev,
-                      tell=click.echo if dev else None)  # fmt: skip
-        gc.collect()
-        gc.freeze()  # what is here now stays: the collector need not look at it again
-        return app
+        return Diptych(
+            load_model(config.model),
+            config=replace(config, sample=False),
+            add_columns=dev,
+            explain=dev,
+            tell=click.echo if dev else None,
+        )
     except DiptychError as error:
         click.echo(sentence(error), err=True)
         sys.exit(STARTUP_FAILURE)
 
 
 class Server(uvicorn.Server):
-    """A server process. Before connections are closed, streams are told where to go on; whoever does not read that
-    keeps nobody from leaving."""
+    """A server process. At shutdown, streams get a last cursor before their connections are closed; a client that does
+    not read it does not delay the others.
+
+    libuv accepts one connection of a listener in each iteration of the event loop, so under load new connections,
+    health checks among them, would queue for many iterations. Each duplicate of the listener's descriptor accepts one
+    more.
+
+    An idle server wakes once a second, instead of ten times: for the Date header, and to
+    collect garbage. A signal ends it at once.
+    """
+
+    _duplicates: Sequence[socket.socket] = ()
+    _wake: Callable[[], object] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for listener in sockets or ():
+            listener.setblocking(False)  # shared by all processes: dup() of a blocking one would block their accept()
+        self._duplicates = [listener.dup() for listener in sockets or () for _ in range(_ACCEPTS - 1)]
+        await super().startup(None if sockets is None else [*sockets, *self._duplicates])
+
+    async def main_loop(self) -> None:
+        loop, signalled = asyncio.get_running_loop(), asyncio.Event()
+        loop.call_later(_WARM_UP, loop.run_in_executor, None, warm_up)
+        self._wake = functools.partial(loop.call_soon_threadsafe, signalled.set)
+        garbage = GarbageCollector()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(garbage.tick()):
+                    await signalled.wait()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._wake is not None:
+            self._wake()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.loaded_app
-        while app is not None and not isinstance(app, Diptych):  # behind what uvicorn puts before it
+        while app is not None and not isinstance(app, Diptych):  # inside uvicorn's middleware
             app = getattr(app, "app", None)
         if app is not None:
             await app.closing()
-        await super().shutdown(sockets)
+        await super().shutdown([*(sockets or ()), *self._duplicates])
         if multiprocessing.parent_process() is None:
-            self._captured_signals.clear()  # it was asked to end, and ends well: uvicorn would die by the signal
+            self._captured_signals.clear()  # a clean exit: uvicorn would raise the signal again
 
 
 class Worker(multiprocess.Process):
@@ -129,39 +205,3 @@ class Worker(multiprocess.Process):
         if self._server is None:
             self._server = Server(self.config)
         return self._server
-
-
-class ModelReload(StatReload):
-    """Starts the server process anew when a source file changes, here or beside the model.
-
-    Files are noted before the process starts, so that no change is missed. What is installed there (`.venv`) is
-    left out: looking through it four times a second would cost more than serving.
-    """
-
-    def startup(self) -> None:
-        self._note()
-        super().startup()
-
-    def restart(self) -> None:
-        self._note()
-        super(StatReload, self).restart()
-
-    def _note(self) -> None:
-        self.mtimes = {file: file.stat().st_mtime for file in self.iter_py_files()}
-
-    def iter_py_files(self) -> Iterator[Path]:
-        for root in _roots():
-            for folder, folders, files in os.walk(root):
-                folders[:] = [name for name in folders if _is_source(Path(folder, name))]
-                yield from (Path(folder, name) for name in files if name.endswith(".py"))
-
-
-def _roots() -> list[Path]:
-    module = sys.modules[config_of({}).model.partition(":")[0]]
-    here, home = Path.cwd(), Path(module.__file__ or ".").resolve().parent
-    return [here] if home.is_relative_to(here) else [here, home]
-
-
-def _is_source(folder: Path) -> bool:
-    hidden = folder.name.startswith((".", "__")) or folder.name == "node_modules"
-    return not hidden and not (folder / "pyvenv.cfg").exists()

@@ -1,4 +1,4 @@
-"""The options that commands share, made from the one table of settings."""
+"""Command-line options, made from the table of settings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import click
 
 from diptych.config import SETTINGS, Config, Setting, load
-from diptych.errors import StartError
+from diptych.errors import DiptychError, ModelError, StartError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
-    """Add an option for each named setting; left out, environment, file and default decide."""
+    """Add an option for each named setting; without it, environment, file and default apply."""
 
     def add(command: Command) -> Command:
         for setting in reversed(SETTINGS):
@@ -27,8 +27,8 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
 
 def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     name = setting.name.replace("_", "-")
-    told = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
-    shown = f"{setting.help}. [default: {told}]" if told not in ("", ()) else f"{setting.help}."
+    shown_default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
+    shown = f"{setting.help}. [default: {shown_default}]" if shown_default not in ("", ()) else f"{setting.help}."
     if isinstance(default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
     kind = {int: "INTEGER", float: "NUMBER"}.get(type(setting.default), "TEXT")
@@ -36,7 +36,7 @@ def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
 
 
 def _reader(setting: Setting) -> Callable[[str], Any]:
-    """Reads the value of a flag as the environment and the file are read."""
+    """The parser of an option, the same as for the environment and the file."""
 
     def read(text: str) -> Any:
         try:
@@ -47,13 +47,18 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
     return read
 
 
-def config_of(given: dict[str, Any], **defaults: Any) -> Config:
-    """The settings that hold, from the options of a command, which may have defaults of its own."""
+def config_of(flags: dict[str, Any], **defaults: Any) -> Config:
+    """The effective settings of a command, which may have defaults of its own."""
     names = {setting.name for setting in SETTINGS}
-    return load({name: value for name, value in given.items() if name in names}, defaults=defaults)
+    return load({name: value for name, value in flags.items() if name in names}, defaults=defaults)
+
+
+def sentence(error: DiptychError) -> str:
+    """The text of an error, for stderr."""
+    return f"The model cannot work:\n{error}" if isinstance(error, ModelError) else str(error)
 
 
 def check_lasting(config: Config) -> None:
-    """Refuse a database in memory: it would be another one in each process."""
+    """Refuse an in-memory database: each process would have its own."""
     if config.database == "sqlite:///:memory:":
         raise StartError("A database in memory ends with the process that made it; name a file: sqlite:///PATH.")

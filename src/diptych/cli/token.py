@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from diptych.cli.database import opened
 from diptych.cli.model import check_roles, load_model, model_argument
+from diptych.cli.records import MANY, ROLES, run_on_store
 from diptych.cli.settings import config_of, options
-from diptych.config import Config
+from diptych.db.store import Store
 from diptych.errors import StartError
-from diptych.identity.tokens import LIFETIME, Tokens, load_tokens
-from diptych.model.model import Model
+from diptych.identity.revocation_list import RevocationList
+from diptych.identity.tokens import TOKEN_LIFETIME, load_tokens
 
 
 @click.command()
 @model_argument
 @options("database", "base_url")
-@click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the model; may be repeated.")
+@ROLES
 @click.option("--user", metavar="ID", help="The id of the user whom the token is for.")
-@click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Narrow it, as in users:read.")
-@click.option("--claim", "claims", multiple=True, metavar="NAME=VALUE", 
-              help="Another claim; its value may be JSON.")  # fmt: skip
-@click.option("--ttl", type=click.IntRange(min=1), default=LIFETIME, show_default=True, help="Seconds until its end.")
+@MANY("--scope", "scopes", metavar="SCOPE", help="Narrow it, as in users:read.")
+@MANY("--claim", "claims", metavar="NAME=VALUE", help="Another claim; its value may be JSON.")
+@click.option(
+    "--ttl", type=click.IntRange(min=1), default=TOKEN_LIFETIME, show_default=True, help="Seconds until its end."
+)
 def token(
-    model: str | None, roles: tuple[str, ...], user: str | None, scopes: tuple[str, ...], claims: tuple[str, ...],
-    ttl: int, **given: Any,
-) -> None:  # fmt: skip
+    model: str | None,
+    roles: tuple[str, ...],
+    user: str | None,
+    scopes: tuple[str, ...],
+    claims: tuple[str, ...],
+    ttl: int,
+    **flags: Any,
+) -> None:
     """Print an access token for a database."""
-    found = load_model(model)
-    check_roles(found, roles)
+    loaded = load_model(model)
+    check_roles(loaded, roles)
     more = dict(map(_claim, claims))
-    config = config_of(given)
-    click.echo(asyncio.run(_make(found, config, lambda tokens: tokens.make(user, roles, scopes or None, ttl, more))))
+
+    async def make(store: Store, _: RevocationList) -> str:
+        tokens = await load_tokens(store, config_of(flags).base_url)
+        return tokens.make(user, roles, scopes or None, ttl, more)
+
+    click.echo(run_on_store({**flags, "model": model}, make))
 
 
 def _claim(text: str) -> tuple[str, Any]:
@@ -48,8 +56,3 @@ def _claim(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except (ValueError, RecursionError):
         return name, value
-
-
-async def _make(model: Model, config: Config, make: Callable[[Tokens], str]) -> str:
-    async with opened(config, model) as store:
-        return make(await load_tokens(store, config.base_url))

@@ -1,4 +1,4 @@
-"""`diptych documents`: the documents that clients may send by their hashes, and with `trusted_only` the only ones."""
+"""`diptych documents`: trusted documents, which clients send by hash; with `trusted_only`, nothing else runs."""
 
 from __future__ import annotations
 
@@ -7,70 +7,76 @@ from typing import Any
 
 import click
 
-from diptych.api.graphql.manifest import BadManifest, Found, faults_of, operations_of, read_file
-from diptych.api.graphql.persisted import PREFIX, is_hash
+from diptych.api.graphql.manifest import BadManifest, DocumentEntry, faults_of, operations_of, read_file
+from diptych.api.graphql.persisted import HASH_PREFIX, is_hash
 from diptych.api.graphql.schema import build_schema
 from diptych.check.limits import Checks
 from diptych.cli.documents import role_of
 from diptych.cli.model import load_model
-from diptych.cli.records import in_database, moment, run, show
+from diptych.cli.records import in_database, iso_time, print_table, run_on_store
 from diptych.cli.settings import config_of
-from diptych.db.documents import TrustedDocument, add_documents, all_documents, remove_documents
+from diptych.db.trusted_documents import TrustedDocument, add_documents, all_documents, remove_documents
 from diptych.errors import StartError
-from diptych.identity.records import now
+from diptych.identity.records import unix_time
 from diptych.model.model import Model
-from diptych.serve.app import limits_of
+from diptych.serve.app import request_limits
 
 
 @click.group()
 def documents() -> None:
-    """Trusted documents: what clients may ask for by hash. With --trusted-only nothing else runs."""
+    """Trusted documents, which clients send by hash. With --trusted-only nothing else runs."""
 
 
 @documents.command()
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @in_database
-def add(files: tuple[str, ...], **given: Any) -> None:
-    """Add the documents of files: one of GraphQL each, or manifests of Apollo or Relay (.json).
+def add(files: tuple[str, ...], **flags: Any) -> None:
+    """Add the documents of files: one GraphQL document each, or manifests of Apollo or Relay (.json).
 
-    All of them are held against the model first; if one is wrong, none is added.
+    All of them are validated against the model first; if one is invalid, none is added.
     """
-    found = _read(files, load_model(given["model"]))
-    made = [TrustedDocument(hash, _name(each), each.text, now()) for hash, each in found.items()]
-    new = run(given, lambda store, revoked: add_documents(store, made))
-    rows = [(PREFIX + each.hash, each.name, "added" if each.hash in new else "was there") for each in made]
-    show(("DOCUMENT", "OPERATIONS", "STATE"), rows)
+    entries = _read(files, load_model(flags["model"]))
+    made = [TrustedDocument(hash, _name(entry), entry.text, unix_time()) for hash, entry in entries.items()]
+    new = run_on_store(flags, lambda store, revoked: add_documents(store, made))
+    rows = [
+        (HASH_PREFIX + document.hash, document.name, "added" if document.hash in new else "was there")
+        for document in made
+    ]
+    print_table(("DOCUMENT", "OPERATIONS", "STATE"), rows)
 
 
 @documents.command("list")
 @in_database
-def list_(**given: Any) -> None:
+def list_(**flags: Any) -> None:
     """List all trusted documents."""
-    found = run(given, lambda store, revoked: all_documents(store))
-    rows = [(PREFIX + each.hash, each.name, str(len(each.body.encode())), moment(each.created_at)) for each in found]
-    show(("DOCUMENT", "OPERATIONS", "BYTES", "CREATED"), rows)
+    documents = run_on_store(flags, lambda store, revoked: all_documents(store))
+    rows = [
+        (HASH_PREFIX + document.hash, document.name, str(len(document.body.encode())), iso_time(document.created_at))
+        for document in documents
+    ]
+    print_table(("DOCUMENT", "OPERATIONS", "BYTES", "CREATED"), rows)
 
 
 @documents.command()
 @click.argument("names", metavar="sha256:HASH…", nargs=-1, required=True)
 @in_database
-def remove(names: tuple[str, ...], **given: Any) -> None:
+def remove(names: tuple[str, ...], **flags: Any) -> None:
     """Remove documents by their hashes; running services know within a second."""
-    hashes = [name.removeprefix(PREFIX) for name in dict.fromkeys(names)]
+    hashes = [name.removeprefix(HASH_PREFIX) for name in dict.fromkeys(names)]
     wrong = next((name for name, hash in zip(dict.fromkeys(names), hashes, strict=True) if not is_hash(hash)), None)
     if wrong is not None:
-        raise StartError(f"{wrong!r} names no document; write {PREFIX} and 64 hexadecimal digits, as in `list`.")
-    for each in run(given, lambda store, revoked: remove_documents(store, dict.fromkeys(hashes))):
-        click.echo(f"{PREFIX}{each.hash} is removed.")
+        raise StartError(f"{wrong!r} names no document; write {HASH_PREFIX} and 64 hexadecimal digits, as in `list`.")
+    for document in run_on_store(flags, lambda store, revoked: remove_documents(store, dict.fromkeys(hashes))):
+        click.echo(f"{HASH_PREFIX}{document.hash} is removed.")
 
 
-def _read(files: tuple[str, ...], model: Model) -> dict[str, Found]:
-    """The documents of files by their hashes, if nothing is wrong with any of them."""
-    found: list[Found] = []
+def _read(files: tuple[str, ...], model: Model) -> dict[str, DocumentEntry]:
+    """The documents of files by their hashes; a StartError if any of them is invalid."""
+    entries: list[DocumentEntry] = []
     faults: list[str] = []
     for file in files:
         try:
-            found += read_file(file, Path(file).read_bytes())
+            entries += read_file(file, Path(file).read_bytes())
         except BadManifest as error:
             faults.append(str(error))
         except OSError as error:
@@ -78,12 +84,12 @@ def _read(files: tuple[str, ...], model: Model) -> dict[str, Found]:
     role = role_of(model, None)
     view, viewer = model.view_as(role), model.viewer_as(role)
     schema = build_schema(view)
-    checks = Checks(limits_of(config_of({})))
-    faults += [fault for each in found for fault in faults_of(each, view, schema, viewer, checks)]
+    checks = Checks(request_limits(config_of({})))
+    faults += [fault for entry in entries for fault in faults_of(entry, view, schema, viewer, checks)]
     if faults:
-        raise StartError("Nothing is added, since this is wrong:\n" + "\n".join(faults))
-    return {each.hash: each for each in reversed(found)}
+        raise StartError("No document was added:\n" + "\n".join(faults))
+    return {entry.hash: entry for entry in reversed(entries)}
 
 
-def _name(found: Found) -> str:
-    return ", ".join(name or "-" for name in operations_of(found.text))
+def _name(entry: DocumentEntry) -> str:
+    return ", ".join(name or "-" for name in operations_of(entry.text))

@@ -1,12 +1,14 @@
-"""What a database tells of itself, as plain data: its tables and columns, indexes, foreign keys, and the record of what
-its columns mean. `db/catalogue.py` reads it, `compile/differences.py` holds it against a model."""
+"""The catalogue of a database as plain data: tables and columns, indexes, foreign keys, and the record of its columns.
+
+`db/catalogue.py` reads it, `compile/differences.py` compares it with a model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from diptych.compile.indexes import IndexFound
+from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import Meaning
 from diptych.model.model import Model
 
@@ -22,7 +24,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceFound:
+class ExistingReference:
     """A foreign key of one column, as a database has it."""
 
     name: str
@@ -34,21 +36,20 @@ class ReferenceFound:
     """In the words of the model; "no action" is "restrict"."""
 
 
-Schema = Mapping[str, Mapping[str, Column]]
+TableColumns = Mapping[str, Mapping[str, Column]]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The tables of a database that are not Diptych's own, with what stands on them, and all indexes."""
+    """The tables of a database that are not Diptych's own, with their foreign keys, and all indexes."""
 
-    tables: Schema
-    indexes: Sequence[IndexFound] = ()
-    references: Sequence[ReferenceFound] = ()
+    tables: TableColumns
+    indexes: Sequence[ExistingIndex] = ()
+    references: Sequence[ExistingReference] = ()
     recorded: Mapping[str, Mapping[str, Meaning]] = field(default_factory=dict)
     """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
 
     def has_any_of(self, model: Model) -> bool:
-        """Is there a table of the model?"""
         return any(resource.table in self.tables for resource in model.resources.values())
 
     def is_new_to(self, model: Model) -> bool:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from diptych.ask.cursor import AsStored, Cut
-from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge, sql
-from diptych.compile.part import LONG
+from diptych.ask.slots import SlotValues
+from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge_literals, sql, to_sql
 from diptych.compile.plan import (
     MAX_ANSWER,
     Bind,
@@ -19,22 +19,24 @@ from diptych.compile.plan import (
     Getter,
     KeyBind,
     NowBind,
+    PageLayout,
+    Plan,
     SealBind,
     SlotBind,
-    Values,
     ViewerBind,
 )
+from diptych.compile.system.object import LONG_VALUE
 from diptych.lru import memo
-from diptych.model.roles import Viewer
+from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import DATE, ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
 
+_NEEDLE = 4 * MAX_SEARCHED
+"""Bytes of the longest text that a client searches for; a rule that compares two columns can search for longer ones."""
 _SHORT = 64
-"""Bytes of a text that SQLite's own function searches for; it compares many at a time."""
+"""Bytes of a longer one that SQLite's own function searches for first."""
 _SHORTER = 16
-"""The same of PostgreSQL's, which compares one at a time, and heeds no deadline before the next row."""
-_PATTERN = 4 * MAX_SEARCHED
-"""Bytes of what PostgreSQL searches for as a pattern (`***=` makes all of it literal), which it compiles; what a client
-searches for has no more. Of two columns of a model, one may be longer, and is searched for in the plain way."""
+"""Bytes that PostgreSQL's own function searches for: it compares one byte at a time, and heeds no deadline before the
+next row. A longer text is matched as a literal pattern (`***=`), an automaton that is built for each row."""
 _MOST_ARGUMENTS = 100
 """SQLite takes no more than 127 arguments in a call."""
 
@@ -46,38 +48,41 @@ class Dialect:
     name: str
     placeholder: str
     answer: str
-    """The finished text of an answer, as bytes."""
+    """The text of an answer, as bytes."""
     bounded: str
-    """The same of a read, and not more of it than shows that it is too long."""
+    """The text of a read, as bytes, truncated just beyond the largest answer."""
     rows: str
     """The texts `_j` of the rows of a sub-select, joined by commas in the order in which they come."""
     only_rows: str
-    """The whole statement for a list that is all that was asked for."""
+    """The whole statement of a request for one list and nothing else."""
     gather: str
-    """The same as an aggregate."""
+    """The texts of rows joined by commas, as an aggregate."""
     gather_by: str
-    """The same, in an order of its own."""
+    """`gather` with an ORDER BY."""
+    gather_page: str
+    """The texts {0} of the rows of a page, as an aggregate, with ROW_END between two."""
+    unreadable: str
+    """The text {0} of a row, or UNREADABLE and the text {1} if that is null."""
     wide: int
-    """From so many parts on, text is joined by one call of concat()."""
+    """From this many parts on, text is joined by one call of concat()."""
     joins: bool
     """Is a to-one relation that is always there read by a join, rather than by a sub-select?"""
     id_text: str
     """A uuid, in a form of which there is a least and a greatest."""
-    limit: str
-    """The number of a LIMIT or OFFSET. SQLite looks at a bare bound one while it plans, and so plans the
-    statement anew for every run; behind a plus sign it does not look."""
+    unseen: str
+    """A bound value that the planner does not look at. SQLite looks at a bare one in a LIMIT and, once there are
+    statistics (ANALYZE), in a range of an index: then it plans the statement anew for every run, which takes longer
+    than to read a page. Behind a plus sign it does not look."""
     sees_limits: bool
     """Does a LIMIT that is known beforehand make a better plan? PostgreSQL plans anew for every run without."""
     same: str
     """Equal, null to null."""
     least: str
     contains: str
-    """Is the text {1} in the text {0}? In linear time: what a database has for this compares each place of {0} with all
-    of {1}, and no deadline ends that. So it finds short texts, and the beginnings of long ones."""
+    """Is the text {1} in the text {0}? In linear time: the function of the database compares each position of {0} with
+    all of {1}, and no deadline interrupts it. So it searches for short texts, and for the prefixes of long ones."""
     starts_with: str
     is_in: str
-    slice: str
-    slice_rest: str
     seal: str
     """A signed cursor from the key {0} and the text {1}."""
     stored_key: str
@@ -85,13 +90,13 @@ class Dialect:
     id_payload: str
     """What a cursor holds of a list that is sorted by the id {0}."""
     digest: str
-    """The digest of a text that a cursor holds in its place."""
+    """The digest of a text, which a cursor holds instead of it."""
     boolean: str
     """A condition as a value."""
     count: str
     returning: str
-    """A change {0} that gives a row of what it changed: its id, the answer {1}, and the transaction where there are
-    several at a time."""
+    """A change {0} that returns the changed row: its id, the answer {1}, and the transaction id where there are
+    concurrent ones."""
     changed: str
     """The name of the changed row in that answer, for the table {}."""
     returning_new: str
@@ -99,9 +104,9 @@ class Dialect:
     sees_before: bool
     """Does the answer to a deletion see all that is about to be deleted with the row?"""
     marks: bool
-    """Does a change tell the transaction in which it was made?"""
+    """Does a change return the id of its transaction?"""
     lock: str
-    """Holds a row of the table {0} with the id {1} to the end of the transaction, where others could change it."""
+    """Locks the row of the table {0} with the id {1}, where there are concurrent writers."""
     same_json: str
     stored: str
     """The column {1} of a row of the feed, as it was before or after a change: {0} is `old` or `new`."""
@@ -125,6 +130,13 @@ class Dialect:
     convert: Callable[[Scalar], Callable[[Any], Any] | None]
     wrap_list: Callable[[list[Any]], Any]
 
+    def plan(
+        self, statement: Fragment, columns: int = 1, searches: bool = False, page: PageLayout | None = None
+    ) -> Plan:
+        """The plan of a whole statement."""
+        text, binds = to_sql(statement, self.placeholder)
+        return Plan(text, binds, tuple(map(self.getter, binds)), columns, searches, page)
+
     def value(self, what: Bind) -> Fragment:
         """A bound value, with the cast that it needs."""
         if self.name == "sqlite":
@@ -138,13 +150,17 @@ class Dialect:
             return sql("{}::" + "::".join(f"{part}[]" for part in cast.split("::")), bind(what))
         return sql("{}::" + cast, bind(what))
 
+    def collated(self, value: Fragment, scalar: Scalar) -> Fragment:
+        """A bound value that is compared like a column."""
+        text = self.name == "postgres" and scalar.postgres_param == "text"
+        return sql('({} COLLATE "C")', value) if text else value
+
     def null(self, scalar: Scalar) -> Fragment:
-        """Null, of a type."""
         return Fragment("NULL" if self.name == "sqlite" else f"NULL::{scalar.postgres_param.split('::')[-1]}")
 
     def concat(self, pieces: Iterable[str | Fragment]) -> Fragment:
         """Constant and computed text, joined; null if a part is Guarded and its test fails, or Fallible and null."""
-        parts = merge(pieces)
+        parts = merge_literals(pieces)
         tests = [part.test for part in parts if isinstance(part, Guarded)]
         whole = self._joined(parts)
         return sql("CASE WHEN {} THEN {} END", join(" AND ", tests), whole) if tests else whole
@@ -189,7 +205,7 @@ class Dialect:
     def _viewer_value(self, scalar: Scalar, name: str, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
         if many:
-            return lambda values, viewer, keys: wrap([_converted(each, convert) for each in viewer.knows(name)])
+            return lambda values, viewer, keys: wrap([_converted(value, convert) for value in viewer.knows(name)])
         return lambda values, viewer, keys: _converted(viewer.knows(name), convert)
 
 
@@ -198,7 +214,7 @@ def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
 
 
 def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
-    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
+    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
         value = values[slot][key]
         return value.value if isinstance(value, AsStored) else _converted(value, convert)
 
@@ -206,13 +222,13 @@ def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
 
 
 def _key_part(slot: int, key: int, part: str) -> Getter:
-    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
-        found: str | Cut | AsStored | None = values[slot][key]
-        if isinstance(found, Cut):
-            return cast("str", getattr(found, part))
+    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
+        value: str | Cut | AsStored | None = values[slot][key]
+        if isinstance(value, Cut):
+            return cast("str", getattr(value, part))
         if part == "digest":
             return None
-        return found.value if isinstance(found, AsStored) else found
+        return value.value if isinstance(value, AsStored) else value
 
     return get
 
@@ -231,18 +247,18 @@ def _viewer(scalar: Scalar) -> Getter:
 
 
 def _seal(page: int) -> Getter:
-    def get(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> bytes:
+    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> bytes:
         return keys[page]
 
     return get
 
 
-def _now(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
+def _now(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
     seconds, rest = divmod(time.time_ns(), 1_000_000_000)
     return f"{_second(seconds)}.{rest // 1_000:06}Z"
 
 
-def _today(values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
+def _today(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
     return _now(values, viewer, keys)[:10]
 
 
@@ -260,20 +276,20 @@ SQLITE = Dialect(
     only_rows="SELECT CAST(concat('[', group_concat(_j, ','), ']') AS BLOB) FROM ({}) _r",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
+    gather_page="group_concat({}, char(30))",
+    unreadable="coalesce({}, char(29) || {})",
     wide=6,
     joins=True,
-    limit="+{}",
+    unseen="+{}",
     sees_limits=False,
     id_text="{}",
     same="{} IS {}",
     least="min({}, {})",
-    contains=f"CASE WHEN octet_length({{1}}) <= {_SHORT} THEN instr({{0}}, {{1}}) > 0 "
+    contains=f"CASE WHEN octet_length({{1}}) <= {_NEEDLE} THEN instr({{0}}, {{1}}) > 0 "
     f"ELSE instr({{0}}, substr({{1}}, 1, {_SHORT})) > 0 "
     "AND diptych_contains(CAST({0} AS BLOB), CAST({1} AS BLOB)) END",
     starts_with="substr({0}, 1, length({1})) = {1}",
     is_in="{} IN (SELECT value FROM json_each({}))",
-    slice="substr({}, {}, {})",
-    slice_rest="substr({}, {})",
     seal="diptych_seal({}, CAST({} AS BLOB))",  # text that is no UTF-8 cannot be handed to a function as text
     stored_key="'{{\"' || typeof({0}) || '\":\"' || hex({0}) || '\"}}'",
     id_payload="'[' || nullif(json_quote(CAST({} AS TEXT)), 'null') || ']'",
@@ -290,7 +306,7 @@ SQLITE = Dialect(
     stored="json_extract(_f.{0}, '$.{1}')",
     left_out="CASE typeof({0}) WHEN 'integer' THEN {1} ELSE {0} END",
     later="coalesce((SELECT json_extract(_g.old, '$.{1}') FROM diptych_feed _g WHERE _g.resource = '{0}' "
-    f"AND _g.row_id = _f.row_id AND _g.position > _f.position AND length(_g.old) > {LONG} "
+    f"AND _g.row_id = _f.row_id AND _g.position > _f.position AND length(_g.old) > {LONG_VALUE} "
     "AND typeof(json_extract(_g.old, '$.{1}')) = 'text' ORDER BY _g.position LIMIT 1), "
     '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f.row_id))',
     stored_json="{}",
@@ -315,19 +331,19 @@ POSTGRES = Dialect(
     f"1, {MAX_ANSWER + 1})",
     gather="coalesce(string_agg({}, ','), '')",
     gather_by="coalesce(string_agg({}, ',' ORDER BY {}), '')",
+    gather_page="string_agg({}, chr(30))",
+    unreadable="coalesce({}, chr(29) || {})",
     wide=10**9,
     joins=False,
-    limit="{}",
+    unseen="{}",
     sees_limits=True,
     id_text='{}::text COLLATE "C"',
     same="{} IS NOT DISTINCT FROM {}",
     least="least({}, {})",
-    contains=f"CASE WHEN octet_length({{1}}) BETWEEN {_SHORTER + 1} AND {_PATTERN} "
+    contains=f"CASE WHEN octet_length({{1}}) BETWEEN {_SHORTER + 1} AND {_NEEDLE} "
     f"THEN strpos({{0}}, left({{1}}, {_SHORTER})) > 0 AND {{0}} ~ ('***=' || {{1}}) ELSE strpos({{0}}, {{1}}) > 0 END",
     starts_with="starts_with({}, {})",
     is_in="{} = ANY({})",
-    slice="substr({}, {}, {})",
-    slice_rest="substr({}, {})",
     seal="translate(rtrim(encode(substr(sha256({0} || convert_to({1}, 'UTF8')), 1, 12) || "
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",
     stored_key="'{{\"stored\":' || to_json({0}::text)::text || '}}'",
@@ -345,7 +361,7 @@ POSTGRES = Dialect(
     stored='_f_{0}."{1}"',
     left_out="coalesce({0}, CASE WHEN strpos((_f.new -> '=')::text, '\"{2}\"') > 0 THEN {1} END)",
     later='coalesce((SELECT (diptych_row((SELECT _t FROM "{0}" _t WHERE false), _g.old))."{1}" FROM diptych_feed _g '
-    f"WHERE _g.resource = '{{0}}' AND _g.row_id = _f.row_id AND _g.id > _f.id AND length(_g.old::text) > {LONG} "
+    f"WHERE _g.resource = '{{0}}' AND _g.row_id = _f.row_id AND _g.id > _f.id AND length(_g.old::text) > {LONG_VALUE} "
     "AND strpos(coalesce((_g.old -> '=')::text, ''), '\"{1}\"') = 0 ORDER BY _g.id LIMIT 1), "
     '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f_new."id"))',
     stored_json="coalesce({}, 'null'::json)",

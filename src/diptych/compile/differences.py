@@ -28,11 +28,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from diptych.compile.catalogue import Catalogue, Column, ReferenceFound
+from diptych.compile.catalogue import Catalogue, Column, ExistingReference
 from diptych.compile.fragment import identifier
-from diptych.compile.indexes import IndexWanted, missing_indexes
-from diptych.compile.meaning import Meaning, change, meanings, misfit, obstacle, storage
-from diptych.compile.part import DialectName
+from diptych.compile.indexes import DeclaredIndex, missing_indexes
+from diptych.compile.meaning import Meaning, compatibility, meanings, misfit, obstacle, storage
+from diptych.compile.system.object import DialectName
 from diptych.compile.tables import new_column, new_table, set_null, set_reference, wanted
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
@@ -45,7 +45,7 @@ class Difference:
     sentence: str
     """What differs, as a part of a sentence."""
     apply: tuple[str, ...] | None = None
-    """The statements that mend it; none if the record alone changes, None if it is for the owner to mend."""
+    """The statements that fix it; empty if the record alone changes, None if only the owner can fix it."""
     after: tuple[str, ...] = ()
     """More of them, for when all tables and columns are there."""
     obstacle: str = ""
@@ -55,7 +55,7 @@ class Difference:
     fix: str = ""
     """What the owner can do, where there are no statements, or something is in their way."""
     done: str = ""
-    """What was done when it is mended; "" if that is not worth telling."""
+    """What was done when it is fixed; "" if that is not worth reporting."""
     optional: bool = False
     """Does the service keep its promises without?"""
 
@@ -66,8 +66,7 @@ class Difference:
 
 
 def compare(model: Model, have: Catalogue, dialect: DialectName, *, accept: bool = False) -> list[Difference]:
-    """All that differs. With `accept`, what was recorded of columns is not held against the model, but each value that
-    they hold is."""
+    """All differences. With `accept`, the record of columns is not compared with the model, but stored values are."""
     return list(_Comparison(model, have, dialect, accept).all())
 
 
@@ -80,7 +79,7 @@ class _Comparison:
         self.want = wanted(model, dialect)
         self.means = meanings(model)
         self.lacking = missing_indexes(model, have.indexes)
-        self.there = [each for each in model.resources.values() if each.table in have.tables]
+        self.there = [resource for resource in model.resources.values() if resource.table in have.tables]
 
     def all(self) -> Iterator[Difference]:
         for resource in self.model.resources.values():
@@ -101,7 +100,7 @@ class _Comparison:
 
     def _new_table(self, resource: ResourceDef) -> Difference:
         create, references = new_table(self.model, resource, self.dialect)
-        indexes = [each.create for each in self.lacking if each.resource is resource and not each.unique]
+        indexes = [index.create for index in self.lacking if index.resource is resource and not index.unique]
         return Difference(
             f"the table {resource.table} is missing",
             (create,),
@@ -133,7 +132,7 @@ class _Comparison:
         means = self.means[resource.table]
         for name, was in self.have.recorded.get(resource.table, {}).items():
             if name not in means and name in self.have.tables[resource.table] and was.kind == means[field.column].kind:
-                table, old, new = (identifier(each).text for each in (resource.table, name, field.column))
+                table, old, new = (identifier(name).text for name in (resource.table, name, field.column))
                 return f" (if it is {name} under another name: ALTER TABLE {table} RENAME COLUMN {old} TO {new})"
         return ""
 
@@ -142,10 +141,12 @@ class _Comparison:
         for name, column in self.have.tables[resource.table].items():
             if name not in self.want[resource.table] and not column.nullable and not column.filled:
                 ours = name in self.have.recorded.get(resource.table, {})
-                told = f"the column {resource.table}.{name} is not in the model and must not be null"
+                sentence = f"the column {resource.table}.{name} is not in the model and must not be null"
                 statements = (set_null(resource, name, nullable=True),) if ours else None
                 done = f"kept the column {resource.table}.{name}, which the model no longer has, and let it be null"
-                yield Difference(told, statements, fix=f"let {name} be null, give it a default, or drop it", done=done)
+                yield Difference(
+                    sentence, statements, fix=f"let {name} be null, give it a default, or drop it", done=done
+                )
 
     # columns that are there
 
@@ -157,28 +158,28 @@ class _Comparison:
             return
         if have.nullable != want.nullable:
             yield self._null(resource, field.column, have, want)
-        found = self._meaning(name, resource.table, field.column)
-        if found is not None:
-            yield found
+        difference = self._meaning(name, resource.table, field.column)
+        if difference is not None:
+            yield difference
         if field.relation:
             yield from self._reference(resource, field)
 
     def _retyped(self, resource: ResourceDef, field: FieldDef, have: Column, want: Column) -> Difference:
         name = f"{resource.table}.{field.column}"
-        told = f"the column {name} is {have.type} and should be {want.type}"
+        sentence = f"the column {name} is {have.type} and should be {want.type}"
         if self.dialect == "sqlite" or not _is_wider(have.type, want.type):
-            return Difference(told, fix=f"{name}: {_BY_HAND}")
+            return Difference(sentence, fix=f"{name}: {_BY_HAND}")
         table, column = identifier(resource.table).text, identifier(field.column).text
         statement = f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {want.type}"
-        return Difference(told, (statement,), done=f"made the column {name} {want.type}")
+        return Difference(sentence, (statement,), done=f"made the column {name} {want.type}")
 
     def _null(self, resource: ResourceDef, column: str, have: Column, want: Column) -> Difference:
         statements = (set_null(resource, column, nullable=want.nullable),)
         should, is_now = ("may", "must not") if want.nullable else ("must not", "may")
-        told = f"the column {resource.table}.{column} {is_now} be null and {should} be null"
+        sentence = f"the column {resource.table}.{column} {is_now} be null and {should} be null"
         done = f"let the column {resource.table}.{column} be null" if want.nullable else ""
         return Difference(
-            told,
+            sentence,
             statements,
             obstacle="" if want.nullable else _look(resource.table, f"{identifier(column).text} IS NULL"),
             because=", and rows have null there",
@@ -198,7 +199,7 @@ class _Comparison:
         unfit = obstacle(was, now, column, self.dialect)
         if storage(was, self.dialect).lower() != self.have.tables[table][column].type.lower():
             unfit = misfit(now, column, self.dialect)  # its owner has made another column of it
-        elif change(was, now, self.dialect) == "other":
+        elif compatibility(was, now, self.dialect) == "other":
             return self._other(name, table, column, was, now, unfit)
         return _unfit(name, table, now, unfit, done=f"took the column {name} for {now}")
 
@@ -217,24 +218,32 @@ class _Comparison:
     def _reference(self, resource: ResourceDef, field: FieldDef) -> Iterator[Difference]:
         relation = resource.relations[field.relation]
         target = self.model.resources[relation.target].table
-        found = [each for each in self.have.references if (each.table, each.column) == (resource.table, field.column)]
-        if any((each.target, each.on_delete) == (target, relation.on_delete) for each in found):
+        references = [
+            reference
+            for reference in self.have.references
+            if (reference.table, reference.column) == (resource.table, field.column)
+        ]
+        if any((reference.target, reference.on_delete) == (target, relation.on_delete) for reference in references):
             return
-        told = f"the column {resource.table}.{field.column} {_reference_told(found, target, relation.on_delete)}"
+        sentence = (
+            f"the column {resource.table}.{field.column} {_reference_text(references, target, relation.on_delete)}"
+        )
         if self.dialect == "sqlite":
-            yield Difference(told, fix=f"{resource.table}.{field.column}: {_BY_HAND}")
+            yield Difference(sentence, fix=f"{resource.table}.{field.column}: {_BY_HAND}")
             return
         table, column = identifier(resource.table).text, identifier(field.column).text
-        drops = (f"ALTER TABLE {table} DROP CONSTRAINT {_quoted(each.name)}" for each in found)
+        drops = (f"ALTER TABLE {table} DROP CONSTRAINT {_quoted(reference.name)}" for reference in references)
         statements = (*drops, set_reference(self.model, resource, field))
-        if found and target not in {each.target for each in found}:  # ids of other rows, even if there are equal ones
-            where, because = f"{column} IS NOT NULL", f", and rows refer to {found[0].target}"
+        if references and target not in {
+            reference.target for reference in references
+        }:  # ids of other rows, even if there are equal ones
+            where, because = f"{column} IS NOT NULL", f", and rows refer to {references[0].target}"
         else:
             there = f"SELECT 1 FROM {identifier(target).text} o WHERE o.id = t.{column}"
             where = f"{column} IS NOT NULL" + f" AND NOT EXISTS ({there})" * (target in self.have.tables)
             because = ", and rows refer to what is not there"
         yield Difference(
-            told,
+            sentence,
             (),
             statements,
             obstacle=_look(resource.table, where),
@@ -243,12 +252,12 @@ class _Comparison:
             done=f"made the foreign key of {resource.table}.{field.column} anew",
         )
 
-    def _index(self, index: IndexWanted) -> Difference:
+    def _index(self, index: DeclaredIndex) -> Difference:
         table, column = index.resource.table, index.field.column
         name, quoted = f"{table}.{column}", identifier(column).text
         if not index.unique:
-            told = f"the database has no index on {name}"
-            return Difference(told, (), (index.create,), done=f"made an index on {name}", optional=True)
+            sentence = f"the database has no index on {name}"
+            return Difference(sentence, (), (index.create,), done=f"made an index on {name}", optional=True)
         equal = f"FROM {identifier(table).text} WHERE {quoted} IS NOT NULL GROUP BY {quoted} HAVING count(*) > 1"
         return Difference(
             f"the database does not keep {name} unique",
@@ -261,7 +270,7 @@ class _Comparison:
         )
 
 
-_BY_HAND = "change the table by hand (docs/model.md, Changing a database by hand)"
+_BY_HAND = "change the table by hand (docs/reference/model.md, Changing a database by hand)"
 
 
 def _look(table: str, where: str = "") -> str:
@@ -295,12 +304,12 @@ def _converted(table: str, column: str, was: Meaning, now: Meaning) -> str:
 _ACCEPT = "`diptych check --database … --accept`, while nothing serves it"
 
 
-def _reference_told(found: list[ReferenceFound], target: str, on_delete: str) -> str:
-    if not found:
+def _reference_text(references: list[ExistingReference], target: str, on_delete: str) -> str:
+    if not references:
         return f"has no foreign key to {target}"
-    if found[0].target != target:
-        return f"refers to {found[0].target} and should refer to {target}"
-    return f"has ON DELETE {found[0].on_delete.upper()} and should have ON DELETE {on_delete.upper()}"
+    if references[0].target != target:
+        return f"refers to {references[0].target} and should refer to {target}"
+    return f"has ON DELETE {references[0].on_delete.upper()} and should have ON DELETE {on_delete.upper()}"
 
 
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")

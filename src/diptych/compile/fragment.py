@@ -1,11 +1,11 @@
-"""SQL text is joined here and nowhere else.
+"""SQL fragments: text with bound values, the only form in which statements of requests are composed.
 
-A Fragment is text with the values that it binds, in order. Texts that reach a Fragment come from three places
-only: templates that stand in this program, identifiers of the model, and labels of an answer, which are held
-against a pattern. A value of a request never becomes text: it is a Bind, and `finish` gives each its number.
+A Fragment is text with the values that it binds, in order. Texts that reach a Fragment have three sources
+only: templates in this program, identifiers of the model, and labels of an answer, which are checked against a
+pattern. A value of a request never becomes text: it is a Bind, and `to_sql` gives each its number.
 
 Aliases in these templates begin with an underscore, and names of a model never do (`model/naming.py`), so the two
-cannot meet. A reference to an alias that stands in the scope of a table of the model also names its sub-select
+cannot meet. A reference to an alias in the scope of a table of the model also names its sub-select
 (`_p._hi`), so that a column that was added by hand cannot meet it either.
 
     sql("{} = {}", column("_t0", "name"), bind(SlotBind(0, STRING)))   →   _t0."name" = ?1
@@ -32,12 +32,9 @@ class Fragment:
         self.text = text
         self.binds = binds
 
-    def __repr__(self) -> str:
-        return f"Fragment({self.text!r}, {self.binds!r})"
-
 
 class Guarded(Fragment):
-    """Text of a value that is never null, and the test that a value outside of its type fails."""
+    """The text of a value that is never null, and the test that its type allows the stored value."""
 
     __slots__ = ("test",)
 
@@ -47,34 +44,36 @@ class Guarded(Fragment):
 
 
 class Fallible(Fragment):
-    """Text of an object that is never null, and is so nevertheless if one of its values is outside of its type."""
+    """The text of a non-null object, which is null only if a stored value in it is not allowed by its type."""
 
     __slots__ = ()
 
 
 def sql(template: str, *parts: Fragment) -> Fragment:
     """Put fragments into a template; `{0}` may repeat one."""
-    numbers = re.findall(r"\{(\d)\}", template)
-    order = [parts[int(number)] for number in numbers] if numbers else parts
-    text = template.format(*(part.text for part in parts))
-    return Fragment(text, tuple(each for part in order for each in part.binds))
+    order: Iterable[Fragment] = parts
+    if "{}" not in template:
+        order = [parts[int(number)] for number in re.findall(r"\{(\d)\}", template)]
+    text = template.format(*[part.text for part in parts])
+    return Fragment(text, tuple([value for part in order for value in part.binds]))
 
 
 def join(separator: str, parts: Iterable[Fragment]) -> Fragment:
-    """Fragments one after the other."""
     pieces = list(parts)
     if len(pieces) == 1:
         return pieces[0]
-    return Fragment(separator.join(part.text for part in pieces), tuple(each for part in pieces for each in part.binds))
+    return Fragment(
+        separator.join(part.text for part in pieces), tuple(value for part in pieces for value in part.binds)
+    )
 
 
 def bind(value: Bind) -> Fragment:
-    """The place of one bound value."""
+    """A placeholder for one bound value."""
     return Fragment(_MARK, (value,))
 
 
 def number(value: int) -> Fragment:
-    """A number that the planner should see: a page size that stands in the request's own text."""
+    """A number as text, which the planner sees: a page size that is a literal of the request."""
     return Fragment(str(int(value)))
 
 
@@ -97,13 +96,13 @@ def label(name: str) -> str:
     return f'"{name}":'
 
 
-def text(literal: str) -> Fragment:
+def literal_text(literal: str) -> Fragment:
     """A string literal of SQL, for text that is made of labels and punctuation only."""
     return Fragment("'" + literal.replace("'", "''") + "'")
 
 
-def merge(pieces: Iterable[str | Fragment]) -> list[Fragment]:
-    """Constant and computed text in a row: neighbouring constants become one literal."""
+def merge_literals(pieces: Iterable[str | Fragment]) -> list[Fragment]:
+    """Merge neighbouring constants into one literal."""
     parts: list[Fragment] = []
     constant = ""
     for piece in pieces:
@@ -111,18 +110,18 @@ def merge(pieces: Iterable[str | Fragment]) -> list[Fragment]:
             constant += piece
             continue
         if constant:
-            parts.append(text(constant))
+            parts.append(literal_text(constant))
             constant = ""
         parts.append(piece)
-    return [*parts, text(constant)] if constant else parts
+    return [*parts, literal_text(constant)] if constant else parts
 
 
-def finish(fragment: Fragment, placeholder: str) -> tuple[str, tuple[Bind, ...]]:
+def to_sql(fragment: Fragment, placeholder: str) -> tuple[str, tuple[Bind, ...]]:
     """The final text with numbered placeholders, and what to bind to each; equal binds share a number."""
     numbers: dict[Bind, int] = {}
     pieces = fragment.text.split(_MARK)
     out = [pieces[0]]
-    for each, piece in zip(fragment.binds, pieces[1:], strict=True):
-        number = numbers.setdefault(each, len(numbers) + 1)
+    for value, piece in zip(fragment.binds, pieces[1:], strict=True):
+        number = numbers.setdefault(value, len(numbers) + 1)
         out.append(f"{placeholder}{number}{piece}")
     return "".join(out), tuple(numbers)

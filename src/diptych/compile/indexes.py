@@ -1,8 +1,8 @@
 """Model → indexes: those that it wants, and which of them a database lacks.
 
-Every key of a relation and every field with `Index()` has an index on (column, id): the rows of one value stand in
-the order of their ids. Whether a database has one is told by its columns and not by its name, so that an index that
-its owner made is as good as ours.
+Every key of a relation and every field with `Index()` has an index on (column, id): the rows of one value are
+in the order of their ids. An index is recognised by its columns and not by its name, so that an index that its owner
+made is as good as ours.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from diptych.compile.fragment import identifier
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.names import names_beside
+from diptych.model.read.name_clashes import names_beside
 
 _LONGEST = 63
 """Bytes of the longest name that PostgreSQL keeps whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class IndexFound:
+class ExistingIndex:
     """An index as a database has it."""
 
     name: str
@@ -32,7 +32,7 @@ class IndexFound:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexWanted:
+class DeclaredIndex:
     """An index that the model wants on a column, and the statement that makes it."""
 
     resource: ResourceDef
@@ -41,37 +41,37 @@ class IndexWanted:
     create: str
 
 
-def wanted_indexes(model: Model) -> list[IndexWanted]:
+def wanted_indexes(model: Model) -> list[DeclaredIndex]:
     """The indexes of a new database. (Those of ids and unique values come with the tables.)"""
-    return [each for each in _wanted(model, set()) if not each.unique]
+    return [index for index in _wanted(model, set()) if not index.unique]
 
 
-def missing_indexes(model: Model, have: Collection[IndexFound]) -> list[IndexWanted]:
+def missing_indexes(model: Model, have: Collection[ExistingIndex]) -> list[DeclaredIndex]:
     """The indexes that a database lacks, those of unique values included."""
-    return [each for each in _wanted(model, {found.name for found in have}) if not _is_there(each, have)]
+    return [index for index in _wanted(model, {present.name for present in have}) if not _is_there(index, have)]
 
 
-def _is_there(wanted: IndexWanted, have: Collection[IndexFound]) -> bool:
+def _is_there(wanted: DeclaredIndex, have: Collection[ExistingIndex]) -> bool:
     """One that begins with the column finds rows by it; to keep values unique it must have no other."""
     column = wanted.field.column
     return any(
-        found.table == wanted.resource.table
-        and (found.unique and found.columns == (column,) if wanted.unique else found.columns[:1] == (column,))
-        for found in have
+        index.table == wanted.resource.table
+        and (index.unique and index.columns == (column,) if wanted.unique else index.columns[:1] == (column,))
+        for index in have
     )
 
 
-def _wanted(model: Model, taken: set[str]) -> Iterator[IndexWanted]:
+def _wanted(model: Model, taken: set[str]) -> Iterator[DeclaredIndex]:
     resources = model.resources.values()
-    names = {*taken, *(each.table for each in resources)}
-    beside = {name for each in resources for name in names_beside(each)}
+    names = {*taken, *(resource.table for resource in resources)}
+    beside = {name for resource in resources for name in names_beside(resource)}
     for resource in resources:
         for field in resource.fields.values():
             for unique in (True, False):
                 if field.unique if unique else field.indexed:
                     name = _name(resource.table, field.column + "_key" * unique, names if unique else names | beside)
                     names.add(name)
-                    yield IndexWanted(resource, field, unique, _create(name, resource, field, unique))
+                    yield DeclaredIndex(resource, field, unique, _create(name, resource, field, unique))
 
 
 def _create(name: str, resource: ResourceDef, field: FieldDef, unique: bool) -> str:

@@ -1,8 +1,8 @@
-"""Keyset paging: the rows that stand after, or before, the row whose sort keys a cursor holds.
+"""Keyset pagination: the rows after, or before, the row whose sort keys a cursor holds.
 
 With keys a, b and the id, "after" is (a, b, id) > (?, ?, ?) where all go the same way and none can be null;
-else it is spelled out, key by key. Nulls stand last in both directions: after a null comes no value, and every
-value stands before it.
+else it is spelled out, key by key. Nulls sort last in both directions: after a null comes no value, and every
+value comes before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from diptych.model.scalars import Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SortColumn:
     """One key of a sort, as SQL."""
 
     value: Fragment
@@ -26,15 +26,15 @@ class Key:
     nullable: bool
 
 
-class Bound(NamedTuple):
-    """A key of a cursor, as SQL: its value, and something cheaper that is null where it is."""
+class KeysetBound(NamedTuple):
+    """A key of a cursor, as SQL: its value, and a cheaper expression that is null where the value is."""
 
     value: Fragment
-    given: Fragment
+    null_probe: Fragment
 
 
 def keyset(
-    dialect: Dialect, keys: Sequence[Key], bounds: Sequence[Bound], *, after: bool, inclusive: bool = False
+    dialect: Dialect, keys: Sequence[SortColumn], bounds: Sequence[KeysetBound], *, after: bool, inclusive: bool = False
 ) -> Fragment:
     """The rows on one side of a cursor, whose keys are the bounds; with `inclusive`, the cursor's own row too."""
     if not any(key.nullable for key in keys) and len({key.descending for key in keys}) == 1:
@@ -46,7 +46,7 @@ def keyset(
     return sql("({})", _spelled(dialect, list(zip(keys, bounds, strict=True)), after, inclusive))
 
 
-def _spelled(dialect: Dialect, pairs: list[tuple[Key, Bound]], after: bool, inclusive: bool) -> Fragment:
+def _spelled(dialect: Dialect, pairs: list[tuple[SortColumn, KeysetBound]], after: bool, inclusive: bool) -> Fragment:
     (key, bound), *rest = pairs
     beyond = _beyond(key, bound, after)
     same = sql(dialect.same if key.nullable else "{} = {}", key.value, bound.value)
@@ -55,11 +55,11 @@ def _spelled(dialect: Dialect, pairs: list[tuple[Key, Bound]], after: bool, incl
     return sql("{} OR {}", beyond, same) if inclusive else beyond
 
 
-def _beyond(key: Key, bound: Bound, after: bool) -> Fragment:
+def _beyond(key: SortColumn, bound: KeysetBound, after: bool) -> Fragment:
     """Strictly on one side, by this key alone."""
     compared = sql("{} > {}" if after != key.descending else "{} < {}", key.value, bound.value)
     if not key.nullable:
         return compared
     if after:
-        return sql("({} OR ({} IS NULL AND {} IS NOT NULL))", compared, key.value, bound.given)
-    return sql("({} OR ({} IS NOT NULL AND {} IS NULL))", compared, key.value, bound.given)
+        return sql("({} OR ({} IS NULL AND {} IS NOT NULL))", compared, key.value, bound.null_probe)
+    return sql("({} OR ({} IS NOT NULL AND {} IS NULL))", compared, key.value, bound.null_probe)

@@ -9,7 +9,7 @@ sees the other. So of every two such changes one waits:
 
 A transaction that moves something shares a lock of what it moves. One that also watches something takes the lock of
 what it watches alone. All locks are taken before the first statement takes its snapshot, in one order.
-docs/decisions/0022 has the argument why this is enough.
+docs/explanation/decisions/0022 has the argument why this is enough.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
-from diptych.ask.change import Changed
-from diptych.model.looks import altered, looks
+from diptych.ask.guarded import GuardedWrite
 from diptych.model.model import Model
+from diptych.model.rules.looks import altered, looks
 
 _SPACE = 1_145_656_404
 """Our advisory locks, among those of others in the same database: the first of two numbers."""
@@ -39,7 +39,7 @@ class Locks:
         return _statement(self.watched, self.moved - self.watched)
 
 
-def locks_of(changed: Changed, model: Model) -> Locks:
+def locks_of(changed: GuardedWrite, model: Model) -> Locks:
     """What a change watches and moves."""
     write, resources = changed.write, model.resources
     resource = resources[write.resource]
@@ -47,7 +47,7 @@ def locks_of(changed: Changed, model: Model) -> Locks:
     exprs += [value for _, value in changed.values]
     watched = {name for expr in exprs for name, _ in looks(expr, resource, resources)}
     names = [name for name, _ in changed.values]
-    moved = {place[0] for place in altered(write.verb, names, resource, resources) if place in model.looked_at}
+    moved = {target[0] for target in altered(write.verb, names, resource, resources) if target in model.looked_at}
     return Locks(_tables(watched, model), _tables(moved, model))
 
 
@@ -55,9 +55,9 @@ def taking(all_locks: Iterable[Locks]) -> str:
     """The statement that takes the locks of a whole transaction, before anything else; "" if it needs none."""
     watched: set[str] = set()
     moved: set[str] = set()
-    for each in all_locks:
-        watched |= each.watched
-        moved |= each.moved
+    for locks in all_locks:
+        watched |= locks.watched
+        moved |= locks.moved
     return _statement(watched, moved - watched) if moved else ""
 
 

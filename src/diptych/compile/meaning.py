@@ -1,4 +1,4 @@
-"""What a model means by each column: more than a database can tell, so it is recorded there.
+"""The meaning of each column, recorded in the database, since column types alone do not show it.
 
 To SQLite a decimal, a boolean and a number are all INTEGER; to both databases an enum is text. A model that gives such
 a column another meaning would read what is there as something else (12.50 as 0.1250). So the table `diptych_schema` has
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from diptych.compile.fragment import identifier
-from diptych.compile.part import DialectName
+from diptych.compile.system.object import DialectName
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.scalars import (
@@ -112,13 +112,13 @@ def encode(record: Record) -> str:
     return msgspec.json.encode(record).decode()
 
 
-def decode(text: str) -> dict[str, Meaning]:
+def decode_meanings(text: str) -> dict[str, Meaning]:
     """A record as it was stored."""
     return msgspec.json.decode(text, type=dict[str, Meaning])
 
 
 _SCALARS = {
-    each.name: each for each in (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, JSON)
+    scalar.name: scalar for scalar in (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, JSON)
 }
 
 
@@ -133,10 +133,10 @@ _WIDER = {("Int", "BigInt"), ("IntegerID", "BigInt"), ("Enum", "String")}
 """Every value of the first is a value of the second, and means the same."""
 _NARROWER = {("BigInt", "Int"), ("String", "Enum"), ("Enum", "Enum")}
 """A value of the first means the same if it is one of the second at all."""
-Change = Literal["none", "narrower", "other"]
+Compatibility = Literal["none", "narrower", "other"]
 
 
-def change(was: Meaning, now: Meaning, dialect: DialectName) -> Change:
+def compatibility(was: Meaning, now: Meaning, dialect: DialectName) -> Compatibility:
     """Do stored values mean the same under another declaration: all, those that it allows, or none?"""
     pair = was.type, now.type
     if was.kind == now.kind or pair in _WIDER or (was.type == "Enum" and {*was.values} <= {*now.values}):
@@ -150,7 +150,7 @@ def change(was: Meaning, now: Meaning, dialect: DialectName) -> Change:
 
 def obstacle(was: Meaning, now: Meaning, column: str, dialect: DialectName) -> str:
     """The condition on rows whose value would mean something else; "" if there can be none."""
-    match change(was, now, dialect):
+    match compatibility(was, now, dialect):
         case "none":
             return ""
         case "narrower":
@@ -160,7 +160,7 @@ def obstacle(was: Meaning, now: Meaning, column: str, dialect: DialectName) -> s
 
 
 def misfit(meaning: Meaning, column: str, dialect: DialectName) -> str:
-    """The condition on rows whose value cannot have this meaning; "" if the database rules them out, or cannot tell."""
+    """The condition on rows whose value cannot have this meaning; "" if the database rules them out or cannot check."""
     name = identifier(column).text
     if meaning.type == "Enum":
         values = ", ".join(f"'{value}'" for value in meaning.values)  # names of GraphQL, by the model's own rule

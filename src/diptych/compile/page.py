@@ -1,8 +1,8 @@
-"""A page → SQL: a list with what leads on from it.
+"""Page → SQL: a list with its cursors, `pageInfo` and total, as one text. (`page_columns.py`: as columns.)
 
 The rows are read once, and gathered into the texts of the page's parts (_a0, _a1, …), the keys of its first and
 last row (_lo, _hi) and whether there are more. Where the sort is by id alone, the keys are the least and the
-greatest id, and a look beyond them tells whether there are more:
+greatest id, and a query beyond them shows whether there are more:
 
     SELECT '{"nodes":[' || _p._a0 || '],"pageInfo":{"hasNextPage":' || CASE WHEN EXISTS (… id > _p._hi) … || '}}'
     FROM (SELECT group_concat(_j0, ',') AS _a0, min(_k) AS _lo, max(_k) AS _hi FROM (… LIMIT size) _n) _p
@@ -18,13 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from diptych.ask.nodes import EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Part, Read, Total, TypeName
+from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Read, Total, TypeName
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
-from diptych.compile.keyset import Key
+from diptych.compile.keyset import SortColumn
 from diptych.compile.plan import SealBind, SlotBind
 from diptych.compile.rows import Piece, Rows
-from diptych.compile.where import Row
-from diptych.model.expr import Slot
+from diptych.compile.where import TableRef
+from diptych.model.rules.expr import Slot
 
 
 @dataclass(slots=True)
@@ -33,9 +33,9 @@ class Sheet:
 
     read: Read
     page: Page
-    row: Row
+    row: TableRef
     tied: tuple[Fragment, ...]
-    keys: tuple[Key, ...]
+    keys: tuple[SortColumn, ...]
     size: Fragment
     texts: list[Fragment] = field(default_factory=list)
     gathered: list[Fragment] = field(default_factory=list)
@@ -57,9 +57,7 @@ class Sheet:
 
 
 class Pages(Rows):
-    """Writes pages."""
-
-    def page(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+    def page(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> Fragment:
         """A SELECT of the JSON text of a page."""
         page = cast(Page, read.page)
         size = self.dialect.value(SlotBind(page.size.index, page.size.scalar))
@@ -67,26 +65,32 @@ class Pages(Rows):
         pieces: list[Piece] = ["{"]
         for index, part in enumerate(read.pick):
             pieces.append("," * (index > 0) + label(part.label))
-            pieces.extend(self._part(cast(Part, part), sheet))
-        gathered = [sql(f"{{}} AS _a{index}", each) for index, each in enumerate(sheet.gathered)]
+            pieces.extend(self._part(cast(ConnectionPart, part), sheet))
+        gathered = [sql(f"{{}} AS _a{index}", text) for index, text in enumerate(sheet.gathered)]
         rows = self._by_id(sheet) if sheet.by_id else self._numbered(sheet)
         inner = sql("SELECT {} FROM ({}) _n", join(", ", [*gathered, *self._ends(sheet)]), rows)
         return sql("SELECT {} FROM ({}) _p", self.dialect.concat([*pieces, "}"]), inner)
 
     def _by_id(self, sheet: Sheet) -> Fragment:
         """The rows of the page, each with its id."""
-        return self._rows(sheet, self.dialect.id_out(sheet.keys[0].scalar, sheet.row.id), more=0)
+        return self.rows_of_page(sheet, self.dialect.id_out(sheet.keys[0].scalar, sheet.row.id), more=0)
 
     def _numbered(self, sheet: Sheet) -> Fragment:
         """The rows of the page and one more, each with its number and its keys."""
-        rows = self._rows(sheet, self._payload(sheet), more=1)
+        rows = self.rows_of_page(sheet, self._payload(sheet), more=1)
         return sql("SELECT _r.*, row_number() OVER () AS _i, count(*) OVER () AS _c FROM ({}) _r", rows)
 
-    def _rows(self, sheet: Sheet, key: Fragment, more: int) -> Fragment:
-        columns = [sql(f"{{}} AS _j{index}", each) for index, each in enumerate(sheet.texts)]
-        picked = join(", ", [*columns, sql("{} AS _k", key)])
-        return sql("SELECT {} FROM {}{}{}", picked, self.joined(sheet.row),
-                   *self.slice(sheet.read, sheet.row, sheet.tied, more=more))  # fmt: skip
+    def rows_of_page(self, sheet: Sheet, key: Fragment | None, more: int) -> Fragment:
+        """The rows of the page and `more` beyond it: the texts taken from each, and its key."""
+        columns = [sql(f"{{}} AS _j{index}", text) for index, text in enumerate(sheet.texts)]
+        if key is not None:
+            columns.append(sql("{} AS _k", key))
+        return sql(
+            "SELECT {} FROM {}{}{}",
+            join(", ", columns),
+            self.joined(sheet.row),
+            *self.slice(sheet.read, sheet.row, sheet.tied, more=more),
+        )
 
     def _ends(self, sheet: Sheet) -> list[Fragment]:
         """The keys of the first and of the last row, and whether there are more rows than the page holds."""
@@ -107,7 +111,7 @@ class Pages(Rows):
             pieces.extend(["," * (index > 0), *self._key_json(key, sheet.row)])
         return self.dialect.concat([*pieces, "]"])
 
-    def _key_json(self, key: Key, row: Row) -> list[Piece]:
+    def _key_json(self, key: SortColumn, row: TableRef) -> list[Piece]:
         """A sort key; one that its type does not allow as it is stored, so that a cursor leads on from any row."""
         test = self.test(key.value, key.scalar, row)
         known = self.dialect.concat(self.key_json(key))
@@ -118,7 +122,7 @@ class Pages(Rows):
             test = sql("{} IS NULL OR {}", key.value, test)
         return [sql("CASE WHEN {} THEN {} ELSE {} END", test, known, stored)]
 
-    def _part(self, part: Part, sheet: Sheet) -> list[Piece]:
+    def _part(self, part: ConnectionPart, sheet: Sheet) -> list[Piece]:
         match part:
             case Nodes(pick=pick):
                 return self._gathered(sheet.add(self.object(pick, sheet.row)), sheet)
@@ -177,8 +181,20 @@ class Pages(Rows):
 
     def _leads(self, forward: bool, sheet: Sheet) -> Fragment:
         """Is there a row of the list beyond the page, on the one side or on the other?"""
+        reasons = [self._more(sheet)] if forward != sheet.page.backward else []
+        return self.flag([*reasons, *self.beyond(forward, sheet)])
+
+    @staticmethod
+    def flag(reasons: list[Fragment]) -> Fragment:
+        """Does one of the conditions hold, as JSON?"""
+        if not reasons:
+            return Fragment("'false'")
+        return sql("CASE WHEN {} THEN 'true' ELSE 'false' END", join(" OR ", reasons))
+
+    def beyond(self, forward: bool, sheet: Sheet) -> list[Fragment]:
+        """Conditions of which one holds if there is a row behind the cursor or the offset that the page begins at."""
         page = sheet.page
-        reasons = [self._more(sheet)] if forward != page.backward else []
+        reasons = []
         bound = page.before if forward else page.after
         if bound is not None:
             beyond = self._beside(sheet, bound, after=forward, inclusive=True)
@@ -188,9 +204,7 @@ class Pages(Rows):
             sides = ((page.after, True), (page.before, False))
             within = [self._beside(sheet, slot, after=side) for slot, side in sides if slot]
             reasons.append(sql("({} > 0 AND {})", offset, self._exists(sheet, *within)))
-        if not reasons:
-            return Fragment("'false'")
-        return sql("CASE WHEN {} THEN 'true' ELSE 'false' END", join(" OR ", reasons))
+        return reasons
 
     def _more(self, sheet: Sheet) -> Fragment:
         """Are there more rows than the page holds, in the direction in which it is read?"""

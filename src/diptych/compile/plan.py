@@ -1,28 +1,29 @@
-"""A Plan: one SQL statement, and what to bind to each of its places.
+"""A Plan: one SQL statement, and what to bind to each of its placeholders.
 
-The statement has one column for each Ask of the request, and gives one row: the JSON of each answer as bytes,
-or null where a single row was asked for and none is there. (Where that is all that was asked for, it may give
-no row at all, which means the same.)
+The statement has one column for each Ask of the request, and returns one row: the JSON of each answer as bytes, or null
+for a single row that does not exist. (If that is the only Ask, it may return no row at all, which means the same.) A
+page that is the only Ask has several columns, which a PageLayout puts together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from diptych.ask.slots import SlotValues
 from diptych.errors import Code, Refusal
-from diptych.model.roles import Viewer
+from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import Scalar
 
 _PLAN, _PER_CHARACTER, _PER_BIND = 4_000, 4, 1_200
 """Bytes of a plan, of a character of its SQL, and of a value that it binds, with all that belongs to them."""
 MAX_ANSWER = 16 * 1024 * 1024
-"""Bytes that the answer to a read may have. Its price bounds the objects in it, and not how long their texts are."""
+"""The largest answer to a read, in bytes. Its cost bounds the number of objects, but not the length of their texts."""
 
 
 def too_long() -> Refusal:
-    """An answer that has more."""
+    """The refusal of an answer that is larger."""
     return Refusal(Code.TOO_COMPLEX, f"The answer would have more than {MAX_ANSWER} bytes: ask for less at a time.")
 
 
@@ -39,8 +40,8 @@ class SlotBind:
 class KeyBind:
     """One key of a cursor that was given in a slot.
 
-    Of a text that was cut, `part` is its digest, or a bound of all texts that begin like it; a whole one has no digest
-    and is its own bound.
+    Of a text that was truncated, `part` is its digest, or a bound of all texts with its prefix; a whole one has no
+    digest and is its own bound.
     """
 
     slot: int
@@ -59,7 +60,7 @@ class ConstBind:
 
 @dataclass(frozen=True, slots=True)
 class ViewerBind:
-    """The viewer's id, as an id of the given type; or a value of the viewer that has a name, or many of them."""
+    """The viewer's id, as an id of this type; or a named value of the viewer, or a list of them."""
 
     scalar: Scalar
     name: str = ""
@@ -75,14 +76,45 @@ class SealBind:
 
 @dataclass(frozen=True, slots=True)
 class NowBind:
-    """The moment at which the statement is bound."""
+    """The current time, when the statement is bound."""
 
     scalar: Scalar
 
 
+@dataclass(frozen=True, slots=True)
+class PagePiece:
+    """A part of a page that is known when its rows are.
+
+    `more` says whether there are rows beyond the page, in the direction in which it is read, or else what the column
+    says; a `column` without a number is `false`.
+    """
+
+    kind: Literal["rows", "startCursor", "endCursor", "more", "column"]
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageLayout:
+    """How a page is put together from the columns of its statement (`engine/page.py`).
+
+    The first column has the texts of the rows, and of one row more if there is one. A cursor holds values of a row:
+    of those labels, separated by commas, or, without labels, what the second column has for each row.
+    """
+
+    pieces: tuple[bytes | PagePiece, ...]
+    size: int
+    """The slot of the page size."""
+    backward: bool
+    labels: str
+
+
+ROW_END = b"\x1e"
+"""Between two rows of such a column: a control character, which JSON never holds as it is."""
+UNREADABLE = b"\x1d"
+"""In the place of a row in which a stored value is not allowed by its type, and before the keys of its cursor."""
+
 Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind
-Values = Sequence[Any]
-Getter = Callable[[Values, Viewer, Mapping[int, bytes]], Any]
+Getter = Callable[[SlotValues, Viewer, Mapping[int, bytes]], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,17 +122,18 @@ class Plan:
     """A statement that is ready to run."""
 
     sql: str
-    binds: tuple[Bind, ...]
-    getters: tuple[Getter, ...]
+    binds: tuple[Bind, ...] = ()
+    getters: tuple[Getter, ...] = ()
     """How to get each bound value, in the dialect's own form, from the slots' values, the viewer and the keys."""
     columns: int = 1
     searches: bool = False
     """Does it search texts, or compare JSON? Then its time is not bounded by the number of its rows."""
+    page: PageLayout | None = None
+    """If its columns are parts of a page, how that is put together."""
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes, with the Ask that it was made of and what gets its values."""
         return _PLAN + _PER_CHARACTER * len(self.sql) + _PER_BIND * len(self.binds)
 
-    def parameters(self, values: Values, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
+    def parameters(self, values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
         return [get(values, viewer, keys) for get in self.getters]

@@ -1,6 +1,6 @@
 """Read → SQL that builds the JSON of the answer inside the database, in one statement.
 
-The JSON text is put together by concatenation, which both databases do fastest: constant pieces (labels and
+The JSON text is made by concatenation, which both databases do fastest: constant pieces (labels and
 punctuation) and columns alternate. A to-one relation is a scalar sub-select, a to-many relation gathers the
 texts of its rows.
 
@@ -20,46 +20,53 @@ from typing import cast
 from diptych.ask import walk
 from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fallible, Fragment, finish, join, label, sql
-from diptych.compile.page import Pages
+from diptych.compile.fragment import Fallible, Fragment, join, label, sql
+from diptych.compile.page_columns import PageColumns, has_columns
 from diptych.compile.plan import Plan
 from diptych.compile.rows import Piece
-from diptych.compile.where import Row
-from diptych.model.expr import TRUE, Col, Expr, is_condition
+from diptych.compile.where import TableRef
 from diptych.model.model import Model
+from diptych.model.rules.expr import TRUE, Col, Expr, is_condition
 
 _MOST_JOINS = 32
 """SQLite takes no more than 64 tables in a join."""
 
 
-_PLACE = (
+_FEED_END = (
     "coalesce((SELECT '[' || position || ',' || mark || ']' FROM diptych_feed WHERE position IS NOT NULL "
     "ORDER BY position DESC LIMIT 1), '[0,0]')"
 )
-"""The end of the feed."""
+"""The newest position of the feed, with its mark."""
 
 
 def compile_reads(
-    asks: Sequence[Read], model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None, *,
-    place: bool = False,
-) -> Plan:  # fmt: skip
-    """One statement that answers all the Asks of a request: a column for each.
+    asks: Sequence[Read],
+    model: Model,
+    dialect: Dialect,
+    sizes: Mapping[int, int] | None = None,
+    *,
+    with_change_cursor: bool = False,
+    as_columns: bool = True,
+) -> Plan:
+    """One statement that answers all the Asks of a request: a column for each, or the parts of a page.
 
-    `sizes` are page sizes that are known beforehand, by their slots, for the planner to see. With `place`, a last
-    column tells where the feed ends in what the statement sees.
+    `sizes` are page sizes that are known beforehand, by slot, for the planner to see. With `with_change_cursor`, a last
+    column has the newest position of the feed in the snapshot of the statement. Without `as_columns`, a page is one
+    text, and the row beyond it is not read.
     """
     reads = Reads(model, dialect, sizes)
-    whole = reads.statement_and_place(asks) if place else reads.statement(asks)
-    statement, binds = finish(whole, dialect.placeholder)
-    getters = tuple(dialect.getter(each) for each in binds)
-    return Plan(statement, binds, getters, len(asks) + place, reads.searches)
+    if as_columns and len(asks) == 1 and not with_change_cursor and has_columns(asks[0]):
+        statement, columns, layout = reads.page_columns(asks[0], reads.open(asks[0].resource))
+        return dialect.plan(statement, columns, reads.searches, layout)
+    whole = reads.statement_with_cursor(asks) if with_change_cursor else reads.statement(asks)
+    return dialect.plan(whole, len(asks) + with_change_cursor, reads.searches)
 
 
-class Reads(Pages):
+class Reads(PageColumns):
     """Writes Reads for one dialect."""
 
     def statement(self, asks: Sequence[Read]) -> Fragment:
-        """The whole statement. What is asked for by itself needs no sub-select: where there is no row is no answer."""
+        """The whole statement. A single Ask needs no sub-select: without a row there is no answer."""
         if len(asks) == 1 and asks[0].take == "one":
             lists = any(read.page is not None for read in walk.reads(asks))  # one row by itself is not long
             template = self.dialect.bounded if lists else self.dialect.answer
@@ -68,9 +75,9 @@ class Reads(Pages):
             return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
         return sql("SELECT {}", join(", ", self._columns(asks)))
 
-    def statement_and_place(self, asks: Sequence[Read]) -> Fragment:
-        """The same, with the end of the feed."""
-        return sql("SELECT {}, {}", join(", ", self._columns(asks)), sql(self.dialect.bounded, Fragment(_PLACE)))
+    def statement_with_cursor(self, asks: Sequence[Read]) -> Fragment:
+        """The whole statement, with the newest position of the feed."""
+        return sql("SELECT {}, {}", join(", ", self._columns(asks)), sql(self.dialect.bounded, Fragment(_FEED_END)))
 
     def _columns(self, asks: Sequence[Read]) -> list[Fragment]:
         return [sql(self.dialect.bounded, self._root(ask)) for ask in asks]
@@ -81,16 +88,16 @@ class Reads(Pages):
             return sql("({})", self._one(read, row))
         return self.dialect.concat(self._many(read, row, ()))
 
-    def _one(self, read: Read, row: Row, *tied: Fragment, template: str = "{}") -> Fragment:
+    def _one(self, read: Read, row: TableRef, *tied: Fragment, template: str = "{}") -> Fragment:
         text = sql(template, self.object(cast("tuple[Pick, ...]", read.pick), row))
         return sql("SELECT {} FROM {}{}", text, self.joined(row), self.all(row, *tied, read.where))
 
-    def _many(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> list[Piece]:
+    def _many(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> list[Piece]:
         if read.take == "page":
             return [sql("({})", self.page(read, row, tied))]
         return ["[", sql(self.dialect.rows, self._rows_of(read, row, tied)), "]"]
 
-    def _rows_of(self, read: Read, row: Row, tied: tuple[Fragment, ...]) -> Fragment:
+    def _rows_of(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> Fragment:
         """A SELECT of the texts of the rows of a list, in its order: backward, they are read in reverse."""
         inner = self.object(cast("tuple[Pick, ...]", read.pick), row)
         rows = sql("SELECT {} AS _j FROM {}{}{}", inner, self.joined(row), *self.slice(read, row, tied))
@@ -100,18 +107,18 @@ class Reads(Pages):
 
     # the JSON of one row
 
-    def object(self, picks: Sequence[Pick], row: Row) -> Fragment:
+    def object(self, picks: Sequence[Pick], row: TableRef) -> Fragment:
         """The JSON text of a row."""
         return self.dialect.concat(self._object(picks, row))
 
-    def _object(self, picks: Sequence[Pick], row: Row) -> list[Piece]:
+    def _object(self, picks: Sequence[Pick], row: TableRef) -> list[Piece]:
         pieces: list[Piece] = ["{"]
         for index, pick in enumerate(picks):
             pieces.append("," * (index > 0) + label(pick.label))
             pieces.extend(self._pick(pick, row))
         return [*pieces, "}"]
 
-    def _pick(self, pick: Pick, row: Row) -> list[Piece]:
+    def _pick(self, pick: Pick, row: TableRef) -> list[Piece]:
         match pick:
             case TypeName():
                 return [f'"{pick.type}"']
@@ -120,7 +127,7 @@ class Reads(Pages):
             case Follow():
                 return self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)
 
-    def _field(self, pick: Field, row: Row) -> list[Piece]:
+    def _field(self, pick: Field, row: TableRef) -> list[Piece]:
         field = row.resource.fields[pick.name]
         if field.python is not None:
             return self._shows(pick.rule, row)
@@ -131,15 +138,15 @@ class Reads(Pages):
             return self.json(value, field.scalar, self.nullable(expr, row.resource), test)
         return self.json(value, field.scalar, True, test, self.shows(pick.rule, row))
 
-    def shows(self, rule: Expr, row: Row) -> Fragment:
+    def shows(self, rule: Expr, row: TableRef) -> Fragment:
         """The condition under which a part of a row shows."""
         return self.condition(rule, row)
 
-    def _shows(self, rule: Expr, row: Row) -> list[Piece]:
+    def _shows(self, rule: Expr, row: TableRef) -> list[Piece]:
         """Of a field that Python computes, whether it shows."""
         return ["true" if rule == TRUE else sql("CASE WHEN {} THEN 'true' ELSE 'false' END", self.shows(rule, row))]
 
-    def _follow(self, pick: Follow, row: Row) -> list[Piece]:
+    def _follow(self, pick: Follow, row: TableRef) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
         target = self.open(relation.target)
         tied = [self.tie(row, relation, target, pick.link)]
@@ -147,19 +154,19 @@ class Reads(Pages):
             tied.append(self.shows(pick.rule, row))
         if relation.kind != "one":
             return self._many(pick.read, target, tuple(tied))
-        found = sql("({})", self._one(pick.read, target, *tied))
+        related = sql("({})", self._one(pick.read, target, *tied))
         if relation.nullable or relation.hideable:
-            return [sql("coalesce({}, 'null')", found)]
-        return [Fallible(found.text, found.binds)]
+            return [sql("coalesce({}, 'null')", related)]
+        return [Fallible(related.text, related.binds)]
 
-    def _always_there(self, pick: Follow, row: Row) -> bool:
+    def _always_there(self, pick: Follow, row: TableRef) -> bool:
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
         relation = row.resource.relations[pick.relation]
         plain = pick.rule == TRUE and pick.read.where == TRUE
         room = self.joins and len(row.joins) < _MOST_JOINS
         return room and plain and relation.kind == "one" and not relation.nullable
 
-    def _joined_one(self, pick: Follow, row: Row) -> list[Piece]:
+    def _joined_one(self, pick: Follow, row: TableRef) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
         target = self.open(relation.target)
         target.joins = row.joins

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 from diptych.ask.cursor import CUT, sort_keys
-from diptych.ask.nodes import Order, Page, Pick, Read
+from diptych.ask.nodes import OrderBy, Page, Pick, Read
 from diptych.compile.fragment import Fragment, Guarded, join, number, sql
-from diptych.compile.keyset import Bound, Key, keyset
+from diptych.compile.keyset import KeysetBound, SortColumn, keyset
 from diptych.compile.plan import KeyBind, SlotBind
-from diptych.compile.where import Expressions, Row
-from diptych.model.expr import Slot
+from diptych.compile.where import Expressions, TableRef
+from diptych.model.rules.expr import Slot
 from diptych.model.scalars import STRING, Scalar
 
 Piece = str | Fragment
@@ -23,15 +23,18 @@ class Rows(Expressions, ABC):
     """Writes what lists and pages have in common."""
 
     @abstractmethod
-    def object(self, picks: Sequence[Pick], row: Row) -> Fragment:
+    def object(self, picks: Sequence[Pick], row: TableRef) -> Fragment:
         """The JSON text of a row."""
 
-    def slice(self, read: Read, row: Row, tied: Iterable[Fragment], more: int = 0) -> tuple[Fragment, Fragment]:
+    def slice(self, read: Read, row: TableRef, tied: Iterable[Fragment], more: int = 0) -> tuple[Fragment, Fragment]:
         """WHERE, and ORDER BY with LIMIT: the rows of a page, and `more` beyond them."""
         page = cast(Page, read.page)
         keys = self.keys(read, row)
-        bounds = [self.beside(read, keys, slot, after=after)
-                  for slot, after in ((page.after, True), (page.before, False)) if slot]  # fmt: skip
+        bounds = [
+            self.beside(read, keys, slot, after=after)
+            for slot, after in ((page.after, True), (page.before, False))
+            if slot
+        ]
         tail = sql(" ORDER BY {} LIMIT {}", self.order(keys, page.backward), self._number(page.size))
         tail = sql("{} + " + str(more), tail) if more else tail
         if page.offset is not None:
@@ -39,19 +42,19 @@ class Rows(Expressions, ABC):
         return self.all(row, *tied, read.where, *bounds), tail
 
     def beside(
-        self, read: Read, keys: Sequence[Key], slot: Slot, *, after: bool, inclusive: bool = False
+        self, read: Read, keys: Sequence[SortColumn], slot: Slot, *, after: bool, inclusive: bool = False
     ) -> Fragment:
         """The rows of a list on one side of the cursor in a slot."""
         bounds = [self._bound(read, keys, index, slot, after) for index in range(len(keys))]
         return keyset(self.dialect, keys, bounds, after=after, inclusive=inclusive)
 
-    def _bound(self, read: Read, keys: Sequence[Key], index: int, slot: Slot, after: bool) -> Bound:
+    def _bound(self, read: Read, keys: Sequence[SortColumn], index: int, slot: Slot, after: bool) -> KeysetBound:
         """A key of a cursor. Of a long text the cursor has the beginning and a digest: it is the text of the cursor's
         row, if that is still in the list and has that digest, and else a bound of all that begin alike."""
         key, last = keys[index], len(keys) - 1
-        if key.scalar is not STRING:
-            given = self.dialect.value(KeyBind(slot.index, index, key.scalar))
-            return Bound(given, given)
+        if not key.scalar.is_text:
+            bound_value = sql(self.dialect.unseen, self.dialect.value(KeyBind(slot.index, index, key.scalar)))
+            return KeysetBound(bound_value, bound_value)
         side: Literal["floor", "ceiling"] = "floor" if after != key.descending else "ceiling"
         bound = self.dialect.value(KeyBind(slot.index, index, STRING, side))
         digest = self.dialect.value(KeyBind(slot.index, index, STRING, "digest"))
@@ -59,27 +62,27 @@ class Rows(Expressions, ABC):
         whole = self.value(sort_keys(read)[index].by, row)
         own = sql("{} = {}", row.id, self.dialect.value(KeyBind(slot.index, last, keys[last].scalar)))
         same = sql("{} = {}", sql(self.dialect.digest, whole), digest)
-        found = sql("(SELECT {} FROM {}{})", whole, self.source(row), self.all(row, own, same, read.where))
+        stored = sql("(SELECT {} FROM {}{})", whole, self.source(row), self.all(row, own, same, read.where))
         # a SELECT of its own, and so evaluated once
-        value = sql("(SELECT CASE WHEN {0} IS NULL THEN {1} ELSE coalesce({2}, {1}) END)", digest, bound, found)
-        return Bound(value, bound)
+        value = sql("(SELECT CASE WHEN {0} IS NULL THEN {1} ELSE coalesce({2}, {1}) END)", digest, bound, stored)
+        return KeysetBound(value, bound)
 
     def _number(self, slot: Slot) -> Fragment:
         if self.dialect.sees_limits and slot.index in self.sizes:
             return number(self.sizes[slot.index])
-        return sql(self.dialect.limit, self.dialect.value(SlotBind(slot.index, slot.scalar)))
+        return sql(self.dialect.unseen, self.dialect.value(SlotBind(slot.index, slot.scalar)))
 
-    def keys(self, read: Read, row: Row) -> tuple[Key, ...]:
+    def keys(self, read: Read, row: TableRef) -> tuple[SortColumn, ...]:
         """The sort of a list, with the id at its end."""
         return tuple(self._key(order, row) for order in sort_keys(read))
 
-    def _key(self, order: Order, row: Row) -> Key:
+    def _key(self, order: OrderBy, row: TableRef) -> SortColumn:
         scalar = self.scalar(order.by, row.resource)
         assert scalar is not None
-        return Key(self.value(order.by, row), scalar, order.descending, self.nullable(order.by, row.resource))
+        return SortColumn(self.value(order.by, row), scalar, order.descending, self.nullable(order.by, row.resource))
 
     @staticmethod
-    def order(keys: Iterable[Key], backward: bool) -> Fragment:
+    def order(keys: Iterable[SortColumn], backward: bool) -> Fragment:
         """ORDER BY, with nulls last; backward, everything the other way round."""
         parts = []
         for key in keys:
@@ -88,38 +91,42 @@ class Rows(Expressions, ABC):
             parts.append(sql("{}" + direction + nulls, key.value))
         return join(", ", parts)
 
-    def key_json(self, key: Key) -> list[Piece]:
+    def key_json(self, key: SortColumn) -> list[Piece]:
         """A sort key as a cursor holds it: of a long text, its beginning and its digest."""
         whole = self.json(key.value, key.scalar, key.nullable)
-        if key.scalar is not STRING:
+        if not key.scalar.is_text:
             return whole
-        beginning = sql(self.dialect.slice, key.value, Fragment("1"), Fragment(str(CUT)))
+        beginning = sql(f"substr({{}}, 1, {CUT})", key.value)
         digest = sql(self.dialect.digest, key.value)
         cut = self.dialect.concat(["[", *self.json(beginning, STRING, False), ',"', digest, '"]'])
         long = f"CASE WHEN length({{}}) > {CUT} THEN {{}} ELSE {{}} END"
         return [sql(long, key.value, cut, self.dialect.concat(whole))]
 
-    def test(self, value: Fragment, scalar: Scalar, row: Row) -> Fragment | None:
+    def test(self, value: Fragment, scalar: Scalar, row: TableRef) -> Fragment | None:
         """The test that a value of a row is one of its type, where a column can hold others."""
         template = self.dialect.test(scalar)
         return sql(template, value) if template else None
 
     def json(
-        self, value: Fragment, scalar: Scalar, nullable: bool, test: Fragment | None = None,
+        self,
+        value: Fragment,
+        scalar: Scalar,
+        nullable: bool,
+        test: Fragment | None = None,
         shows: Fragment | None = None,
-    ) -> list[Piece]:  # fmt: skip
+    ) -> list[Piece]:
         """A value as JSON text: null where it fails the test, or where it does not show.
 
-        Of a value that is never null, the text is Guarded: the object that would hold it is null in its place.
+        The text of a non-null value is Guarded: if it fails the test, the object that holds it becomes null.
         """
         out = sql(self.dialect.out(scalar).replace("{}", "{0}"), value)
         quotes = self.dialect.quotes(scalar)
         if not nullable:
-            found = out if test is None else Guarded(out, test)
-            return ['"', found, '"'] if quotes else [found]
+            text = out if test is None else Guarded(out, test)
+            return ['"', text, '"'] if quotes else [text]
         if quotes:
             out = sql("'\"' || {} || '\"'", out)
-        conditions = [each for each in (shows, test) if each is not None]
+        conditions = [condition for condition in (shows, test) if condition is not None]
         if not conditions:
             return [sql("coalesce({}, 'null')", out)]
         if test is None:

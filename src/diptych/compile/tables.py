@@ -1,8 +1,8 @@
 """Model → tables: the DDL that makes and extends them.
 
 Every resource is a table, every field a column, every to-one relation a foreign key. The database itself fills
-`version`, `created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. What a database
-needs besides is in `indexes.py` and `parts.py`; what differs in a database that has other tables in `differences.py`.
+`version`, `created_at`, `updated_at` and an integer id where an INSERT from outside leaves them out. Indexes are
+in `indexes.py`, system tables and triggers in `system/`, and the comparison with existing tables in `differences.py`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from diptych.compile.catalogue import Catalogue, Column, Schema
+from diptych.compile.catalogue import Catalogue, Column, TableColumns
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import wanted_indexes
-from diptych.compile.part import NOW, DialectName, Table
-from diptych.compile.parts import parts
+from diptych.compile.system.object import NOW, DialectName, Table
+from diptych.compile.system.objects import parts
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, Scalar, encode_json
+from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, JSON, STRING, Scalar, encode_json
 
 RESERVED_PREFIX = "diptych_"
 
@@ -36,7 +36,7 @@ def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
 
 
 def column_type(scalar: Scalar, dialect: DialectName) -> str:
-    """The type of a column, as the database tells it."""
+    """The type of a column, as the catalogue of the database shows it."""
     return scalar.sqlite if dialect == "sqlite" else scalar.postgres
 
 
@@ -44,37 +44,42 @@ def create(model: Model, dialect: DialectName) -> list[str]:
     """The statements that create all tables of a model, in an order in which references hold."""
     tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
     indexes = [index.create for index in wanted_indexes(model)]
-    references = [
-        statement for resource in model.resources.values() for statement in _references(model, resource)
-    ]
+    references = [statement for resource in model.resources.values() for statement in _references(model, resource)]
     return tables + indexes if dialect == "sqlite" else tables + references + indexes
 
 
-def complete(model: Model, dialect: DialectName, parts_there: Mapping[str, str | None], have: Catalogue) -> list[str]:
-    """The statements that make what else a database needs, and lacks: tables of Diptych's own, and triggers.
+def create_missing(
+    model: Model, dialect: DialectName, parts_there: Mapping[str, str | None], have: Catalogue
+) -> list[str]:
+    """The statements that make the system tables and triggers that a database lacks.
 
-    `parts_there` are the parts that are there, each with its text as the database tells it.
+    `parts_there` are those that it has, with their text in its catalogue.
     """
-    needed = parts([_told(resource, have) for resource in model.resources.values()], dialect)
+    needed = parts([_for_triggers(resource, have) for resource in model.resources.values()], dialect)
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
 
-def _told(resource: ResourceDef, have: Catalogue) -> Table:
-    """A table with all columns that the model has, or that another model has given it: an older node that starts after
-    a column was added makes the same triggers as a newer one."""
+def _for_triggers(resource: ResourceDef, have: Catalogue) -> Table:
+    """A table as its triggers need it: with all columns of the model, and those that another model has added.
+
+    So an older node that starts after a column was added makes the same triggers as a newer one.
+    """
     there = have.tables.get(resource.table, {})
     stored = {field.column: field.unique for field in resource.fields.values() if field.stored}
-    record = {name: each.unique for name, each in have.recorded.get(resource.table, {}).items() if name in there}
+    record = {name: meaning.unique for name, meaning in have.recorded.get(resource.table, {}).items() if name in there}
     columns = [name for name in there if name in stored or name in record]
     columns += [name for name in stored if name not in there]
     unique = [name for name in columns if name != "id" and (stored.get(name) or record.get(name))]
-    kinds = {field.column: field.scalar.sqlite for field in resource.fields.values()}
-    kinds |= {name: column.type for name, column in there.items()}
-    texts = [name for name in columns if kinds[name].upper() == "TEXT"]
-    return Table(resource.table, tuple(columns), tuple(unique), tuple(texts))
+    kinds = {name: meaning.type for name, meaning in have.recorded.get(resource.table, {}).items()}
+    kinds |= {field.column: field.scalar.name for field in resource.fields.values()}
+    texts = [name for name in columns if kinds[name] in (STRING.name, JSON.name)]  # as `FeedRow` looks for them
+    types = {field.column: field.scalar.sqlite for field in resource.fields.values() if field.stored}
+    types |= {name: column.type for name, column in there.items()}
+    textual = [name for name in columns if types[name] == "TEXT"]
+    return Table(resource.table, tuple(columns), tuple(unique), tuple(texts), tuple(textual))
 
 
-def fill(model: Model, have: Schema) -> list[str]:
+def add_server_defaults(model: Model, have: TableColumns) -> list[str]:
     """The statements that let PostgreSQL fill the server's own columns, in tables that were made without."""
     return [
         statement
@@ -142,7 +147,7 @@ def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> 
             reference = reference_of(model, resource, field) if dialect == "sqlite" else ""
             lines.append(_column(field, dialect) + reference)
     if dialect == "sqlite":
-        # it looks at the newest index first: so of several that are violated, both databases tell the same
+        # it checks the newest index first: so of several that are violated, both databases report the same
         unique = [field.column for field in resource.fields.values() if field.unique]
         lines += [f"UNIQUE ({_name(column)})" for column in reversed(unique)]
     return f"CREATE TABLE {_name(resource.table)} (\n  " + ",\n  ".join(lines) + "\n)"

@@ -1,11 +1,11 @@
-"""What rules say of rows → SQL, to explain them: conditions as booleans, and the values that they look at.
+"""Rules → SQL that evaluates them, for explain: conditions as booleans, and the values that they refer to.
 
     is Post 0190… published or the viewer's own?
 
     SELECT ((_t0."published" OR _t0."author_id" = ?2) IS TRUE), json(_t0."published"), json(_t0."author_id")
       FROM "posts" _t0 WHERE _t0."id" = ?1
 
-The text of a condition is the same that guards a statement of the service, so what is told here is what holds there.
+The SQL of a condition is the same that guards a statement of the service, so both give the same result.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from diptych.ask.change import Changed
+from diptych.ask.guarded import GuardedWrite
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, finish, join, sql
+from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import Reads
-from diptych.compile.where import Row
+from diptych.compile.where import TableRef
 from diptych.compile.write import new_row
-from diptych.model.expr import TRUE, Expr, Has, Slot
 from diptych.model.model import Model
+from diptych.model.rules.expr import TRUE, Expr, Has, Slot
 
 SHOWN = 3
-"""How many rows of a list are told of that its viewer does not see."""
+"""How many hidden rows of a list are shown as examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,14 @@ class Listing:
 
 
 def compile_verdict(
-    conditions: Sequence[Asking], values: Sequence[Asking], resource: str, id: Slot | None, model: Model,
-    dialect: Dialect, changed: Changed | None = None,
-) -> Plan:  # fmt: skip
+    conditions: Sequence[Asking],
+    values: Sequence[Asking],
+    resource: str,
+    id: Slot | None,
+    model: Model,
+    dialect: Dialect,
+    changed: GuardedWrite | None = None,
+) -> Plan:
     """A row of a boolean for each condition, then the JSON of each value: of the row with this id, if it is there.
 
     `changed` makes it the row that it would become; without an id, that is all there is.
@@ -63,32 +68,32 @@ def compile_verdict(
     reads = _Verdicts(model, dialect)
     old = reads.open(resource) if id is not None else None
     new = new_row(changed, reads, old) if changed is not None else None
-    rows: Mapping[bool, Row | None] = {False: old, True: new}
+    rows: Mapping[bool, TableRef | None] = {False: old, True: new}
     columns: list[Fragment] = []
-    for each in conditions:
-        columns.append(sql(dialect.boolean, reads.condition(each.expr, _there(rows[each.new]))))
-    columns += [reads.told(each.expr, _there(rows[each.new])) for each in values]
+    for asking in conditions:
+        columns.append(sql(dialect.boolean, reads.condition(asking.expr, _there(rows[asking.new]))))
+    columns += [reads.value_json(asking.expr, _there(rows[asking.new])) for asking in values]
     picked = join(", ", columns) if columns else Fragment("NULL")
     if old is None or id is None:
-        return _plan(sql("SELECT {}", picked), dialect)
+        return dialect.plan(sql("SELECT {}", picked))
     own = sql("{} = {}", old.id, dialect.value(SlotBind(id.index, id.scalar)))
-    return _plan(sql("SELECT {} FROM {} WHERE {}", picked, reads.source(old), own), dialect)
+    return dialect.plan(sql("SELECT {} FROM {} WHERE {}", picked, reads.source(old), own))
 
 
 def compile_counts(listing: Listing, model: Model, dialect: Dialect) -> Plan:
     """One row of two numbers: how many rows there are, and how many the viewer sees."""
     reads = _Verdicts(model, dialect)
-    both = [reads.listed(listing, "count(*)", seen=each) for each in (False, True)]
-    return _plan(sql("SELECT ({}), ({})", *both), dialect)
+    both = [reads.listed(listing, "count(*)", seen=seen) for seen in (False, True)]
+    return dialect.plan(sql("SELECT ({}), ({})", *both))
 
 
 def compile_hidden(listing: Listing, model: Model, dialect: Dialect) -> Plan:
     """The ids, as JSON, of the first rows that are there and that the viewer does not see."""
-    return _plan(_Verdicts(model, dialect).hidden(listing), dialect)
+    return dialect.plan(_Verdicts(model, dialect).hidden(listing))
 
 
 class _Verdicts(Reads):
-    def told(self, expr: Expr, row: Row) -> Fragment:
+    def value_json(self, expr: Expr, row: TableRef) -> Fragment:
         """A value as JSON text; of related rows, how many there are for which the condition holds, and how many."""
         if isinstance(expr, Has):
             return self._counted(expr, row)
@@ -96,7 +101,7 @@ class _Verdicts(Reads):
         assert scalar is not None
         return sql("CAST({} AS TEXT)", self.dialect.concat(self.json(self.value(expr, row), scalar, nullable=True)))
 
-    def _counted(self, has: Has, row: Row) -> Fragment:
+    def _counted(self, has: Has, row: TableRef) -> Fragment:
         relation = row.resource.relations[has.relation]
         target = self.open(relation.target)
         tied = self.tie(row, relation, target, has.link or TRUE)
@@ -119,7 +124,7 @@ class _Verdicts(Reads):
         where = self.all(row, *tied, listing.everyone, sql("({}) IS NOT TRUE", sees))
         return sql("SELECT {} FROM {}{} ORDER BY {} LIMIT " + str(SHOWN), key, source, where, row.id)
 
-    def _rows_of_listing(self, listing: Listing) -> tuple[Row, Fragment, list[Fragment], list[Fragment]]:
+    def _rows_of_listing(self, listing: Listing) -> tuple[TableRef, Fragment, list[Fragment], list[Fragment]]:
         """A row of the list, where it comes from, and what ties it there: for everyone, and for the viewer."""
         if listing.id is None:
             row = self.open(listing.resource)
@@ -132,11 +137,6 @@ class _Verdicts(Reads):
         return row, sql("{}, {}", self.source(parent), self.source(row)), tied, seeing
 
 
-def _there(row: Row | None) -> Row:
+def _there(row: TableRef | None) -> TableRef:
     assert row is not None
     return row
-
-
-def _plan(statement: Fragment, dialect: Dialect) -> Plan:
-    text, binds = finish(statement, dialect.placeholder)
-    return Plan(text, binds, tuple(dialect.getter(each) for each in binds))

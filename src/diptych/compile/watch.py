@@ -13,7 +13,7 @@ are the tables as they are now. A part of the row shows if its rule holds for th
 as it is now; none does if the row cannot be read now, or if something that is never null came from a row that is gone.
 
 The answer is `[oldest, [[position, mark, kind, id, at, row, …], …]]`: `oldest` is the oldest position that is kept,
-from the same snapshot, so that whoever follows knows that nothing was trimmed before it was told.
+from the same snapshot, so that a reader knows that nothing was trimmed before it was read.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from diptych.ask.nodes import ChangePart, Field, Pick, Watch
 from diptych.ask.slots import CHANGE_KIND
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, finish, identifier, join, sql, text
+from diptych.compile.fragment import Fragment, identifier, join, literal_text, sql
 from diptych.compile.plan import ConstBind, Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.compile.rows import Piece
-from diptych.compile.where import Row
+from diptych.compile.where import TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
-from diptych.model.expr import Choose, Col, Expr, IsNull, Mask, Not, leaves, rewrite
 from diptych.model.model import Model
+from diptych.model.rules.expr import Choose, Col, Expr, IsNull, Mask, Not, leaves, rewrite
 from diptych.model.scalars import BIGINT, DATETIME, INT, JSON, STRING, Scalar
 
 BOUNDS = ("after", "upto", "most")
-"""The values that follow those of the slots: the range of positions, and how many changes are told at most."""
+"""The values that follow those of the slots: the range of positions, and the most changes to return."""
 _KIND = (
     "CASE WHEN _f.new IS NULL THEN 'DELETED' WHEN NOT {}._becomes THEN 'LEFT' WHEN _f.old IS NULL THEN 'CREATED' "
     "ELSE 'UPDATED' END"
@@ -42,22 +42,31 @@ _KIND = (
 
 
 def compile_watch(
-    watch: Watch, seen: Expr, gone: Expr, readable: Expr, slots: int, model: Model, dialect: Dialect,
+    watch: Watch,
+    seen: Expr,
+    deleted: Expr,
+    readable: Expr,
+    slots: int,
+    model: Model,
+    dialect: Dialect,
     sizes: Mapping[int, int] | None = None,
-) -> Plan:  # fmt: skip
-    """The plan of a Watch that has so many slots: `seen` says which rows it sees, as they were and became, `gone` the
-    same of rows that are no longer there, and `readable` which the viewer may read now."""
+) -> Plan:
+    """The plan of a Watch with this number of slots.
+
+    `seen` says which rows it sees, as they were and became, `deleted` the same of rows that were deleted since, and
+    `readable` which the viewer may read now.
+    """
     writer = _Watches(model, dialect, sizes)
-    statement, binds = finish(writer.changes(watch, seen, gone, readable, slots), dialect.placeholder)
-    return Plan(statement, binds, tuple(dialect.getter(each) for each in binds), searches=writer.searches)
+    statement = writer.changes(watch, seen, deleted, readable, slots)
+    return dialect.plan(statement, searches=writer.searches)
 
 
-class FeedRow(Row):
+class FeedRow(TableRef):
     """A row as the feed has stored it, before or after a change; and where the row is now, if that matters."""
 
     __slots__ = ("_dialect", "_fill", "_required", "_side", "_texts", "_whole", "looked", "now")
 
-    def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: Row | None = None) -> None:
+    def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: TableRef | None = None) -> None:
         super().__init__(resource, "_f")
         self.now = now
         self.looked: dict[str, Fragment] = {}
@@ -75,58 +84,66 @@ class FeedRow(Row):
             if field.stored and not field.nullable and field.name not in SERVER_FIELDS
         }
         self._texts = {field.column for field in resource.fields.values() if field.scalar in (STRING, JSON)}
-        self._whole = [each.column for each in resource.fields.values() if each.scalar is JSON and not each.nullable]
+        self._whole = [
+            field.column for field in resource.fields.values() if field.scalar is JSON and not field.nullable
+        ]
 
     def column(self, name: str) -> Fragment:
-        """A column that was added since then has its default, or none at all. (A JSON null in JSON is no value to a
-        database.)"""
-        found = self._stored(self._side, name)
+        """The stored value; a column that was added later has its default, or null. (A JSON null in
+        JSON is no value to a database.)"""
+        value = self._stored(self._side, name)
         if name in self._whole:
-            found = sql(self._dialect.stored_json, found)
+            value = sql(self._dialect.stored_json, value)
         fill = self._fill.get(name)
         if fill is not None:
-            return sql("coalesce({}, {})", found, self._dialect.value(fill))
+            return sql("coalesce({}, {})", value, self._dialect.value(fill))
         if name in self._required:
-            self.looked[name] = found
-        return found
-
+            self.looked[name] = value
+        return value
 
     def _stored(self, side: str, name: str) -> Fragment:
-        """A value as it is stored; what an update has left as it was may stand elsewhere."""
-        found = self._dialect.stored.format(side, identifier(name).text.strip('"'))
+        """A value as it is stored; one that an update left as it was may be in another change."""
+        value = self._dialect.stored.format(side, identifier(name).text.strip('"'))
         if name not in self._texts:
-            return Fragment(found)
+            return Fragment(value)
         later = self._dialect.later.format(self.resource.table, name)
         if side == "old":
             later = self._stored("new", name).text
-        return Fragment(self._dialect.left_out.format(found, later, name))
+        return Fragment(self._dialect.left_out.format(value, later, name))
 
 
 class _Watches(Reads):
-    def changes(self, watch: Watch, seen: Expr, gone: Expr, readable: Expr, slots: int) -> Fragment:
+    def changes(self, watch: Watch, seen: Expr, deleted: Expr, readable: Expr, slots: int) -> Fragment:
         """The whole statement."""
         self.joins = False
         resource = self.model.resources[watch.resource]
-        was, becomes = (self._sees(seen, gone, self._row(resource, side), side) for side in ("old", "new"))
+        was, becomes = (self._sees(seen, deleted, self._row(resource, side), side) for side in ("old", "new"))
         after, upto, most = (self.dialect.value(SlotBind(slots + at, BIGINT)) for at in range(len(BOUNDS)))
-        between = sql("_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, text(resource.table))
+        between = sql(
+            "_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, literal_text(resource.table)
+        )
         source = sql(self.dialect.changes, between, identifier(resource.table), was, becomes)
-        told = self.dialect.concat(self._told(watch.parts, resource, readable))
-        rows = sql("SELECT {} AS _j FROM {}{} ORDER BY _f.position LIMIT {}", told, source, self._kinds(watch),
-                   sql(self.dialect.limit, most))  # fmt: skip
+        change_json = self.dialect.concat(self._change_json(watch.parts, resource, readable))
+        rows = sql(
+            "SELECT {} AS _j FROM {}{} ORDER BY _f.position LIMIT {}",
+            change_json,
+            source,
+            self._kinds(watch),
+            sql(self.dialect.unseen, most),
+        )
         oldest = self.json(Fragment(self.dialect.oldest), INT, nullable=False)
         whole = self.dialect.concat(["[", *oldest, ",[", sql(self.dialect.rows, rows), "]]"])
         return sql("SELECT {}", sql(self.dialect.bounded, whole))
 
-    def _sees(self, seen: Expr, gone: Expr, row: FeedRow, side: str) -> Fragment:
-        found = self._held(seen, row)
-        if gone != seen:
+    def _sees(self, seen: Expr, deleted: Expr, row: FeedRow, side: str) -> Fragment:
+        condition = self._held(seen, row)
+        if deleted != seen:
             now = self.open(row.resource.name)
             there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, sql("{} = {}", now.id, row.id)))
-            found = sql("CASE WHEN {} THEN {} ELSE {} END", there, found, self._held(gone, row))
-        return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", found))
+            condition = sql("CASE WHEN {} THEN {} ELSE {} END", there, condition, self._held(deleted, row))
+        return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", condition))
 
-    def shows(self, rule: Expr, row: Row) -> Fragment:
+    def shows(self, rule: Expr, row: TableRef) -> Fragment:
         if not isinstance(row, FeedRow) or row.now is None:
             return self.condition(rule, row)
         return sql("({} AND {})", self._held(rule, row), self.condition(rule, row.now))
@@ -134,17 +151,19 @@ class _Watches(Reads):
     def _held(self, rule: Expr, row: FeedRow) -> Fragment:
         """A condition over a stored row. A negation would hold of what is missing, and so must not be asked."""
         row.looked.clear()
-        found = self.condition(rule, row)
+        condition = self.condition(rule, row)
         if not row.looked or not _negates(rule, row.resource):
-            return found
-        return sql("({} AND {})", join(" AND ", (sql("{} IS NOT NULL", each) for each in row.looked.values())), found)
+            return condition
+        return sql(
+            "({} AND {})", join(" AND ", (sql("{} IS NOT NULL", value) for value in row.looked.values())), condition
+        )
 
-    def test(self, value: Fragment, scalar: Scalar, row: Row) -> Fragment | None:
+    def test(self, value: Fragment, scalar: Scalar, row: TableRef) -> Fragment | None:
         """A change that lacks a column that is never null shows no row, rather than one that its type forbids."""
-        found = super().test(value, scalar, row)
-        return sql("{} IS NOT NULL", value) if found is None and isinstance(row, FeedRow) else found
+        test = super().test(value, scalar, row)
+        return sql("{} IS NOT NULL", value) if test is None and isinstance(row, FeedRow) else test
 
-    def _row(self, resource: ResourceDef, side: str, now: Row | None = None) -> FeedRow:
+    def _row(self, resource: ResourceDef, side: str, now: TableRef | None = None) -> FeedRow:
         self.opened.add(resource.name)
         return FeedRow(resource, side, self.dialect, now)
 
@@ -158,7 +177,7 @@ class _Watches(Reads):
         wanted = self.dialect.value(SlotBind(watch.kinds.index, CHANGE_KIND, many=True))
         return sql(" AND " + self.dialect.is_in, self._kind, wanted)
 
-    def _told(self, parts: Iterable[ChangePart], resource: ResourceDef, readable: Expr) -> Sequence[Piece]:
+    def _change_json(self, parts: Iterable[ChangePart], resource: ResourceDef, readable: Expr) -> Sequence[Piece]:
         pieces: list[Piece] = ["["]
         pieces += [*self.json(Fragment("_f.position"), INT, nullable=False), ","]
         pieces += [*self.json(Fragment("_f.mark"), INT, nullable=False), ","]
@@ -174,8 +193,8 @@ class _Watches(Reads):
         now = self.open(resource.name)
         stored = self._row(resource, "new", now)
         there = (sql("{} = {}", now.id, stored.id), readable, *self._present(part.pick, stored))
-        found = sql("SELECT {} FROM {}{}", self.object(part.pick, stored), self.source(now), self.all(now, *there))
-        return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", found)
+        select = sql("SELECT {} FROM {}{}", self.object(part.pick, stored), self.source(now), self.all(now, *there))
+        return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", select)
 
     def _present(self, picks: Iterable[Pick], stored: FeedRow) -> Iterator[Fragment]:
         """Of what is computed and never null, the conditions that it is there: what it comes from may be gone."""
@@ -198,4 +217,4 @@ def _negates(rule: Expr, resource: ResourceDef) -> bool:
     rewrite(rule, look)
     own = (part.path[0] for part in leaves(rule) if isinstance(part, Col) and len(part.path) == 1)
     computed = (resource.fields[name].computed for name in own)
-    return bool(seen) or any(each is not None and _negates(each, resource) for each in computed)
+    return bool(seen) or any(expr is not None and _negates(expr, resource) for expr in computed)

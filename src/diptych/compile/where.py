@@ -1,7 +1,7 @@
 """Expressions → SQL: conditions and values over a row that has an alias.
 
 Logic is two-valued and SQL's is not. A comparison with null gives SQL's NULL, which a WHERE takes as false, and
-so do AND and OR; only a negation would tell the difference, so NOT is written `IS NOT TRUE`.
+so do AND and OR; only a negation would differ, so NOT is written `IS NOT TRUE`.
 
     Not(Compare("eq", Col(("note",)), Slot(0)))     →     (_t0."note" = ?1) IS NOT TRUE
 """
@@ -14,7 +14,8 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, column, identifier, join, sql
 from diptych.compile.plan import ConstBind, NowBind, SlotBind, ViewerBind
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
-from diptych.model.expr import (
+from diptych.model.model import Model
+from diptych.model.rules.expr import (
     TRUE,
     And,
     Choose,
@@ -36,13 +37,12 @@ from diptych.model.expr import (
     is_condition,
     rewrite,
 )
-from diptych.model.model import Model
-from diptych.model.scalars import BOOLEAN, ID, JSON, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, ID, JSON, SEARCHES, STRING, Scalar
 
 _SIGNS = {"eq": "{} = {}", "lt": "{} < {}", "lte": "{} <= {}", "gt": "{} > {}", "gte": "{} >= {}"}
 
 
-class Row:
+class TableRef:
     """A table in a statement: the resource, the alias of its row, and the tables that are joined to it."""
 
     __slots__ = ("alias", "joins", "resource")
@@ -72,42 +72,49 @@ class Expressions:
         self.opened: set[str] = set()
         """The resources whose tables were opened."""
         self.searches = False
-        """Was anything written that takes as long as a text is long?"""
+        """Was anything written whose time grows with the length of a text?"""
         self._aliases = 0
 
-    def open(self, resource: str) -> Row:
+    def open(self, resource: str) -> TableRef:
         """A new row of a resource."""
-        row = Row(self.model.resources[resource], f"_t{self._aliases}")
+        row = TableRef(self.model.resources[resource], f"_t{self._aliases}")
         self._aliases += 1
         self.opened.add(resource)
         return row
 
-    def source(self, row: Row) -> Fragment:
+    def source(self, row: TableRef) -> Fragment:
         """The table of a row, with its alias."""
         return sql("{} " + row.alias, identifier(row.resource.table))
 
-    def joined(self, row: Row) -> Fragment:
-        """The table of a row with all that its text takes from others; asked for when the text is written."""
+    def joined(self, row: TableRef) -> Fragment:
+        """The table of a row with its joins; to be called after the text of the row is written."""
         return join("", (self.source(row), *row.joins))
 
-    def all(self, row: Row, *conditions: Fragment | Expr) -> Fragment:
+    def all(self, row: TableRef, *conditions: Fragment | Expr) -> Fragment:
         """WHERE with all of the conditions, or nothing if there is none."""
-        parts = [self.condition(each, row) if not isinstance(each, Fragment) else each
-                 for each in conditions if each != TRUE]  # fmt: skip
+        parts = [
+            self.condition(condition, row) if not isinstance(condition, Fragment) else condition
+            for condition in conditions
+            if condition != TRUE
+        ]
         return sql(" WHERE {}", join(" AND ", parts)) if parts else Fragment("")
 
     # conditions
 
-    def condition(self, expr: Expr, row: Row) -> Fragment:
+    def condition(self, expr: Expr, row: TableRef) -> Fragment:
         """Something that is true or false of the row (where SQL says NULL, it is false)."""
         through = _shared_step(expr)
         if through:
             return self._at(through, expr, row)
         match expr:
             case And(of):
-                return sql("({})", join(" AND ", (self.condition(part, row) for part in of))) if of else _true()
+                return (
+                    sql("({})", join(" AND ", (self.condition(part, row) for part in of))) if of else Fragment("1 = 1")
+                )
             case Or(of):
-                return sql("({})", join(" OR ", (self.condition(part, row) for part in of))) if of else _false()
+                return (
+                    sql("({})", join(" OR ", (self.condition(part, row) for part in of))) if of else Fragment("1 = 0")
+                )
             case Not(of):
                 return sql("({}) IS NOT TRUE", self.condition(of, row))
             case IsNull(of):
@@ -118,10 +125,10 @@ class Expressions:
                 return self._has(row, row.resource.relations[relation], where, link or TRUE)
         return self.value(expr, row)
 
-    def _compare(self, expr: Compare, row: Row) -> Fragment:
+    def _compare(self, expr: Compare, row: TableRef) -> Fragment:
         scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
         left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
-        self.searches = self.searches or scalar is JSON or expr.op in ("contains", "startsWith")
+        self.searches = self.searches or scalar is JSON or expr.op in SEARCHES
         match expr.op:
             case "eq" if scalar is JSON:
                 return sql(self.dialect.same_json, left, right)
@@ -133,12 +140,12 @@ class Expressions:
                 return sql(self.dialect.starts_with, left, right)
         return sql(_SIGNS[expr.op], left, right)
 
-    def _has(self, row: Row, relation: RelationDef, where: Expr, link: Expr) -> Fragment:
+    def _has(self, row: TableRef, relation: RelationDef, where: Expr, link: Expr) -> Fragment:
         target = self.open(relation.target)
         tied = self.tie(row, relation, target, link)
         return sql("EXISTS (SELECT 1 FROM {}{})", self.source(target), self.all(target, tied, where))
 
-    def _at(self, step: str, expr: Expr, row: Row) -> Fragment:
+    def _at(self, step: str, expr: Expr, row: TableRef) -> Fragment:
         """A condition that is all about one related row: look it up once."""
         relation = row.resource.relations[step]
         target = self.open(relation.target)
@@ -146,7 +153,7 @@ class Expressions:
         where = self.all(target, self.tie(row, relation, target, TRUE), inner)
         return sql("EXISTS (SELECT 1 FROM {}{})", self.source(target), where)
 
-    def tie(self, row: Row, relation: RelationDef, target: Row, link: Expr) -> Fragment:
+    def tie(self, row: TableRef, relation: RelationDef, target: TableRef, link: Expr) -> Fragment:
         """The condition that ties a related row to this one."""
         if relation.kind == "one":
             return sql("{} = {}", target.id, row.column(relation.column))
@@ -155,12 +162,13 @@ class Expressions:
         between = self.open(relation.link)
         mine = sql("{} = {}", between.column(relation.column), row.id)
         where = self.all(between, mine, link)
-        return sql("{} IN (SELECT {} FROM {}{})", target.id, between.column(relation.other_column),
-                   self.source(between), where)  # fmt: skip
+        return sql(
+            "{} IN (SELECT {} FROM {}{})", target.id, between.column(relation.other_column), self.source(between), where
+        )
 
     # values
 
-    def value(self, expr: Expr, row: Row, scalar: Scalar | None = None) -> Fragment:
+    def value(self, expr: Expr, row: TableRef, scalar: Scalar | None = None) -> Fragment:
         """A value of the row. `scalar` is the type that a viewer's id is taken for."""
         match expr:
             case Col(path):
@@ -178,29 +186,30 @@ class Expressions:
             case Mask(rule, of):
                 return sql("CASE WHEN {} THEN {} END", self.condition(rule, row), self.value(of, row))
             case Choose(when, then, other):
-                return sql("CASE WHEN {} THEN {} ELSE {} END", self.condition(when, row), self.value(then, row),
-                           self.value(other, row))  # fmt: skip
+                return sql(
+                    "CASE WHEN {} THEN {} ELSE {} END",
+                    self.condition(when, row),
+                    self.value(then, row),
+                    self.value(other, row),
+                )
             case Concat(of):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
             case Slice():
                 return self._slice(expr, row)
         return sql(self.dialect.boolean, self.condition(expr, row))
 
-    def new_value(self, expr: Expr, row: Row, scalar: Scalar) -> Fragment:
+    def new_value(self, expr: Expr, row: TableRef, scalar: Scalar) -> Fragment:
         """A value that a column takes; it can be compared like the column."""
         if expr == Const(None, scalar):
             return self.dialect.null(scalar)
-        found = self.value(expr, row, scalar)
-        text = self.dialect.name == "postgres" and scalar.postgres_param == "text"
-        return sql('({} COLLATE "C")', found) if text and isinstance(expr, Slot) else found
+        value = self.value(expr, row, scalar)
+        return self.dialect.collated(value, scalar) if isinstance(expr, Slot) else value
 
-    def _slice(self, expr: Slice, row: Row) -> Fragment:
-        text, start = self.value(expr.of, row), Fragment(str(expr.start + 1))
-        if expr.length is None:
-            return sql(self.dialect.slice_rest, text, start)
-        return sql(self.dialect.slice, text, start, Fragment(str(expr.length)))
+    def _slice(self, expr: Slice, row: TableRef) -> Fragment:
+        length = "" if expr.length is None else f", {expr.length}"
+        return sql(f"substr({{}}, {expr.start + 1}{length})", self.value(expr.of, row))
 
-    def _column(self, path: tuple[str, ...], row: Row) -> Fragment:
+    def _column(self, path: tuple[str, ...], row: TableRef) -> Fragment:
         name, *rest = path
         if not rest:
             field = row.resource.fields[name]
@@ -211,7 +220,7 @@ class Expressions:
         return sql("(SELECT {} FROM {}{})", self._column(tuple(rest), target), self.source(target), where)
 
     def scalar(self, expr: Expr, resource: ResourceDef) -> Scalar | None:
-        """The type of a value, where it tells it."""
+        """The type of a value, where it is known."""
         match expr:
             case Col(path):
                 return self.field(path, resource).scalar
@@ -265,11 +274,3 @@ def _first_steps(expr: Expr) -> Iterable[str]:
             yield path[0] if len(path) > 1 else ""
         case _:
             yield ""
-
-
-def _true() -> Fragment:
-    return Fragment("1 = 1")
-
-
-def _false() -> Fragment:
-    return Fragment("1 = 0")

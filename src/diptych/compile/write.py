@@ -7,7 +7,7 @@
     RETURNING "id", CAST('{"title":' || json_quote("posts"."title") || '}' AS BLOB)
 
 A rule about the row as it would become is compiled over a Row whose columns are the new values. If no row comes
-back, a second statement (`why`) tells which guard failed; it looks at all of them, where the change leaves out those
+back, a second statement (`why`) finds which guard failed; it looks at all of them, where the change leaves out those
 that follow from others (here: who may update the post may also read it). Where the answer looks at the table that
 was written, a statement does not see its own change, so the answer is read by a statement of its own.
 """
@@ -18,32 +18,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from diptych.ask.change import Changed, Guard
+from diptych.ask.guarded import Guard, GuardedWrite
 from diptych.ask.nodes import Pick
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, finish, identifier, join, sql
+from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
-from diptych.compile.where import Row
+from diptych.compile.where import TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
-from diptych.model.expr import FALSE, Col, Expr, Has, Or, rewrite
 from diptych.model.model import Model
 from diptych.model.reach import reach
+from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, rewrite
 from diptych.model.scalars import DATETIME
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WritePlan:
-    """How a Write is done. Plans are run by whoever holds the transaction.
+    """The plans of a Write, to be run in one transaction.
 
     `change` gives a row if it was done: the id, the answer or null, and on PostgreSQL the transaction.
     `answer` reads the answer, where `change` does not: before it for a deletion, after it for all else.
     `why` gives a row of booleans, one for each guard, and then the states that could not move; it gives no row if
-    there is no such row. `found` gives what `change` gave, once it was done, where that is all that is done.
+    there is no such row. `lookup` reads what `change` gave, once it was done, where `change` is the whole transaction.
     `after` says of each guard that can come back to the changed row whether it holds now that the row is changed;
     `before` says of the same guards whether they hold of the row as it is, where that is enough for one of them.
-    `hold` keeps others from changing the row until the end of the transaction, where there are others. `locks` is what
+    `hold` locks the row until the end of the transaction, where there are concurrent writers. `locks` is what
     the transaction locks before, and `opening` the statement for that where this change is all of it.
     """
 
@@ -55,36 +55,34 @@ class WritePlan:
     why: Plan
     guards: tuple[Guard, ...]
     states: tuple[str, ...]
-    found: Plan | None
+    lookup: Plan | None
     locks: Locks
     opening: str
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
-        plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.found)
+        plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.lookup)
         return sum(plan.size for plan in plans if plan is not None)
 
 
 def compile_write(
-    changed: Changed, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
+    changed: GuardedWrite, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
 ) -> WritePlan:
-    """The plans of one Write."""
     return _Writer(changed, model, dialect, sizes).plans()
 
 
-def new_row(changed: Changed, reads: Reads, old: Row | None) -> NewRow:
+def new_row(changed: GuardedWrite, reads: Reads, old: TableRef | None) -> NewRow:
     """The row as a Write would make it, for a statement that only looks at it."""
     writer = _Writer(changed, reads.model, reads.dialect, None)
     return NewRow(writer.resource, writer._values(reads, old) if changed.write.verb != "delete" else {}, old)
 
 
-class NewRow(Row):
+class NewRow(TableRef):
     """The row as it would become: its columns are the new values, and where there are none, those of the old row."""
 
     __slots__ = ("_old", "_values")
 
-    def __init__(self, resource: ResourceDef, values: Mapping[str, Fragment], old: Row | None) -> None:
+    def __init__(self, resource: ResourceDef, values: Mapping[str, Fragment], old: TableRef | None) -> None:
         super().__init__(resource, old.alias if old else "")
         self._values = values
         self._old = old
@@ -97,15 +95,15 @@ class NewRow(Row):
 
 
 class _Writer:
-    def __init__(self, changed: Changed, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None) -> None:
+    def __init__(self, changed: GuardedWrite, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None) -> None:
         self.changed = changed
         self.write = changed.write
         self.model = model
         self.dialect = dialect
         self.sizes = sizes
         self.resource = model.resources[self.write.resource]
-        self.late = tuple(each for each in changed.guards if self._is_late(each))
-        self.guards = tuple(each for each in changed.guards if each not in self.late)
+        self.late = tuple(guard for guard in changed.guards if self._is_late(guard))
+        self.guards = tuple(guard for guard in changed.guards if guard not in self.late)
         self.states = tuple(name for name, _ in changed.states)
         self.locks = locks_of(changed, model) if dialect.lock else Locks()
         self.opening = taking([self.locks])
@@ -120,19 +118,23 @@ class _Writer:
         apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
         separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
         return WritePlan(
-            self._plan(self._statement(answer)), self._hold(), self._before(), self._after(), separate,
-            self._plan(self._why()), self.guards, self.states if self.write.verb != "create" else (),
-            self._found() if self._is_whole(separate is not None) else None, self.locks, self.opening,
-        )  # fmt: skip
+            self.dialect.plan(self._statement(answer)),
+            self._hold(),
+            self._before(),
+            self._after(),
+            separate,
+            self.dialect.plan(self._why()),
+            self.guards,
+            self.states if self.write.verb != "create" else (),
+            self._lookup() if self._is_whole(separate is not None) else None,
+            self.locks,
+            self.opening,
+        )
 
     def _is_whole(self, separate: bool) -> bool:
         """Is the statement all that there is to do, and can what it made be found again?"""
         whole = self.write.verb == "create" and self.resource.key.python is not int
         return whole and not (separate or self.late or self.opening)
-
-    def _plan(self, statement: Fragment) -> Plan:
-        text, binds = finish(statement, self.dialect.placeholder)
-        return Plan(text, binds, tuple(self.dialect.getter(each) for each in binds))
 
     def _reads(self) -> Reads:
         return Reads(self.model, self.dialect, self.sizes)
@@ -159,7 +161,7 @@ class _Writer:
     def _table(self) -> Fragment:
         return identifier(self.resource.table)
 
-    def _named(self, row: Row) -> Fragment:
+    def _named(self, row: TableRef) -> Fragment:
         """The table with the alias of its row; unlike in a FROM, PostgreSQL wants the AS here."""
         return sql("{} AS " + row.alias, self._table)
 
@@ -169,35 +171,35 @@ class _Writer:
         if self.resource.key.python is int:  # the database makes the id
             del made["id"]
         columns = join(", ", map(identifier, made))
-        places = join(", ", made.values())
+        values_sql = join(", ", made.values())
         guards = self._conditions(reads, None, values, self._needed())
         if not guards:
-            return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, places)
-        return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, places, join(" AND ", guards))
+            return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, values_sql)
+        return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, values_sql, join(" AND ", guards))
 
-    def _values(self, reads: Reads, old: Row | None) -> dict[str, Fragment]:
+    def _values(self, reads: Reads, old: TableRef | None) -> dict[str, Fragment]:
         """The new value of every column that changes, by the column's name."""
         row = old or NewRow(self.resource, {}, None)
-        found: dict[str, Fragment] = {}
+        values: dict[str, Fragment] = {}
         for name, expr in self.changed.values:
             field = self.resource.fields[name]
-            found[field.column] = reads.new_value(expr, row, field.scalar)
+            values[field.column] = reads.new_value(expr, row, field.scalar)
         now = self.dialect.value(NowBind(DATETIME))
         if old is None:
-            return {**found, "version": Fragment("1"), "created_at": now, "updated_at": now}
-        return {**found, "version": sql("{} + 1", old.column("version")), "updated_at": now}
+            return {**values, "version": Fragment("1"), "created_at": now, "updated_at": now}
+        return {**values, "version": sql("{} + 1", old.column("version")), "updated_at": now}
 
-    def _where(self, reads: Reads, old: Row, values: Mapping[str, Fragment]) -> Fragment:
+    def _where(self, reads: Reads, old: TableRef, values: Mapping[str, Fragment]) -> Fragment:
         own = [sql("{} = {}", old.id, self._id), *self._unmoved(reads, old)]
         return sql(" WHERE {}", join(" AND ", [*own, *self._conditions(reads, old, values, self._needed())]))
 
-    def _unmoved(self, reads: Reads, old: Row) -> Iterator[Fragment]:
+    def _unmoved(self, reads: Reads, old: TableRef) -> Iterator[Fragment]:
         """The row is as the statement's snapshot has it. One that others changed meanwhile is looked at anew, but the
         rows that its rules look at are not: such a change is made by another statement, while the row is held."""
         if self.locks.watched:
             seen = reads.open(self.resource.name)
-            found = sql("{} FROM {} WHERE {} = {}", seen.column("version"), reads.source(seen), seen.id, self._id)
-            yield sql("{} = (SELECT {})", old.column("version"), found)
+            version = sql("{} FROM {} WHERE {} = {}", seen.column("version"), reads.source(seen), seen.id, self._id)
+            yield sql("{} = (SELECT {})", old.column("version"), version)
 
     @property
     def _id(self) -> Fragment:
@@ -205,11 +207,11 @@ class _Writer:
 
     def _needed(self) -> list[Guard]:
         """The guards that the change itself needs: where both `a` and `a or b` must hold, `a` is enough."""
-        parts = [frozenset(self._parts(each)) for each in self.guards]
+        parts = [frozenset(self._parts(guard)) for guard in self.guards]
         return [
             guard
             for index, (guard, mine) in enumerate(zip(self.guards, parts, strict=True))
-            if not any(other < mine or (other == mine and place < index) for place, other in enumerate(parts))
+            if not any(other < mine or (other == mine and position < index) for position, other in enumerate(parts))
         ]
 
     def _parts(self, guard: Guard) -> Iterator[tuple[bool, Expr]]:
@@ -234,14 +236,14 @@ class _Writer:
         return not fixed.issuperset(seen)
 
     def _conditions(
-        self, reads: Reads, old: Row | None, values: Mapping[str, Fragment], guards: Iterable[Guard]
+        self, reads: Reads, old: TableRef | None, values: Mapping[str, Fragment], guards: Iterable[Guard]
     ) -> list[Fragment]:
         new = NewRow(self.resource, values, old)
-        return [self._condition(reads, each, old, new) for each in guards]
+        return [self._condition(reads, guard, old, new) for guard in guards]
 
     @staticmethod
-    def _condition(reads: Reads, guard: Guard, old: Row | None, new: NewRow) -> Fragment:
-        sides: list[tuple[Expr, Row]] = [(guard.becomes, new)]
+    def _condition(reads: Reads, guard: Guard, old: TableRef | None, new: NewRow) -> Fragment:
+        sides: list[tuple[Expr, TableRef]] = [(guard.becomes, new)]
         if old is not None:
             sides.insert(0, (guard.was, old))
         parts = [reads.condition(expr, row) for expr, row in sides if expr != FALSE]
@@ -254,20 +256,22 @@ class _Writer:
     def _hold(self) -> Plan | None:
         if self.write.verb == "create" or not self.dialect.lock:
             return None
-        return self._plan(sql(self.dialect.lock, self._table, self._id))
+        return self.dialect.plan(sql(self.dialect.lock, self._table, self._id))
 
     def _before(self) -> Plan | None:
-        return self._late([each.was for each in self.late]) if any(each.was != FALSE for each in self.late) else None
+        return (
+            self._late([guard.was for guard in self.late]) if any(guard.was != FALSE for guard in self.late) else None
+        )
 
     def _after(self) -> Plan | None:
-        return self._late([each.becomes for each in self.late]) if self.late else None
+        return self._late([guard.becomes for guard in self.late]) if self.late else None
 
     def _late(self, conditions: Iterable[Expr]) -> Plan:
         """Says of each condition whether it holds of the row as it now is."""
         reads = self._reads()
         row = reads.open(self.resource.name)
-        held = join(", ", [sql(self.dialect.boolean, reads.condition(each, row)) for each in conditions])
-        return self._plan(sql("SELECT {} FROM {} WHERE {} = {}", held, reads.source(row), row.id, self._id))
+        held = join(", ", [sql(self.dialect.boolean, reads.condition(condition, row)) for condition in conditions])
+        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {} = {}", held, reads.source(row), row.id, self._id))
 
     # why it was not made
 
@@ -276,7 +280,7 @@ class _Writer:
         old = None if self.write.verb == "create" else reads.open(self.resource.name)
         values = {} if self.write.verb == "delete" else self._values(reads, old)
         conditions = self._conditions(reads, old, values, self.guards)
-        guards = [sql(self.dialect.boolean, each) for each in conditions]
+        guards = [sql(self.dialect.boolean, condition) for condition in conditions]
         states = [reads.value(seen, old) for _, seen in self.changed.states] if old else []
         picked = join(", ", [*guards, *states]) if guards or states else Fragment("NULL")
         if old is None:
@@ -293,18 +297,20 @@ class _Writer:
         reads = self._reads()
         reads.joins = False
         name = self._table.text if self.write.verb == "create" else self.dialect.changed.format(self._table.text)
-        row = Row(self.resource, name)
+        row = TableRef(self.resource, name)
         text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
         if self.write.verb != "delete" and self.resource.name in reads.opened:
             return None
         return text
 
-    def _found(self) -> Plan:
-        """What the change gave, once it was made; for a statement whose connection broke before it answered."""
+    def _lookup(self) -> Plan:
+        """Read what the change returned, for a statement whose connection broke before it answered."""
         reads = self._reads()
         row = reads.open(self.resource.name)
         answer = self.changed.answer
         text = Fragment("NULL")
         if answer is not None:
             text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
-        return self._plan(sql("SELECT {}, {} FROM {} WHERE {} = {}", row.id, text, reads.joined(row), row.id, self._id))
+        return self.dialect.plan(
+            sql("SELECT {}, {} FROM {} WHERE {} = {}", row.id, text, reads.joined(row), row.id, self._id)
+        )

@@ -1,21 +1,22 @@
-"""Reads what a database tells of itself: tables with their columns, indexes, foreign keys, and the record of what the
-columns mean. Nothing is changed by asking."""
+"""Reads the catalogue of a database: tables and columns, indexes, foreign keys, and the record of what columns mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
-import asyncpg
 import msgspec
 
-from diptych.compile.catalogue import Catalogue, Column, ReferenceFound
-from diptych.compile.indexes import IndexFound
-from diptych.compile.meaning import FORMAT, Meaning, decode
+from diptych.compile.catalogue import Catalogue, Column, ExistingReference
+from diptych.compile.indexes import ExistingIndex
+from diptych.compile.meaning import FORMAT, Meaning, decode_meanings
 from diptych.compile.tables import RESERVED_PREFIX
 from diptych.errors import StartError
+
+if TYPE_CHECKING:
+    import asyncpg
 
 _SQLITE_COLUMNS = """
     SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk), c.dflt_value IS NOT NULL
@@ -36,7 +37,6 @@ _RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 
 def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
-    """The catalogue of a SQLite database."""
     tables: dict[str, dict[str, Column]] = {}
     for table, column, kind, nullable, filled in db.execute(_SQLITE_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
@@ -44,7 +44,7 @@ def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     indexes = []
     for (name, table, unique), rows in groupby(db.execute(_SQLITE_INDEXES), key=lambda row: row[:3]):
         columns = tuple(column for *_, column in rows if column is not None)
-        indexes.append(IndexFound(name, table, columns, bool(unique)))
+        indexes.append(ExistingIndex(name, table, columns, bool(unique)))
     references = _references(db.execute(_SQLITE_REFERENCES))
     is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
     return Catalogue(tables, indexes, references, _recorded(db.execute(_RECORD) if is_recorded else ()))
@@ -89,11 +89,11 @@ _IS_RECORDED = """
 async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     """The catalogue of the current schema of a PostgreSQL database."""
     tables: dict[str, dict[str, Column]] = {}
-    for table, column, *told in await connection.fetch(_POSTGRES_COLUMNS):
+    for table, column, *description in await connection.fetch(_POSTGRES_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
-            tables.setdefault(table, {})[column] = Column(*told)
+            tables.setdefault(table, {})[column] = Column(*description)
     indexes = [
-        IndexFound(name, table, tuple(columns), unique)
+        ExistingIndex(name, table, tuple(columns), unique)
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)
     ]
     references = _references(await connection.fetch(_POSTGRES_REFERENCES))
@@ -101,21 +101,21 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     return Catalogue(tables, indexes, references, _recorded(rows))
 
 
-def _references(rows: Iterable[Any]) -> list[ReferenceFound]:
+def _references(rows: Iterable[Any]) -> list[ExistingReference]:
     return [
-        ReferenceFound(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower())
+        ExistingReference(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower())
         for name, table, column, target, action in rows
     ]
 
 
 def _recorded(rows: Iterable[Any]) -> dict[str, dict[str, Meaning]]:
-    """The record; refused if it is of a form that only a later version knows."""
-    found = {}
+    """The record; refused if its format is that of a later version."""
+    record = {}
     for name, number, columns in rows:
         if number > FORMAT:
             raise StartError("The database was last opened by a later version of Diptych, and needs that version.")
         try:
-            found[name] = decode(columns)
+            record[name] = decode_meanings(columns)
         except msgspec.MsgspecError as error:
             raise StartError(f"The row {name} of diptych_schema cannot be read: {error}.") from None
-    return found
+    return record

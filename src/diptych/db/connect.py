@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
+
 from diptych.config import Config
-from diptych.db.postgres import PostgresStore
-from diptych.db.sqlite import SqliteStore
 from diptych.db.store import Store
 from diptych.errors import StartError
 
 
 def connect(config: Config) -> Store:
-    """The store of `sqlite:///PATH`, `sqlite:///:memory:` or `postgresql://…`; it is not opened yet."""
+    """The store of `sqlite:///PATH`, `sqlite:///:memory:` or `postgresql://…`; it is not opened yet.
+
+    Its module is imported here, since a process that serves SQLite needs no driver of PostgreSQL.
+    """
     url = config.database
+    store: Store
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return SqliteStore(url.removeprefix("sqlite:///"), timeout=config.statement_timeout, waiting=config.max_waiting)
+        kind = importlib.import_module("diptych.db.sqlite.store").SqliteStore
+        store = kind(url.removeprefix("sqlite:///"), timeout=config.statement_timeout, waiting=config.max_waiting)
+        return store
     if url.startswith(("postgresql://", "postgres://")):
-        timeout, waiting = config.statement_timeout, config.max_waiting
-        return PostgresStore(url, size=config.pool_size, timeout=timeout, waiting=waiting)
+        kind = importlib.import_module("diptych.db.postgres.store").PostgresStore
+        store = kind(url, size=config.pool_size, timeout=config.statement_timeout, waiting=config.max_waiting)
+        return store
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         raise StartError("The address of a SQLite database has three slashes and a path: sqlite:///PATH.")

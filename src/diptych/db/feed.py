@@ -1,86 +1,67 @@
-"""Where the feed of a database is, and how little is kept of it: the same for both stores.
+"""Reads and trims the feed of changes, for both stores.
 
-A feed is a table that triggers write (`compile/feed.py`). Its changes have positions 1, 2, 3 …, and readers follow
-those. `head` is its newest position; `touched` tells which rows changed in a part of it; `trim` forgets its oldest
-part, and never the newest change, so that a position is not given twice.
+A feed is a table that triggers write (`compile/system/`). Its changes have positions 1, 2, 3 …, and readers follow
+those. `head` is its newest position; `changed_rows` lists the rows that changed between two positions; `trim` deletes
+its oldest part, and never the newest change, so that no position is used twice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from diptych.compile.part import DialectName
 from diptych.compile.plan import Plan
 from diptych.db.script import Script, Step
+from diptych.db.store import FeedHead, Store
 
 Run = Callable[[Plan, Sequence[Any]], Awaitable[Sequence[Any]]]
-"""How a store runs a plan."""
+"""The `run` of a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where a feed begins and ends."""
-
-    feed: str
-    """Its identity: 16 hexadecimal digits, made with the table."""
-    position: int
-    """The newest position, 0 if there is none yet."""
-    mark: int
-    """The mark of the change there, 0 if there is none."""
-    oldest: int
-    """The oldest position that is kept, 0 if there is none."""
-
-
-def head_of(row: Any) -> Head:
+def head_of(row: Any) -> FeedHead:
     """A Head from a row of its four columns."""
     feed, position, mark, oldest = row
-    return Head(feed, position or 0, mark or 0, oldest or 0)
+    return FeedHead(feed, position or 0, mark or 0, oldest or 0)
 
 
 SQLITE_HEAD = Plan(
     "SELECT h.feed, f.position, f.mark, (SELECT min(position) FROM diptych_feed) FROM diptych_feed_head h "
     "LEFT JOIN diptych_feed f ON f.position = (SELECT max(position) FROM diptych_feed)",
-    (), (), columns=4,
-)  # fmt: skip
-_MARK: Mapping[DialectName, Plan] = {
-    "sqlite": Plan("SELECT mark FROM diptych_feed WHERE position = ?1", (), ()),
-    "postgres": Plan("SELECT mark FROM diptych_feed WHERE position = $1::bigint", (), ()),
+    columns=4,
+)
+_MARK = {
+    "sqlite": Plan("SELECT mark FROM diptych_feed WHERE position = ?1"),
+    "postgres": Plan("SELECT mark FROM diptych_feed WHERE position = $1::bigint"),
 }
-_TOUCHED: Mapping[DialectName, Plan] = {
+_TOUCHED = {
     "sqlite": Plan(
         "SELECT CAST(json_group_array(json_array(resource, row_id)) AS BLOB) FROM (SELECT DISTINCT resource, row_id "
-        "FROM diptych_feed WHERE position > ?1 AND position <= ?2 LIMIT ?3)",
-        (), (),
+        "FROM diptych_feed WHERE position > ?1 AND position <= ?2 LIMIT ?3)"
     ),
     "postgres": Plan(
         "SELECT convert_to(coalesce(json_agg(json_build_array(resource, row_id))::text, '[]'), 'UTF8') FROM (SELECT "
         "DISTINCT resource, row_id FROM diptych_feed WHERE position > $1::bigint AND position <= $2::bigint "
-        "LIMIT $3::bigint) AS t",
-        (), (),
+        "LIMIT $3::bigint) AS t"
     ),
-}  # fmt: skip
+}
 
 
-async def mark_at(run: Run, dialect: DialectName, position: int) -> int | None:
-    """The mark of the change at a position; None if that is not kept."""
-    (mark,) = await run(_MARK[dialect], [position])
+async def mark_at(store: Store, position: int) -> int | None:
+    """The mark of the change at a position; None if that was trimmed."""
+    (mark,) = await store.run(_MARK[store.dialect.name], [position])
     return None if mark is None else int(mark)
 
 
-async def touched(
-    run: Run, dialect: DialectName, after: int, upto: int, most: int
-) -> list[tuple[str, str]] | None:
-    """The rows that changed between two positions, as (table, id); None if there are more than so many."""
-    (answer,) = await run(_TOUCHED[dialect], [after, upto, most + 1])
-    found = json.loads(answer or b"[]")
-    return None if len(found) > most else [(resource, row_id) for resource, row_id in found]
+async def changed_rows(store: Store, after: int, upto: int, most: int) -> list[tuple[str, str]] | None:
+    """The rows that changed between two positions, as (table, id); None if there are more than `most`."""
+    (answer,) = await store.run(_TOUCHED[store.dialect.name], [after, upto, most + 1])
+    rows = json.loads(answer or b"[]")
+    return None if len(rows) > most else [(resource, row_id) for resource, row_id in rows]
 
 
-# What goes is a beginning of the feed, without holes, whatever the clock said when its changes were made.
+# Retention deletes a prefix of the feed, without holes, whatever the clock said when its changes were made.
 _TRIM_SQLITE = """
     DELETE FROM diptych_feed WHERE position <= (
       SELECT max(position) FROM (SELECT position, at FROM diptych_feed ORDER BY position LIMIT ?3)
@@ -90,13 +71,13 @@ _TRIM_SQLITE = """
 
 
 def trim_sqlite(before: datetime, rows: int, most: int) -> Script[int]:
-    """Forget the oldest changes of a SQLite feed; gives how many."""
-    yield Step(_TRIM_SQLITE, (moment(before), rows, most))
-    found = yield Step("SELECT changes()", ())
-    assert found is not None
-    return int(found[0])
+    """Delete the oldest changes of a SQLite feed, and return how many."""
+    yield Step(_TRIM_SQLITE, (sqlite_time(before), rows, most))
+    row = yield Step("SELECT changes()", ())
+    assert row is not None
+    return int(row[0])
 
 
-def moment(when: datetime) -> str:
+def sqlite_time(when: datetime) -> str:
     """A moment in the form of a DateTime column of SQLite."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

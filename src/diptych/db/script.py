@@ -1,14 +1,14 @@
-"""A change as a script: a generator that yields the statements of one transaction and is sent their rows.
+"""A write as a script: a generator that yields the statements of one transaction and is sent their rows.
 
     def script() -> Script[bytes]:
         row = yield Step("UPDATE … RETURNING …", (…))
         if row is None:
-            raise Refusal(…)                            everything is undone
+            raise Refusal(…)                            everything is rolled back
         return row[1]                                   everything is committed, then this is the result
 
-It knows nothing of the store that runs it, or of threads and tasks: SQLite's writer runs many of them in one
-transaction, PostgreSQL runs one after a deadlock again. So a script must do nothing but talk to its transaction.
-What a statement violates is thrown into it.
+It knows nothing of the store that runs it, or of threads and tasks: SQLite's writer runs many scripts in one
+transaction, PostgreSQL retries one after a deadlock. So a script must have no effects but its statements. The
+violation of a constraint is thrown into it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
-Row = Sequence[Any] | None
+ResultRow = Sequence[Any] | None
 
 
 class Step(NamedTuple):
@@ -29,25 +29,27 @@ class Step(NamedTuple):
     marked: bool = False
 
 
-Script = Generator[Step, Row, T]
-Kind = Literal["unique", "reference", "conflict", "lock", "check", "size", "depth"]
+Script = Generator[Step, ResultRow, T]
+ViolationKind = Literal["unique", "reference", "conflict", "lock", "check", "size", "depth"]
 
 
 @dataclass(eq=False)
 class Violation(Exception):
-    """A statement would break a constraint (two equal values, a reference that leads nowhere), or waits too long
-    for a row that others are changing. See `db/violations.py`."""
+    """A statement would break a constraint (a duplicate, a dangling reference), or waits too long for a locked row.
 
-    kind: Kind
+    See `db/violations.py`.
+    """
+
+    kind: ViolationKind
     table: str = ""
     columns: tuple[str, ...] = ()
 
 
 class Again(Exception):
-    """Others changed what the script looked at between two of its statements: it must run again."""
+    """Others changed what the script read between two of its statements: it must be retried."""
 
 
-def one_step(step: Step) -> Script[Row]:
+def one_step(step: Step) -> Script[ResultRow]:
     """The script of one statement: its row, or None if there is none, or if it would break a constraint."""
     try:
         return (yield step)

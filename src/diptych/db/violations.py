@@ -1,9 +1,9 @@
-"""Database errors of a write → what was violated, in which columns, and how the caller is refused.
+"""Maps database errors of a write to violations, their columns, and the refusal of the request.
 
 `violation_of_sqlite` and `kind_in_postgres` are one table for each driver of the errors that a request can cause,
 also by constraints and triggers that the owner of a database made by hand. All else is an error of the service, or of
-the connection. What is told of a constraint by hand is the bare fact: its columns may be hidden, its name and message
-are the owner's own; they are logged.
+the connection. Of a constraint that was made by hand, clients learn only that it was violated: its columns may be
+hidden, and its name and message are for the log.
 
 Where a refusal can name the caller's field, the columns are needed. SQLite names them in its message, which
 `columns_of_violation` reads. PostgreSQL names the constraint, and its catalogue knows the columns: a row `attname` for
@@ -21,9 +21,8 @@ import re
 from collections.abc import Mapping
 
 import apsw
-import asyncpg
 
-from diptych.db.script import Kind, Violation
+from diptych.db.script import Violation, ViolationKind
 from diptych.errors import Code, Refusal
 
 log = logging.getLogger("diptych")
@@ -54,14 +53,14 @@ def columns_of_violation(message: str) -> tuple[str, tuple[str, ...]]:
 
     It names none for a foreign key, a check, or an index on an expression: then the table is "".
     """
-    found = _VIOLATION.fullmatch(message)
-    if found is None:
+    match = _VIOLATION.fullmatch(message)
+    if match is None:
         return "", ()
-    pairs = [each.split(".") for each in found[1].split(", ")]
+    pairs = [name.split(".") for name in match[1].split(", ")]
     return pairs[0][0], tuple(column for _, column in pairs)
 
 
-_SQLITE: Mapping[int, Kind] = {
+_SQLITE: Mapping[int, ViolationKind] = {
     apsw.SQLITE_CONSTRAINT_UNIQUE: "unique",
     apsw.SQLITE_CONSTRAINT_PRIMARYKEY: "unique",
     apsw.SQLITE_CONSTRAINT_ROWID: "unique",
@@ -69,9 +68,9 @@ _SQLITE: Mapping[int, Kind] = {
 }
 """Kinds by extended result codes; any other constraint (CHECK, NOT NULL, RAISE in a trigger, STRICT) is a "check"."""
 _RESTRICTED = "FOREIGN KEY constraint failed"
-"""What ON DELETE RESTRICT says; it has the code of a trigger."""
+"""The message of ON DELETE RESTRICT, which has the result code of a trigger."""
 _TOO_DEEP = re.compile(r"triggers nested too deep|too many levels of trigger recursion")
-"""What SQLite says, and what it said before 3.51; a cascade may go through 1,000 levels."""
+"""The message of SQLite, and the one before 3.51; a cascade may go through 1,000 levels."""
 
 
 def violation_of_sqlite(error: apsw.Error) -> Violation | None:
@@ -85,39 +84,13 @@ def violation_of_sqlite(error: apsw.Error) -> Violation | None:
     return Violation(kind, *columns_of_violation(str(error))) if kind == "unique" else Violation(kind)
 
 
-_POSTGRES: Mapping[type[asyncpg.PostgresError], Kind] = {
-    asyncpg.UniqueViolationError: "unique",
-    asyncpg.ForeignKeyViolationError: "reference",
-    asyncpg.RestrictViolationError: "reference",
-    asyncpg.ExclusionViolationError: "conflict",
-    asyncpg.LockNotAvailableError: "lock",
-    asyncpg.StatementTooComplexError: "depth",
-    asyncpg.ProgramLimitExceededError: "size",
-    asyncpg.IntegrityConstraintViolationError: "check",
-    asyncpg.DataError: "check",
-    asyncpg.PLPGSQLError: "check",
-    asyncpg.TriggeredActionError: "check",
-    asyncpg.TriggeredDataChangeViolationError: "check",
-    asyncpg.WithCheckOptionViolationError: "check",
-    asyncpg.InsufficientPrivilegeError: "check",  # a policy of row-level security
-    asyncpg.UnknownPostgresError: "check",  # an ERRCODE that a trigger made up
-}
-"""Kinds by classes of errors; the first that fits holds."""
-VIOLATIONS = tuple(_POSTGRES)
-
-
-def kind_in_postgres(error: asyncpg.PostgresError) -> Kind:
-    """What kind of violation one of VIOLATIONS is."""
-    return next(kind for each, kind in _POSTGRES.items() if isinstance(error, each))
-
-
-def note(kind: Kind, error: Exception) -> None:
-    """Log what a client is not told: which constraint by hand refused its change."""
+def note(kind: ViolationKind, error: Exception) -> None:
+    """Log which constraint, made by hand, refused a change; clients do not see that."""
     if kind in ("check", "size", "conflict"):
         log.info("the database refused a change: %s", error)
 
 
-_REFUSALS: Mapping[Kind, tuple[Code, str]] = {
+_REFUSALS: Mapping[ViolationKind, tuple[Code, str]] = {
     "unique": (Code.CONFLICT, "Another one has this value."),
     "reference": (Code.CONFLICT, "Others still refer to this."),
     "conflict": (Code.CONFLICT, "It conflicts with another one."),
@@ -128,6 +101,6 @@ _REFUSALS: Mapping[Kind, tuple[Code, str]] = {
 }
 
 
-def refusal_of(kind: Kind) -> Refusal:
-    """How a violation is told, without a place."""
+def refusal_of(kind: ViolationKind) -> Refusal:
+    """The refusal of a violation, without the path of a field."""
     return Refusal(*_REFUSALS[kind])

@@ -1,9 +1,9 @@
-"""Whether a store takes changes, as those that were tried have found out.
+"""Write health: whether the database accepts changes, judged by the changes that were tried.
 
-A disk that is full, or that fails, or a database that is read-only, refuses every change with a 503. That is no fault
-of a request, so whoever runs the service must know: the log says it at once, and then at intervals with the number of
-failures; `/health/ready` answers 503 until a change works again. Since nobody may send changes to a service that is
-not ready, it tries one of its own from time to time (`Probe`).
+When the disk is full or fails, or the database is read-only, every change is refused with a 503. That is no fault of a
+request, so the operator must know: it is logged at once, and then at intervals with the number of failures, and
+`/health/ready` answers 503 until a change works again. Since a service that is not ready may get no changes, it tries
+one of its own from time to time (`Probe`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
 
-from diptych.asking import ASKER
 from diptych.db.script import Script, Step
 from diptych.errors import Code, Refusal
+from diptych.fair.caller import CALLER
 
 Reason = Literal["", "full", "read-only", "failing"]
 log = logging.getLogger("diptych")
@@ -29,25 +29,25 @@ _SENTENCES = {
 _BETWEEN = 30.0
 """Seconds between two lines in the log."""
 _TRIES = 1.0
-"""Seconds between two changes that are tried."""
+"""Seconds between two probes."""
 
 
 class WriteHealth:
-    """What became of the newest change, and how many have failed. For any thread."""
+    """The outcome of the newest change, and the failures so far. Thread-safe."""
 
     def __init__(self, reason_of: Callable[[BaseException | None], Reason]) -> None:
         self._reason_of = reason_of
         self.reason: Reason = ""
-        """Why changes fail; nothing if they do not."""
+        """Why changes fail; "" if they do not."""
         self._failures = 0
         """Since the last line in the log."""
         self._logged = -_BETWEEN
-        self._said = False
-        """Does the log say that changes fail?"""
+        self._is_logged = False
+        """Was it logged that changes fail?"""
         self._tried = 0.0
 
     def failed(self, error: BaseException | None) -> None:
-        """A change failed; if that is the store's fault, it is noted."""
+        """Note a failed change, if the database is at fault."""
         reason = self._reason_of(error)
         if not reason:
             return
@@ -57,18 +57,18 @@ class WriteHealth:
         if now - self._logged >= _BETWEEN:
             self._logged = now
             log.error("the database takes no changes (%s), %d failed: %s", reason, self._failures, error)
-            self._failures, self._said = 0, True
+            self._failures, self._is_logged = 0, True
 
     def worked(self) -> None:
-        """A change was committed."""
+        """Note a change that was committed."""
         if self.reason:
             self.reason = ""
-            if self._said:
+            if self._is_logged:
                 log.warning("the database takes changes again, %d more failed", self._failures)
-                self._failures, self._said = 0, False
+                self._failures, self._is_logged = 0, False
 
     def is_due(self) -> bool:
-        """Is it time to try a change?"""
+        """Is it time to probe?"""
         now = time.monotonic()
         if not self.reason or now - self._tried < _TRIES:
             return False
@@ -77,7 +77,7 @@ class WriteHealth:
 
 
 class Probe:
-    """Tries a change while changes fail, when someone asks how the store is."""
+    """A write probe: while changes fail, a health check starts a change in the background."""
 
     def __init__(self, health: WriteHealth, write: Callable[[Callable[[], Script[None]]], Awaitable[None]]) -> None:
         self._health = health
@@ -85,15 +85,15 @@ class Probe:
         self._task: asyncio.Task[None] | None = None
 
     def check(self) -> None:
-        """A Refusal if changes fail. It is not waited for one that is tried: whoever asks next learns of it."""
+        """Raise a Refusal if changes fail. A probe is not waited for: the next check sees its outcome."""
         if self._health.is_due() and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._try())
         if self._health.reason:
             raise Refusal(Code.UNAVAILABLE, _SENTENCES[self._health.reason])
 
     async def _try(self) -> None:
-        ASKER.set("")
-        with suppress(Refusal):  # it is noted
+        CALLER.set("")
+        with suppress(Refusal):  # `failed` has noted it
             await self._write(_probe)
 
 

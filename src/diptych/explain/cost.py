@@ -1,18 +1,23 @@
-"""What a request costs, in words: how deep it is, its price, and how that comes about.
+"""The cost of a request as text: its depth, its price and how that is computed; and who may cache the answer.
 
-    Depth  4 of 10
-    Price  111 of 5000 = 1 + 10 posts × (1 + 5 comments × 2)
+Depth  4 of 10
+Price  111 of 5000 = 1 + 10 posts × (1 + 5 comments × 2)
+Cache  private: User is not declared public
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diptych.ask.asked import Limits
-from diptych.ask.wish import CallWish, WriteWish
-from diptych.calls import cost_of_call
-from diptych.check.cost import Cost, Resources, Values, cost_of, cost_of_watch, cost_of_write
-from diptych.explain.wanted import Wanted
+from diptych.ask.measures import Limits
+from diptych.ask.nodes import Call
+from diptych.ask.slots import SlotValues
+from diptych.ask.wish import WriteWish
+from diptych.check.cache_age import max_age, max_age_of_call
+from diptych.check.cost import Cost, cost_of, cost_of_watch, cost_of_write
+from diptych.engine.call import cost_of_call
+from diptych.explain.understood import Wanted
+from diptych.model.defs import QueryDef, Resources
 
 
 def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str]:
@@ -21,36 +26,44 @@ def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str
         return _watch_lines(wanted, resources, limits)
     parts = [*_parts(wanted, resources, limits)]
     price = sum(cost.price(values) for cost, values in parts)
-    words = [cost.price.told(values) for cost, values in parts]
+    words = [cost.price.describe(values) for cost, values in parts]
     lists = any(cost.price.steps for cost, _ in parts)
-    told = f" = {' + '.join(words)}" if lists or len(words) > 1 else ""
+    breakdown = f" = {' + '.join(words)}" if lists or len(words) > 1 else ""
     deep = max((cost.depth for cost, _ in parts), default=0)
-    return [f"Depth  {deep} of {limits.depth}", f"Price  {price} of {limits.complexity}{told}"]
+    return [f"Depth  {deep} of {limits.depth}", f"Price  {price} of {limits.complexity}{breakdown}"]
 
 
-def _parts(wanted: Wanted, resources: Resources, limits: Limits) -> Iterator[tuple[Cost, Values]]:
+def _parts(wanted: Wanted, resources: Resources, limits: Limits) -> Iterator[tuple[Cost, SlotValues]]:
     wish, values = wanted.reads
     if wish.asks:
         yield cost_of(wish.asks, resources), values
-    for deed, given in wanted.deeds:
-        if isinstance(deed, WriteWish):
-            yield cost_of_write(deed.ask, resources), given
+    for op, inputs in wanted.ops:
+        if isinstance(op, WriteWish):
+            yield cost_of_write(op.ask, resources), inputs
         else:
-            yield _call_part(deed, given, resources, limits)
-
-
-def _call_part(wish: CallWish, values: Values, resources: Resources, limits: Limits) -> tuple[Cost, Values]:
-    """How many rows a call will list is not known, so that is as many as it may."""
-    return cost_of_call(wish.ask, len(wish.slots), resources), [*values, None, limits.page]
+            # how many rows a call will list is not known, so the page limit is assumed
+            yield cost_of_call(op.ask, len(op.slots), resources), [*inputs, None, limits.page]
 
 
 def _watch_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str]:
     assert wanted.watch is not None
     wish, values = wanted.watch
     cost, filtering = cost_of_watch(wish.ask, resources)
-    told = f" = {cost.price.told(values)}" if cost.price.steps else ""
-    found = f", and {filtering} to find them" if filtering else ""
+    breakdown = f" = {cost.price.describe(values)}" if cost.price.steps else ""
+    search = f", and {filtering} to find them" if filtering else ""
     return [
         f"Depth  {cost.depth} of {limits.depth}",
-        f"Price  {cost.price(values)} for each change{found}, of {limits.complexity}{told}",
+        f"Price  {cost.price(values)} for each change{search}, of {limits.complexity}{breakdown}",
     ]
+
+
+def cache_lines(wanted: Wanted) -> list[str]:
+    """One line on caching; none for a write, which is never cached."""
+    ops, model = [op.ask for op, _ in wanted.ops], wanted.view.model
+    calls = [op for op in ops if isinstance(op, Call) and isinstance(model[op.resource].call(op.name), QueryDef)]
+    asks = wanted.reads[0].asks
+    if len(calls) < len(ops) or not (asks or calls):
+        return []
+    ages = [*([max_age(asks, wanted.view)] if asks else []), *(max_age_of_call(call, wanted.view) for call in calls)]
+    seconds, because = min(ages)
+    return [f"Cache  by anyone, for {seconds} s: {because}" if seconds else f"Cache  private: {because}"]

@@ -1,15 +1,14 @@
-"""What the rules of a model say about a thing, for one viewer: whatever the data is.
+"""The access rules of a model for one viewer, independent of the data.
 
-A Matter is something that is allowed or not: reading a Post, seeing its title, calling an action on it. Its clauses
-are the rules that speak about it; any of them can allow it. Each has what is left of it once all is decided that
-depends on the viewer alone: always, never, or a condition on the row.
+A Matter is something that is allowed or denied: reading a Post, seeing its title, calling an action on it. Its clauses
+are the rules about it; any of them can allow it. `left` is a clause partially evaluated for the viewer: always, never,
+or a condition on the row.
 
     Post: read              where published or author.id = viewer.id
       Post.published_or_own   published or author.id = viewer.id
       access                  read, update, delete to admin             never: the viewer is not admin
 
-What is left of a Matter is taken from the View, which is what the service goes by. The clauses only tell of what it
-was made.
+`left` of a Matter is taken from the View, which the service itself uses. The clauses only say what it was made of.
 """
 
 from __future__ import annotations
@@ -19,8 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from diptych.model.declare.markers import Move
 from diptych.model.defs import CallDef, FieldDef, QueryDef, RelationDef, ResourceDef, RuleDef
-from diptych.model.expr import (
+from diptych.model.describe.rule_text import in_words, render
+from diptych.model.model import Model
+from diptych.model.read.source import lines_of
+from diptych.model.rules.expr import (
     FALSE,
     TRUE,
     Col,
@@ -34,33 +37,29 @@ from diptych.model.expr import (
     leaves,
     or_,
 )
-from diptych.model.markers import Move
-from diptych.model.model import Model
-from diptych.model.source import lines_of
-from diptych.model.telling import in_words, tell
 from diptych.model.view import ResourceView, View
 
-Kind = Literal["read", "write"]
+RuleKind = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One rule that speaks about a matter."""
+    """One rule about a matter."""
 
     name: str
     spot: str
-    """Its file and line, where they are known."""
+    """Its file and line, if they are known."""
     says: str
     left: Expr
     because: str = ""
-    """Why it always or never holds, where that does not depend on the row."""
+    """Why it always or never holds, if that does not depend on the row."""
     here: str = ""
-    """What is left of it, where that is another condition than it says."""
+    """The rest of the condition, if the viewer decides a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """Something that is allowed or not, on the rows of a resource."""
+    """Something that is allowed or denied, on the rows of a resource."""
 
     name: str
     resource: str
@@ -71,7 +70,7 @@ class Matter:
 
     @property
     def is_open(self) -> bool:
-        """Does no rule speak about it?"""
+        """Is it allowed without any rule?"""
         return self.left == TRUE and not self.clauses
 
 
@@ -83,53 +82,55 @@ class Rulebook:
         self.view = view
 
     def say(self, expr: Expr, resource: str) -> str:
-        """An expression over a row, in the words of the model file."""
-        return tell(in_words(expr, self.model.resources, resource))
+        """The source text of an expression over a row, in the names of the model file."""
+        return render(in_words(expr, self.model.resources, resource))
 
     # verbs
 
     def verb(self, resource: str, verb: str) -> Matter:
         """Reading, creating, updating or deleting a row."""
-        found, seen = self.model.resources[resource], self.view.resources.get(resource)
-        rules = [rule for rule in found.rules if verb in rule.verbs and _is_whole(rule, verb)]
-        clauses = self._of_rules(found, rules, named=True)
-        return Matter(f"{resource}: {verb}", resource, _left(seen, verb), tuple(self._scoped(found, verb, clauses)))
+        definition, seen = self.model.resources[resource], self.view.resources.get(resource)
+        rules = [rule for rule in definition.rules if verb in rule.verbs and _is_whole(rule, verb)]
+        clauses = self._of_rules(definition, rules, named=True)
+        return Matter(
+            f"{resource}: {verb}", resource, _left(seen, verb), tuple(self._scoped(definition, verb, clauses))
+        )
 
     def call(self, resource: str, call: CallDef) -> Matter:
         """Calling an action or a query."""
-        found = self.model.resources[resource]
-        rules = [rule for rule in found.rules if call.on == "row" and call.attr in rule.actions]
-        clauses = self._of_rules(found, rules)
+        definition = self.model.resources[resource]
+        rules = [rule for rule in definition.rules if call.on == "row" and call.attr in rule.actions]
+        clauses = self._of_rules(definition, rules)
         if not rules and call.role is not None:
-            clauses = iter([self._by_roles(f"to {call.role}", found, call.attr, (call.role,))])
-        left = self.view.call_rule(found, call) if call.root in self.view.calls else FALSE
+            clauses = iter([self._by_roles(f"to {call.role}", definition, call.attr, (call.role,))])
+        left = self.view.call_rule(definition, call) if call.root in self.view.calls else FALSE
         kind = "read" if isinstance(call, QueryDef) else call.attr
-        return Matter(f"{resource}: {call.name}", resource, left, tuple(self._scoped(found, kind, clauses)))
+        return Matter(f"{resource}: {call.name}", resource, left, tuple(self._scoped(definition, kind, clauses)))
 
     # fields and relations
 
     def field(self, resource: str, name: str) -> Matter:
         """Seeing a field of a row that can be read."""
-        found, seen = self.model.resources[resource], self.view.resources.get(resource)
-        field = found.fields[name]
+        definition, seen = self.model.resources[resource], self.view.resources.get(resource)
+        field = definition.fields[name]
         shown = seen.fields.get(name) if seen else None
-        own = tuple(self._of_reading(found, name, field.read_roles, field.attr))
+        own = tuple(self._of_reading(definition, name, field.read_roles, field.attr))
         left = _any(own) if seen is None else shown.rule if shown else FALSE
-        clauses = (*own, *self._of_parts(found, field, left))
+        clauses = (*own, *self._of_parts(definition, field, left))
         return Matter(f"{resource}.{name}: read", resource, left, clauses, is_name=True)
 
     def way(self, resource: str, name: str) -> Matter:
         """Following a relation of a row that can be read; what it leads to has rules of its own."""
-        found, seen = self.model.resources[resource], self.view.resources.get(resource)
-        relation = found.relations[name]
-        key = found.fields.get(name + "Id") if relation.kind == "one" else None
-        clauses = tuple(self._of_reading(found, name, key.read_roles if key else None, relation.attr))
+        definition, seen = self.model.resources[resource], self.view.resources.get(resource)
+        relation = definition.relations[name]
+        key = definition.fields.get(name + "Id") if relation.kind == "one" else None
+        clauses = tuple(self._of_reading(definition, name, key.read_roles if key else None, relation.attr))
         known = seen.relations.get(name) if seen else None
         left = known.rule if known else _any(clauses)
         return Matter(f"{resource}.{name}: follow", resource, left, clauses, is_name=True)
 
     def behind(self, relation: RelationDef) -> Iterator[Matter]:
-        """What must be readable besides, for a relation to lead to a row: the row, and what ties it to this one."""
+        """What must be readable besides, for a relation to show a row: the row itself, and the link to it."""
         yield self.verb(relation.target, "read")
         if relation.kind == "many":
             yield self.way(relation.target, relation.inverse)
@@ -138,100 +139,106 @@ class Rulebook:
             yield from (self.way(relation.link, end) for end in (relation.link_mine, relation.link_theirs))
 
     def writing(self, resource: str, name: str, verb: Literal["create", "update"]) -> Matter:
-        """Giving a value for a field, of a new row or of one that is there."""
-        found, seen = self.model.resources[resource], self.view.resources.get(resource)
+        """Writing a field, of a new row or of an existing one."""
+        definition, seen = self.model.resources[resource], self.view.resources.get(resource)
         known = seen.writes.get(name) if seen else None
         left = FALSE if known is None else known.create if verb == "create" else known.update
-        clauses = tuple(self._scoped(found, verb, self._of_writing(found, name, verb)))
+        clauses = tuple(self._scoped(definition, verb, self._of_writing(definition, name, verb)))
         return Matter(f"{resource}.{name}: {verb}", resource, left, clauses, is_name=True)
 
     def moving(self, resource: str, name: str, target: str) -> Matter:
-        """Moving the state of a row that is there."""
-        found = self.model.resources[resource]
-        field = found.fields[name]
+        """A state transition of an existing row."""
+        definition = self.model.resources[resource]
+        field = definition.fields[name]
         stays = Compare("eq", Col((name,)), Const(target, field.scalar))
-        already = Clause("States", self._spot(found, field.attr), f"{self.say(stays, resource)} already", stays)
-        moves = (self._move(found, field, move) for move in field.moves if move.target.value == target)
+        already = Clause("States", self._spot(definition, field.attr), f"{self.say(stays, resource)} already", stays)
+        moves = (self._move(definition, field, move) for move in field.moves if move.target.value == target)
         clauses = (already, *moves)
         return Matter(f"{resource}.{name}: become {target}", resource, _any(clauses), clauses)
 
     def beginning(self, resource: str, name: str, state: str) -> Matter:
-        """The state of a new row."""
-        found = self.model.resources[resource]
-        field = found.fields[name]
+        """The initial state of a new row."""
+        definition = self.model.resources[resource]
+        field = definition.fields[name]
         initial = TRUE if state == field.default else FALSE
-        first = Clause("States", self._spot(found, field.attr), f"begins as {field.default}", initial, f"it is {state}")
-        rules = [rule for rule in found.rules if "create" in rule.verbs and name in rule.fields]
-        left = or_(initial, self.view.rule(found, "create", name))
-        return Matter(f"{resource}.{name}: begin as {state}", resource, left, (first, *self._of_rules(found, rules)))
+        first = Clause(
+            "States", self._spot(definition, field.attr), f"begins as {field.default}", initial, f"it is {state}"
+        )
+        rules = [rule for rule in definition.rules if "create" in rule.verbs and name in rule.fields]
+        left = or_(initial, self.view.rule(definition, "create", name))
+        return Matter(
+            f"{resource}.{name}: begin as {state}", resource, left, (first, *self._of_rules(definition, rules))
+        )
 
     # clauses
 
-    def _of_rules(self, found: ResourceDef, rules: Iterable[RuleDef], *, named: bool = False) -> Iterator[Clause]:
-        """A clause for each rule; `named`, with the fields that it is about."""
+    def _of_rules(self, resource: ResourceDef, rules: Iterable[RuleDef], *, named: bool = False) -> Iterator[Clause]:
+        """A clause for each rule; if `named`, with the fields that it is about."""
         for rule in rules:
             mine = rule.role is None or rule.role in self.view.signature.roles
-            left = self.view.fold(rule.expr, found.name) if mine else FALSE
+            left = self.view.fold(rule.expr, resource.name) if mine else FALSE
             if rule.name == "access":
                 says = f"{', '.join((*rule.verbs, *rule.actions))} to {rule.role or 'everyone'}"
             else:
-                says = self.say(rule.expr, found.name)
+                says = self.say(rule.expr, resource.name)
                 says += f", on {', '.join(rule.fields)}" if named and rule.fields else ""
                 says += f", to {rule.role}" if rule.role else ""
-            name = "access" if rule.name == "access" else f"{found.name}.{rule.name}"
+            name = "access" if rule.name == "access" else f"{resource.name}.{rule.name}"
             because = self._reason(rule.role, rule.expr, left)
-            here = "" if because or left == rule.expr else self.say(left, found.name)
-            yield Clause(name, self._spot(found, rule.name), says, left, because, here)
+            here = "" if because or left == rule.expr else self.say(left, resource.name)
+            yield Clause(name, self._spot(resource, rule.name), says, left, because, here)
 
     def _of_reading(
-        self, found: ResourceDef, name: str, roles: tuple[str, ...] | None, attr: str
+        self, resource: ResourceDef, name: str, roles: tuple[str, ...] | None, attr: str
     ) -> Iterator[Clause]:
         if roles is not None:
-            yield self._by_roles(f"ReadBy({', '.join(roles)})", found, attr, roles)
-        yield from self._of_rules(found, [rule for rule in found.rules if "read" in rule.verbs and name in rule.fields])
+            yield self._by_roles(f"ReadBy({', '.join(roles)})", resource, attr, roles)
+        yield from self._of_rules(
+            resource, [rule for rule in resource.rules if "read" in rule.verbs and name in rule.fields]
+        )
 
-    def _of_parts(self, found: ResourceDef, field: FieldDef, left: Expr) -> Iterator[Clause]:
-        """Of a computed field: it shows where all that it is made of shows."""
+    def _of_parts(self, resource: ResourceDef, field: FieldDef, left: Expr) -> Iterator[Clause]:
+        """The clause of a computed field: it is visible where all fields that it is made of are."""
         parts: list[Expr] = [Col((need,)) for need in field.needs]
         if field.computed is not None:
             parts += [part for part in leaves(field.computed) if isinstance(part, Col)]
         if parts and left != TRUE:
-            names = ", ".join(dict.fromkeys(self.say(part, found.name) for part in parts))
+            names = ", ".join(dict.fromkeys(self.say(part, resource.name) for part in parts))
             because = "the viewer may never see all of these" if left == FALSE else ""
-            yield Clause("computed", self._spot(found, field.attr), f"made of {names}", left, because)
+            yield Clause("computed", self._spot(resource, field.attr), f"made of {names}", left, because)
 
-    def _of_writing(self, found: ResourceDef, name: str, verb: str) -> Iterator[Clause]:
-        """The rules of the row allow it to those whom WriteBy names; rules about the field allow it besides."""
-        field = found.fields[name]
+    def _of_writing(self, resource: ResourceDef, name: str, verb: str) -> Iterator[Clause]:
+        """Clauses of writing a field: the rules of the row for the roles in WriteBy, and the rules of the field."""
+        field = resource.fields[name]
         roles = field.write_roles
-        rules = [rule for rule in found.rules if verb in rule.verbs]
+        rules = [rule for rule in resource.rules if verb in rule.verbs]
         if roles is not None and not self.view.signature.roles.intersection(roles):
-            yield self._by_roles(f"WriteBy({', '.join(roles)})", found, field.attr, roles)
+            yield self._by_roles(f"WriteBy({', '.join(roles)})", resource, field.attr, roles)
         else:
-            yield from self._of_rules(found, [rule for rule in rules if not rule.fields])
-        yield from self._of_rules(found, [rule for rule in rules if name in rule.fields])
+            yield from self._of_rules(resource, [rule for rule in rules if not rule.fields])
+        yield from self._of_rules(resource, [rule for rule in rules if name in rule.fields])
 
-    def _by_roles(self, name: str, found: ResourceDef, attr: str, roles: tuple[str, ...]) -> Clause:
+    def _by_roles(self, name: str, resource: ResourceDef, attr: str, roles: tuple[str, ...]) -> Clause:
         mine = sorted(self.view.signature.roles.intersection(roles))
         because = f"the viewer is {' and '.join(mine)}" if mine else f"the viewer is not {' or '.join(roles)}"
-        return Clause(name, self._spot(found, attr), "", TRUE if mine else FALSE, because)
+        return Clause(name, self._spot(resource, attr), "", TRUE if mine else FALSE, because)
 
-    def _move(self, found: ResourceDef, field: FieldDef, move: Move) -> Clause:
+    def _move(self, resource: ResourceDef, field: FieldDef, move: Move) -> Clause:
         before = Compare("eq", Col((field.name,)), Const(move.source.value, field.scalar))
         mine = move.to is None or move.to.name in self.view.signature.roles
-        says = self.say(before, found.name) + (f", to {move.to.name}" if move.to else "")
+        says = self.say(before, resource.name) + (f", to {move.to.name}" if move.to else "")
         because = "" if mine or move.to is None else f"the viewer is not {move.to.name}"
-        spot = self._spot(found, field.attr)
+        spot = self._spot(resource, field.attr)
         return Clause(f"Move to {move.target.value}", spot, says, before if mine else FALSE, because)
 
-    def _scoped(self, found: ResourceDef, verb: str, clauses: Iterator[Clause]) -> Iterator[Clause]:
-        """The same clauses; none of them, where the scopes of the token leave no room for any."""
-        kind: Kind = "read" if verb == "read" else "write"
-        if self.view.signature.allows(found.path, kind):
+    def _scoped(self, resource: ResourceDef, verb: str, clauses: Iterator[Clause]) -> Iterator[Clause]:
+        """The same clauses, or the scope of the token if it denies all of them."""
+        kind: RuleKind = "read" if verb == "read" else "write"
+        if self.view.signature.allows(resource.path, kind):
             yield from clauses
         else:
             held = ", ".join(sorted(self.view.signature.scopes or ())) or "none"
-            yield Clause("scope", "", f"{kind} or {found.path}:{kind}", FALSE, f"of these the token has {held}")
+            yield Clause("scope", "", f"{kind} or {resource.path}:{kind}", FALSE, f"of these the token has {held}")
 
     def _reason(self, role: str | None, expr: Expr, left: Expr) -> str:
         """Why a rule always or never holds for this viewer."""
@@ -245,7 +252,7 @@ class Rulebook:
         return f"the viewer {' and '.join(missing)}" if missing else "no row can meet it"
 
     def _missing(self, part: Expr) -> str:
-        """What the viewer lacks that a rule asks for."""
+        """What a rule requires and the viewer lacks."""
         signature = self.view.signature
         match part:
             case ViewerId() if not signature.has_id:
@@ -256,19 +263,19 @@ class Rulebook:
                 return f"is not {role}"
         return ""
 
-    def _spot(self, found: ResourceDef, attr: str) -> str:
-        file, lines = _sources(self.model)[found.name]
+    def _spot(self, resource: ResourceDef, attr: str) -> str:
+        file, lines = _sources(self.model)[resource.name]
         return f"{file}:{lines[attr]}" if attr in lines else ""
 
 
 @lru_cache(maxsize=16)
 def _sources(model: Model) -> Mapping[str, tuple[str, Mapping[str, int]]]:
-    """The file of every resource, and the lines of its members; read once."""
-    return {name: lines_of(found.cls) for name, found in model.resources.items()}
+    """The file of every resource, and the lines of its members; cached."""
+    return {name: lines_of(resource.cls) for name, resource in model.resources.items()}
 
 
 def _is_whole(rule: RuleDef, verb: str) -> bool:
-    """Does a rule speak about the row as a whole? Where a field may be updated, so may the row, as to that field."""
+    """Is a rule about the row as a whole? One that lets a field be updated lets the row be updated, in that field."""
     return not rule.fields or verb == "update"
 
 

@@ -1,63 +1,75 @@
-"""What a change must pass: the rules of its row, as it is and as it would become, of its fields, states, references."""
+"""The rules that a write must pass: of its row, before and after, of its fields, states and references.
+
+A dry run shows the service's own answer: the writes run in a transaction that is always rolled back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
+from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Assign, Write
-from diptych.check.change import guard
+from diptych.ask.slots import SlotValues
+from diptych.ask.wish import WriteWish
+from diptych.check.guards import add_guards
+from diptych.engine.read import Engine
+from diptych.engine.write import WriteEngine
+from diptych.engine.write_op import WriteOp, steps
+from diptych.errors import Refusal
 from diptych.explain.rows import Finding, Inquiry, Question, Subject
 from diptych.explain.rulebook import Clause, Matter
-from diptych.explain.touched import of_verb, states
-from diptych.model.expr import FALSE, Col, Compare, Expr, IsNull, Slot, and_, mask, or_
+from diptych.explain.scope import of_verb, states
+from diptych.explain.understood import Wanted
+from diptych.model.declare.roles import Viewer
+from diptych.model.rules.expr import FALSE, Col, Compare, Expr, IsNull, Slot, and_, mask, or_
 from diptych.model.view import View
 
-Values = Sequence[Any]
 _SAME = "unchanged"
 
 
-class WriteStory:
-    """Tells of one change. `view` is the one by which it was translated."""
+class WriteReport:
+    """Reports on one write. `view` is the one that translated it."""
 
-    def __init__(self, write: Write, values: Values, view: View, inquiry: Inquiry) -> None:
+    def __init__(self, write: Write, values: SlotValues, view: View, inquiry: Inquiry) -> None:
         self.write = write
         self.inquiry = inquiry
         self.rulebook = inquiry.rulebook
         new = write.verb == "create"
-        self.subject = Subject(write.resource, None if new else write.id, values, guard(write, view))
+        self.subject = Subject(write.resource, None if new else write.id, values, add_guards(write, view))
 
     async def findings(self) -> list[tuple[str, Finding]]:
-        """What is found, each under the name of the row. Of the row as it would become, only what refuses it."""
+        """The findings, each with the title of its row. Of the row as it would become, only denials."""
         write = self.write
         key = "" if write.verb == "create" else f" {self.subject.values[write.id.index]}"
         title, later = f"{write.resource}{key}", f"{write.resource}{key}, as it would become"
         if write.verb == "create":
             title = later = f"A new {write.resource}"
         questions = list(self._questions())
-        found = await self.inquiry.ask(self.subject, questions) or []
-        same = {each.question.matter.name for each in found if _is_unchanged(each)}
+        findings = await self.inquiry.ask(self.subject, questions) or []
+        same = {finding.question.matter.name for finding in findings if _is_unchanged(finding)}
         return [
-            (later if each.question.new else title, each)
-            for each in found
-            if write.verb == "create" or not each.question.new
-            or not (each.holds or each.question.matter.name in same)
-        ]  # fmt: skip
+            (later if finding.question.new else title, finding)
+            for finding in findings
+            if write.verb == "create"
+            or not finding.question.new
+            or not (finding.holds or finding.question.matter.name in same)
+        ]
 
     def _questions(self) -> Iterator[Question]:
         verb, new = self.write.verb, self.write.verb == "create"
         rules = list(of_verb(self.write, self.rulebook))
-        kept = [self._or_same(each) for each in rules] if verb == "replace" else rules
-        yield from (Question(each, new) for each in kept)
-        yield from (Question(each, new) for _, each in states(self.write, self.subject.values, self.rulebook))
+        kept = [self._or_same(matter) for matter in rules] if verb == "replace" else rules
+        yield from (Question(matter, new) for matter in kept)
+        yield from (Question(matter, new) for _, matter in states(self.write, self.subject.values, self.rulebook))
         if verb in ("update", "replace"):
-            yield from (Question(each, new=True) for each in rules)
+            yield from (Question(matter, new=True) for matter in rules)
         if verb != "delete":
             yield Question(self.rulebook.verb(self.write.resource, "read"), new=True)
 
     def _or_same(self, matter: Matter) -> Matter:
-        """A replacement may give back what its viewer was shown, also where it may not be changed."""
+        """A replacement may send back the value that its viewer was shown, also of a field that may not be changed."""
         for assign in self.write.values:
             if matter.name == f"{self.write.resource}.{assign.name}: update":
                 same = self._same(assign)
@@ -74,15 +86,17 @@ class WriteStory:
         return IsNull(value) if assign.value is None else Compare("eq", value, assign.value)
 
     async def references(self) -> list[tuple[str, Slot]]:
-        """The references that are given anew, by their fields."""
+        """The references that the write changes, by their fields."""
         fields = self.inquiry.model.resources[self.write.resource].fields
-        given = [(each.name, each.value) for each in self.write.values if each.value and fields[each.name].relation]
-        if self.write.verb == "create" or not given:
-            return given
-        stays = [Matter(name, self.write.resource, self._stays(name, slot)) for name, slot in given]
-        found = await self.inquiry.ask(self.subject, [Question(each) for each in stays]) or []
-        kept = {each.question.matter.name for each in found if each.holds}
-        return [(name, slot) for name, slot in given if name not in kept]
+        assigned = [
+            (assign.name, assign.value) for assign in self.write.values if assign.value and fields[assign.name].relation
+        ]
+        if self.write.verb == "create" or not assigned:
+            return assigned
+        stays = [Matter(name, self.write.resource, self._stays(name, slot)) for name, slot in assigned]
+        findings = await self.inquiry.ask(self.subject, [Question(matter) for matter in stays]) or []
+        kept = {finding.question.matter.name for finding in findings if finding.holds}
+        return [(name, slot) for name, slot in assigned if name not in kept]
 
     def _stays(self, name: str, slot: Slot) -> Expr:
         seen = self.rulebook.view.resources.get(self.write.resource)
@@ -92,3 +106,26 @@ class WriteStory:
 
 def _is_unchanged(finding: Finding) -> bool:
     return any(clause.name == _SAME and holds for clause, holds, _ in finding.clauses)
+
+
+async def dry_run(wanted: Wanted, viewer: Viewer, engine: Engine) -> Refusal | None:
+    """The Refusal of a request's writes, if there is one.
+
+    The model's own functions are not run: what they do outside of the database could not be rolled back.
+    """
+    write_engine = WriteEngine(engine)
+    ops: list[WriteOp] = []
+    for (wish, _), inputs in zip(wanted.ops, wanted.inputs, strict=True):
+        assert isinstance(wish, WriteWish)
+        ops.append(WriteOp(write_engine.prepare(wish, inputs, wanted.view), inputs))
+    session = await engine.store.session()
+    try:
+        writes = write_engine.bind(ops, viewer)
+        engine.checks.price(RequestMeasures("rest", viewer), viewer, sum(bound.price for bound in writes))
+        for bound in writes:
+            await session.drive(partial(steps, bound, engine.store.dialect))
+    except Refusal as refusal:
+        return refusal
+    finally:
+        await session.end()
+    return None

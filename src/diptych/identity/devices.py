@@ -1,9 +1,9 @@
-"""Browsers in which an account has signed in, known by a cookie ("device cookies", OWASP).
+"""Device cookies (OWASP): they mark browsers in which an account has signed in before.
 
     nonce.until.signature-nonce.until.signature             a mark for each account, the newest first
 
-A mark lets nobody in. It says that whoever has it knew the password once, so that its attempts are counted apart from
-those of strangers (`throttle.py`). It is signed, and bound to one account; nothing is kept of it.
+A mark grants nothing. It shows that its holder knew the password once, so that its failed attempts are counted apart
+from those of strangers (`throttle.py`). It is signed and bound to one account; the service stores nothing for it.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import hmac
 import secrets
 
 from diptych.identity.checks import normalised_email
-from diptych.identity.records import now
+from diptych.identity.records import unix_time
 
 LASTS = 180 * 86_400
 _MOST = 3
-"""Accounts that one browser is known to."""
+"""Accounts that one browser has marks for."""
 
 
 class Devices:
-    """Makes marks, and tells whose they are."""
+    """Makes and verifies device cookies."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, b"devices", "sha256")
 
     def name(self, cookie: str, email: str) -> str:
-        """The name of a browser that the account of this address knows; "" if it does not."""
+        """The nonce of the mark that this cookie has for an account; "" if it has none that is valid."""
         for mark in cookie.split("-")[:_MOST]:
             nonce, _, rest = mark.partition(".")
             until, _, signature = rest.partition(".")
             signed = signature.isascii() and hmac.compare_digest(signature, self._sign(email, nonce, until))
-            if signed and int(until, 16) > now():
+            if signed and int(until, 16) > unix_time():
                 return nonce
         return ""
 
     def renewed(self, cookie: str, email: str) -> str:
-        """The cookie of a browser in which the account has just signed in."""
+        """The cookie with a new mark for an account that has just signed in."""
         known = self.name(cookie, email)
-        nonce, until = known or secrets.token_hex(8), f"{now() + LASTS:x}"
+        nonce, until = known or secrets.token_hex(8), f"{unix_time() + LASTS:x}"
         others = [mark for mark in cookie.split("-") if mark and not (known and mark.startswith(f"{known}."))]
         return "-".join([f"{nonce}.{until}.{self._sign(email, nonce, until)}", *others][:_MOST])
 

@@ -1,7 +1,7 @@
-"""The keys that sign access tokens. The newest signs; older ones verify what they signed, until they are removed.
+"""Rotation of the keys that sign access tokens: the newest signs, older ones verify until they are removed.
 
-A process takes a new key within a second. So a key has signed its last token a moment after the next one was made, and
-can be removed when that token has expired. One that others may know must go at once: its tokens end with it.
+A process picks up a new key within a second. So a key has signed its last token a moment after the next one was made,
+and can be removed when that token has expired. One that has leaked is removed at once: its tokens end with it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from diptych.db.records import Records
-from diptych.db.store import KeyRow, Store
+from diptych.db.store import Store
 from diptych.errors import Code, Refusal
-from diptych.identity.tokens import LIFETIME, SKEW, new_signing_key
+from diptych.identity.records import KEYS
+from diptych.identity.tokens import SKEW, TOKEN_LIFETIME, new_signing_key, token_keys
 
-_KEYS = Records("diptych_keys", KeyRow)
-_HELD = timedelta(seconds=LIFETIME + SKEW)
+_HELD = timedelta(seconds=TOKEN_LIFETIME + SKEW)
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key as it is told of: never with its secret."""
+    """A signing key as it is listed, without its secret."""
 
     kid: str
     created_at: datetime
@@ -34,33 +33,28 @@ class SigningKey:
         return self.needed_until is None or self.needed_until > datetime.now(UTC)
 
 
-async def key_rows(store: Store) -> list[KeyRow]:
-    """All keys with their secrets, the newest last."""
-    return await _KEYS.all(store, "created_at", kind="token")
-
-
 async def signing_keys(store: Store) -> list[SigningKey]:
     """All keys, the one that signs first."""
-    rows = [(row.kid, datetime.fromisoformat(row.created_at)) for row in await key_rows(store)]
+    rows = [(row.kid, datetime.fromisoformat(row.created_at)) for row in await token_keys(store)]
     older = [SigningKey(kid, made, after + _HELD) for (kid, made), (_, after) in pairwise(rows)]
     return [SigningKey(kid, made, None) for kid, made in rows[-1:]] + older[::-1]
 
 
 async def rotate(store: Store) -> str:
-    """Sign with a new key from now on; gives its name."""
+    """Make a new key that signs from now on; returns its id."""
     row = new_signing_key(secrets.token_hex(4))
-    await store.add_key(row)
+    await store.write(lambda: KEYS.add(store.dialect, row))
     return row.kid
 
 
 async def remove_key(store: Store, kid: str, *, at_once: bool = False) -> None:
-    """Remove a key that signs no longer; one whose tokens may still hold only if they are to end at once."""
-    found = next((key for key in await signing_keys(store) if key.kid == kid), None)
-    if found is None:
+    """Remove a key that no longer signs. While its tokens may be valid, that needs `at_once`."""
+    key = next((key for key in await signing_keys(store) if key.kid == kid), None)
+    if key is None:
         raise Refusal(Code.NOT_FOUND, f"There is no key named {kid!r}.")
-    if found.needed_until is None:
+    if key.needed_until is None:
         raise Refusal(Code.CONFLICT, f"The key {kid!r} is the one that signs; rotate first.")
-    if found.is_needed and not at_once:
-        until = f"{found.needed_until:%Y-%m-%d %H:%M:%S} UTC"
+    if key.is_needed and not at_once:
+        until = f"{key.needed_until:%Y-%m-%d %H:%M:%S} UTC"
         raise Refusal(Code.CONFLICT, f"The key {kid!r} is needed until {until}: tokens that it signed may hold.")
-    await store.write(lambda: _KEYS.remove(store.dialect, kid=kid, kind="token"))
+    await store.write(lambda: KEYS.remove(store.dialect, kid=kid, kind="token"))

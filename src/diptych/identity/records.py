@@ -1,6 +1,7 @@
-"""What the service keeps about who may sign in, and about what was given to them. Moments are in seconds.
+"""The records of accounts, clients, grants, tokens, API keys and signing keys. Moments are in seconds.
 
-No secret is kept that would let its reader in: passwords as argon2id, all other secrets as SHA-256 of many random bits.
+No record but the keys of the service has a secret that could be used: passwords are kept as argon2id, all other
+secrets as SHA-256 of many random bits.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from diptych.db.records import Records
+from diptych.db.system_records import Records
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Someone who can sign in. `user_id` is the id of its user in the model, which is what `viewer.id` will be."""
+    """A person who can sign in. `user_id` is the id of its user in the model, which `viewer.id` will be."""
 
     id: str
     email: str
@@ -28,7 +29,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that asks for tokens. One without a secret is public; roles are those of its own tokens."""
+    """An OAuth client. One without a secret is public; `roles` are those of its own tokens."""
 
     id: str
     name: str
@@ -41,7 +42,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an account allowed a client, or a client has by itself: all tokens that come of it end with it."""
+    """A consent of an account to a client, or what a client has by itself; its tokens end with it."""
 
     id: str
     account_id: str | None
@@ -54,7 +55,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """A code that a client exchanges for tokens, once."""
+    """An authorization code: a client exchanges it for tokens, once."""
 
     hash: str
     client_id: str
@@ -68,8 +69,8 @@ class AuthorizationCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
-    """A refresh token of a grant. One that is used again tells that it was stolen."""
+class RefreshToken:
+    """A refresh token of a grant. Using one twice shows that it was stolen."""
 
     hash: str
     grant_id: str
@@ -78,8 +79,8 @@ class Refresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
-    """A browser in which an account is signed in to the pages of the authorization server, and to nothing else."""
+class LoginSession:
+    """A browser that is signed in to the pages of the authorization server, and to nothing else."""
 
     hash: str
     account_id: str
@@ -89,7 +90,7 @@ class Browser:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Failed attempts to sign in, of an account or from an address, and until when no other is taken."""
+    """Failed sign-ins of an account or from an address, and until when no further attempt is accepted."""
 
     who: str
     failures: int
@@ -98,7 +99,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Tokens that hold no longer: one (`jti`), those of a grant, or those of an account that were made before `at`."""
+    """Revoked tokens: one (`jti`), those of a grant, or those of an account that were issued before `at`."""
 
     id: str
     kind: str
@@ -109,7 +110,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key of a machine, used as a bearer token."""
+    """An API key: a secret of a machine, used as a bearer token."""
 
     id: str
     name: str
@@ -122,30 +123,40 @@ class ApiKey:
     used_at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceKey:
+    """A secret of the service itself: `kind` is what it is for."""
+
+    kid: str
+    kind: str
+    secret: str
+    created_at: str
+
+
 ACCOUNTS = Records("diptych_accounts", Account)
 CLIENTS = Records("diptych_clients", Client)
 GRANTS = Records("diptych_grants", Grant)
 CODES = Records("diptych_codes", AuthorizationCode)
-REFRESHES = Records("diptych_refreshes", Refresh)
-BROWSERS = Records("diptych_browsers", Browser)
+REFRESHES = Records("diptych_refreshes", RefreshToken)
+LOGIN_SESSIONS = Records("diptych_browsers", LoginSession)
 ATTEMPTS = Records("diptych_attempts", Attempts)
 REVOCATIONS = Records("diptych_revocations", Revocation)
 API_KEYS = Records("diptych_api_keys", ApiKey)
-
+KEYS = Records("diptych_keys", ServiceKey)
 
 CLIENTS_OWN = "client:"
-"""Tokens that a client has by itself belong to a grant of this name and its id, which ends with the client."""
+"""Prefix of the grant of a client's own tokens, followed by its id; the grant ends with the client."""
 
 
-def now() -> int:
+def unix_time() -> int:
     return int(time.time())
 
 
 def new_secret() -> str:
-    """A secret that cannot be guessed."""
+    """A random secret of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def hashed(secret: str) -> str:
-    """What is kept of a secret; it has so many random bits that no slower hash is needed."""
+    """The hash under which a secret is stored; it has 256 random bits, so no slow hash is needed."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Addresses to which the browser of a person is led back, with a code that opens the account.
+"""Redirect URIs of clients: which may be registered, and which match.
 
-An address is compared as it was registered, so it must be whole. It is one of `https`, of this machine (`http` on a
-loopback host), or of an app on the person's device, whose scheme has a dot: `org.example.app:/done` (RFC 8252, §7).
+A URI is compared as it was registered, so it must be complete. Its scheme is `https`, `http` on a loopback host, or the
+private one of an app on the person's device, which has a dot: `org.example.app:/done` (RFC 8252, §7).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from urllib.parse import SplitResult, urlsplit
 from diptych.errors import Code, Refusal
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()+,;=%-]{1,2000}")
-"""Those of a URI (RFC 3986), without `#` and `*`."""
+"""Characters of a URI (RFC 3986), without `#` and `*`."""
 _LITERAL = ("127.0.0.1", "::1")
 _LOOPBACK = (*_LITERAL, "localhost")
 _PRIVATE = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
 
 
 def checked_redirect(uri: str) -> str:
-    """An address to lead back to; refused, with the reason, if it is not safe."""
+    """A redirect URI that may be registered; a Refusal with the reason otherwise."""
     reason = _fault(uri)
     if reason is not None:
-        raise Refusal(Code.BAD_USER_INPUT, f"{uri[:200]!r} cannot be led back to: {reason}.")
+        raise Refusal(Code.BAD_USER_INPUT, f"{uri[:200]!r} cannot be a redirect URI: {reason}.")
     return uri
 
 
@@ -34,37 +34,37 @@ def _fault(uri: str) -> str | None:
     if not _CHARACTERS.fullmatch(uri):
         return "it is no URI"
     try:
-        found = urlsplit(uri)
-        return _fault_of(found, found.port)
+        parts = urlsplit(uri)
+        return _fault_of(parts, parts.port)
     except ValueError:
         return "it is no URI"
 
 
-def _fault_of(found: SplitResult, port: int | None) -> str | None:
+def _fault_of(parts: SplitResult, port: int | None) -> str | None:
     if port == 0:
         return "it has no port that anyone could listen on"
-    if "@" in found.netloc:
+    if "@" in parts.netloc:
         return "it names a user"
-    if found.scheme in ("http", "https") and not found.hostname:
+    if parts.scheme in ("http", "https") and not parts.hostname:
         return "it is not absolute"
-    if found.scheme == "https" or (found.scheme == "http" and found.hostname in _LOOPBACK):
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         return None
-    if found.scheme == "http":
+    if parts.scheme == "http":
         return "http is for 127.0.0.1, [::1] and localhost alone; use https"
-    if not found.scheme:
+    if not parts.scheme:
         return "it is not absolute"
-    return None if _PRIVATE.fullmatch(found.scheme) else "use https, or a scheme with a dot such as org.example.app"
+    return None if _PRIVATE.fullmatch(parts.scheme) else "use https, or a scheme with a dot such as org.example.app"
 
 
-def leads_to(registered: str, given: str) -> bool:
-    """Equal, character by character; on a loopback address the port is free (RFC 8252, §7.3)."""
-    if registered == given:
+def matches_redirect(registered: str, requested: str) -> bool:
+    """Does a redirect URI equal a registered one? On a loopback address the port is free (RFC 8252, §7.3)."""
+    if registered == requested:
         return True
     try:
-        one, other = urlsplit(registered), urlsplit(given)
+        one, other = urlsplit(registered), urlsplit(requested)
         loopback = one.scheme == other.scheme == "http" and one.hostname in _LITERAL
         port = f":{other.port}" if other.port is not None else ""
     except ValueError:
         return False
     host = f"[{one.hostname}]" if one.hostname == "::1" else one.hostname
-    return loopback and given == f"http://{host}{port}{registered.removeprefix(f'http://{one.netloc}')}"
+    return loopback and requested == f"http://{host}{port}{registered.removeprefix(f'http://{one.netloc}')}"

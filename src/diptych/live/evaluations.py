@@ -1,12 +1,11 @@
-"""What is to be evaluated, and whose turn it is: a fair queue by caller, and the tasks that work it off.
+"""The fair scheduler of evaluations: the caller who has used least runs next, one evaluation per caller at a time.
 
-    evaluations.put(group)            queued under whoever of its members has used least
+    evaluations.put(group)            queued under the member account that has used least
     evaluations.put_all(groups)       the same of many, a few at a time
 
-Each caller has one evaluation at a time, and among callers it is the turn of the one who has used least. Whoever has
-used up its share waits until there is some again; what is committed meanwhile is evaluated together then. The loop is
-never kept for long: one task goes on as long as nothing makes it wait, and gives way every few milliseconds; when it
-has to wait, for a connection or a thread, another one takes over.
+A caller over its share waits until its budget refills; changes that are committed meanwhile are evaluated together
+then. The event loop is never blocked for long: one task runs in time slices (`pace.py`) as long as it need not wait;
+when it waits for a connection or a thread, another task takes over.
 """
 
 from __future__ import annotations
@@ -20,48 +19,47 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from diptych.asking import ASKER
-from diptych.db.turns import WAITED
-from diptych.live.shares import Account, Shares, Work
+from diptych.fair.caller import CALLER
+from diptych.fair.pace import Pace
+from diptych.fair.semaphore import WAITED
+from diptych.live.shares import CallerAccount, Evaluation, Shares
 
 T = TypeVar("T")
 log = logging.getLogger("diptych")
 LATEST = 60.0
-"""Seconds for which work waits for the time of its caller, before it is given up."""
-_SLICE = 0.001
-"""Seconds after which others have their turn in the loop."""
+"""Seconds for which work waits for the budget of its caller before it is given up."""
 _MORE = 4
-"""So many times as many may be under way, if they are of callers who have used nothing lately: most take no time."""
+"""The factor on concurrency for callers with a full budget: most evaluations take no time."""
 _CHUNK = 50
-"""Works that are queued in a row."""
+"""Works that are queued before the event loop may run something else."""
 
 
-class Turn(Generic[T]):
-    """Something that is evaluated once, for one caller."""
+class SingleWork(Generic[T]):
+    """A single evaluation for one caller, with a result."""
 
     __slots__ = ("_owner", "_shares", "_work", "account", "result", "since")
 
-    def __init__(self, owner: Account, work: Callable[[], Awaitable[T]], shares: Shares) -> None:
-        self.account: Account | None = None
+    def __init__(self, owner: CallerAccount, work: Callable[[], Awaitable[T]], shares: Shares) -> None:
+        self.account: CallerAccount | None = None
         self.since = 0.0
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._owner = owner
         self._work = work
         self._shares = shares
 
-    def owner(self) -> Account:
+    def owner(self) -> CallerAccount:
         return self._owner
 
     async def run(self) -> None:
         try:
-            found = await self._work()
+            result = await self._work()
         except Exception as error:
             self._end(error)
         else:
             if not self.result.done():
-                self.result.set_result(found)
+                self.result.set_result(result)
 
-    def too_late(self) -> None:
+    def timed_out(self) -> None:
         self._end(self._shares.out_of_time(self._owner))
 
     def _end(self, error: Exception) -> None:
@@ -70,47 +68,47 @@ class Turn(Generic[T]):
 
 
 class Evaluations:
-    """The works of all callers; of those who have used some time lately, so many are under way at a time."""
+    """The queued work of all callers; `at_once` limits concurrency."""
 
     def __init__(self, shares: Shares, at_once: int) -> None:
         self._shares = shares
         self._at_once = at_once
-        self._heap: list[tuple[float, int, Account]] = []
-        """Accounts that have works and none under way, by who has used least."""
+        self._heap: list[tuple[float, int, CallerAccount]] = []
+        """Accounts with queued work and none running; the one who has used least first."""
         self._numbers = itertools.count()
-        self._new: deque[Iterator[Work]] = deque()
+        self._new: deque[Iterator[Evaluation]] = deque()
         self._runner: object | None = None
-        """Who goes on with the next work, if anyone does."""
+        """The task that takes the next work, if there is one."""
         self._is_inside = False
-        """Has it begun a work, and not ended it?"""
-        self._looks = False
+        """Is that task inside a work?"""
+        self._checking = False
         self._under_way = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        """When that is: a timer of uvloop's does not tell."""
+        """When the timer fires: a timer of uvloop does not say."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, work: Work) -> None:
-        """Have it done when it is the turn of its owner."""
+    def put(self, work: Evaluation) -> None:
+        """Queue a work under its owner."""
         self._queue(work)
         self._kick()
 
-    def put_all(self, works: Iterable[Work]) -> None:
-        """The same of many."""
+    def put_all(self, works: Iterable[Evaluation]) -> None:
+        """Queue many, a few at a time."""
         self._new.append(iter(works))
         self._kick()
 
-    async def turn(self, account: Account, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of something that is evaluated once, when it is the turn of its caller."""
-        turn = Turn(account, work, self._shares)
-        self.put(turn)
+    async def run_once(self, account: CallerAccount, work: Callable[[], Awaitable[T]]) -> T:
+        """Queue a single evaluation, and wait for its result."""
+        single = SingleWork(account, work, self._shares)
+        self.put(single)
         try:
-            return await turn.result
+            return await single.result
         finally:
-            self.drop(turn)
+            self.drop(single)
 
-    def move(self, work: Work) -> None:
-        """It may have another owner now, who has used less."""
+    def move(self, work: Evaluation) -> None:
+        """Requeue a work whose owner may have changed to one who has used less."""
         account = work.account
         if account is not None and work.owner() is not account:
             since = work.since
@@ -119,16 +117,11 @@ class Evaluations:
             work.since = since
             self._kick()
 
-    def drop(self, work: Work) -> None:
-        """It is not to be done any more."""
+    def drop(self, work: Evaluation) -> None:
+        """Remove a work from its queue."""
         if work.account is not None:
             work.account.works.pop(work, None)
             work.account = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Is there nothing to do?"""
-        return not self._under_way and not self._new and not any(account.works for *_, account in self._heap)
 
     async def stop(self) -> None:
         if self._timer is not None:
@@ -141,22 +134,22 @@ class Evaluations:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # turns
+    # scheduling
 
-    def _queue(self, work: Work) -> None:
+    def _queue(self, work: Evaluation) -> None:
         account = work.account = work.owner()
         work.since = time.monotonic()
         account.works[work] = None
-        self._stand(account)
+        self._enqueue(account)
 
-    def _stand(self, account: Account) -> None:
-        """Stand in line, if it has something to do and nothing under way."""
+    def _enqueue(self, account: CallerAccount) -> None:
+        """Queue an account, if it has work and none running."""
         if account.works and not account.is_busy and not account.is_queued:
             account.is_queued = True
             heapq.heappush(self._heap, (account.due, next(self._numbers), account))
 
-    def _next(self) -> Account | None:
-        """Whose turn it is now, if anyone may have one."""
+    def _next(self) -> CallerAccount | None:
+        """The account to run next, or None."""
         while self._may_go_on():
             account = heapq.heappop(self._heap)[2]
             account.is_queued = False
@@ -165,7 +158,7 @@ class Evaluations:
         return None
 
     def _may_go_on(self) -> bool:
-        """Is there someone who need not wait for its share? Otherwise there is another look when that is so."""
+        """May the first account run now? If it is over its share, a timer is set."""
         if not self._heap:
             return False
         account = self._heap[0][2]  # all others have used more
@@ -176,27 +169,27 @@ class Evaluations:
             return False
         wait = self._shares.until(account, now)
         if wait > 0:
-            self._look_later(wait)
+            self._set_timer(wait)
         return wait <= 0
 
-    def _look_later(self, wait: float) -> None:
-        """Look again after so many seconds, unless that is so earlier already."""
+    def _set_timer(self, wait: float) -> None:
+        """Set the timer, unless it fires earlier already."""
         loop = asyncio.get_running_loop()
         when = loop.time() + wait
         if self._timer is not None and self._timer_at > when:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer, self._timer_at = loop.call_at(when, self._look_again), when
+            self._timer, self._timer_at = loop.call_at(when, self._timer_fired), when
 
-    def _look_again(self) -> None:
+    def _timer_fired(self) -> None:
         self._timer = None
         self._kick()
 
     # tasks
 
     def _kick(self) -> None:
-        """Go on, unless someone does, or nobody can."""
+        """Start a task, unless one takes work already, or nothing can run."""
         if self._runner is None and (self._new or self._may_go_on()):
             self._runner = runner = object()
             task = asyncio.get_running_loop().create_task(self._run(runner))
@@ -204,31 +197,30 @@ class Evaluations:
             task.add_done_callback(self._tasks.discard)
 
     async def _run(self, me: object) -> None:
-        """Go on until nothing is left, or someone else does."""
+        """Run work until none is left, or another task takes over."""
         try:
-            await self._work_off(me)
+            await self._singleoff(me)
         except Exception:
-            log.exception("what changed cannot be evaluated")
+            log.exception("evaluation failed")
         finally:
             if self._runner is me:
                 self._runner = None
         self._kick()
 
-    async def _work_off(self, me: object) -> None:
-        """Do one work after another."""
-        begun = time.perf_counter()
+    async def _singleoff(self, me: object) -> None:
+        """Run one work after another."""
+        pace = Pace()
         while self._runner is me:
             if self._new:
                 self._queue_some()
             elif (account := self._next()) is not None:
                 await self._do(account, me)
-                if self._runner is None:  # it had to wait, and nobody goes on
+                if self._runner is None:  # it had to wait, and no other task has taken over
                     self._runner = me
             else:
                 return
-            if time.perf_counter() - begun > _SLICE:
-                await asyncio.sleep(0)
-                begun = time.perf_counter()
+            if pace.is_over():
+                await pace.rest()
 
     def _queue_some(self) -> None:
         works = self._new[0]
@@ -239,18 +231,18 @@ class Evaluations:
                 return
             self._queue(work)
 
-    async def _do(self, account: Account, me: object) -> None:
-        """Do the next work of a caller, in its time."""
+    async def _do(self, account: CallerAccount, me: object) -> None:
+        """Run the next work of a caller, and charge it."""
         work = next(iter(account.works))
         self.drop(work)
         if self._shares.time_share and work.since + LATEST < time.monotonic() < account.due:
-            self._stand(account)
-            work.too_late()
+            self._enqueue(account)
+            work.timed_out()
             return
         account.is_busy = self._is_inside = True
         self._under_way += 1
-        self._look_soon()
-        ASKER.set(account.name)
+        self._check_soon()
+        CALLER.set(account.name)
         begun, waited = time.perf_counter(), WAITED.get()
         try:
             await work.run()
@@ -260,16 +252,16 @@ class Evaluations:
             self._under_way -= 1
             if self._runner is me:
                 self._is_inside = False
-            self._stand(account)
+            self._enqueue(account)
 
-    def _look_soon(self) -> None:
-        """Once the loop goes on, see whether the work has to wait."""
-        if not self._looks:
-            self._looks = True
+    def _check_soon(self) -> None:
+        """Check in the next loop iteration whether the work has to wait."""
+        if not self._checking:
+            self._checking = True
             asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        self._looks = False
+        self._checking = False
         if self._is_inside:
             self._is_inside = False
             self._runner = None

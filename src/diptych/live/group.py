@@ -1,68 +1,67 @@
-"""All who are told the same: what changed is evaluated once for them, and the bytes are given to each."""
+"""A group of subscriptions with the same watch and rights: changes are evaluated once, and sent to all members."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Protocol
 
-from diptych.ask.bookmark import Bookmarks, Place
+from diptych.ask.change_cursor import ChangeCursors, FeedPosition
+from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchMemory
 from diptych.errors import Code, Refusal
+from diptych.fair.pace import Pace
 from diptych.identity.viewer import Caller
-from diptych.live.shares import Account, Held
+from diptych.live.shares import CallerAccount
 from diptych.live.sink import Sink
-from diptych.live.topics import Rest, Topics
-from diptych.watch import Change, Following, Found
+from diptych.live.topics import RestingGroups, Topics
 
 PAGE = 200
 """Changes that are evaluated at a time."""
 _MANY = 20
-"""Changes at a time that are so many that one who reads in time may have no room for a moment."""
+"""A batch of this many changes may briefly fill the queue of a client that reads in time."""
 _PATIENCE = 0.1
-"""Seconds for which a group waits then, before it goes on without those who have none."""
-_SLICE = 250
-"""Members that are told in a row, before others have their turn."""
+"""Seconds for which a group waits for room then, before slow readers are detached."""
+_AT_ONCE = 50
+"""Messages that are sent without yielding to the event loop."""
+_IN_A_ROW = 10
+"""Messages between two looks at the clock."""
 _ASKED = 32
-"""Callers among whom the one is looked for who has used least."""
+"""Callers that are compared to find the one who has used least."""
 
 
+@dataclass(slots=True, eq=False)
 class Subscription:
-    """One follower: whose it is, and how far it was told. While history is told to it, it is in no group."""
+    """One subscription: its caller and its position. While it replays, it has no group."""
 
-    __slots__ = ("_leave", "account", "caller", "closed", "group", "held", "place", "sink", "slot")
+    sink: Sink
+    caller: Caller
+    reached: FeedPosition
+    account: CallerAccount
+    held: WatchMemory
+    leave: Callable[[Subscription], None]
+    group: Group | None = None
+    closed: bool = False
+    slot: int = 0
 
-    def __init__(
-        self, sink: Sink, caller: Caller, place: Place, account: Account, held: Held,
-        leave: Callable[[Subscription], None],
-    ) -> None:  # fmt: skip
-        self.sink = sink
-        self.caller = caller
-        self.account = account
-        self.held = held
-        self.place = place
-        self.group: Group | None = None
-        self.closed = False
-        self.slot = 0
-        self._leave = leave
-
-    def told(self) -> Place:
-        """Up to where everything was told."""
+    def sent_up_to(self) -> FeedPosition:
+        """The position up to which all changes were sent."""
         group = self.group
         if group is None:
-            return self.place
-        return group.before if self in group.untold else group.place
+            return self.reached
+        return group.before if self in group.pending else group.position
 
     def close(self) -> None:
-        """Follow no longer."""
+        """Unsubscribe."""
         if not self.closed:
             self.closed = True
-            self._leave(self)
+            self.leave(self)
 
 
 class Host(Protocol):
-    """Who has groups evaluated."""
+    """Evaluates groups: the live service."""
 
     async def evaluate(self, group: Group) -> None: ...
 
@@ -70,131 +69,147 @@ class Host(Protocol):
 
 
 class Group:
-    """Followers with equal keys, all told up to the same place; while a change is told, some up to the one before.
+    """Subscriptions with equal keys at the same position; while a change is sent, some are at the one before.
 
-    It rests, or it waits for its turn, or it is evaluated and told.
+    It rests, or it is scheduled, or it is being evaluated and sent.
     """
 
     __slots__ = (
-        "_host", "_topics", "account", "at", "before", "failures", "following", "members", "rest", "since", "stands",
-        "topic", "untold", "waiting", "wanting",
-    )  # fmt: skip
+        "_host",
+        "_topics",
+        "account",
+        "at",
+        "before",
+        "failures",
+        "following",
+        "last_sent",
+        "members",
+        "pending",
+        "rest",
+        "since",
+        "topic",
+        "waiting",
+        "wanting",
+    )
 
-    def __init__(self, following: Following, place: Place, topics: Topics, host: Host) -> None:
+    def __init__(self, following: BoundWatch, position: FeedPosition, topics: Topics, host: Host) -> None:
         self.following = following
         self.members: dict[Subscription, None] = {}
-        self.untold: dict[Subscription, None] = {}
+        self.pending: dict[Subscription, None] = {}
         self.waiting: list[asyncio.Future[None]] = []
-        """Followers who were told more than it, and wait until it has come so far."""
-        self.wanting: dict[Account, int] = {}
-        """Whose followers they are: its members, and those who wait."""
+        """Replays that are ahead of the group, and wait for it to catch up."""
+        self.wanting: dict[CallerAccount, int] = {}
+        """Number of members and waiting replays, by account."""
         self.failures = 0
         self._host = host
         self._topics = topics
-        # where it stands
+        # its position
         self.topic = topics.add(following.resource.table, following.only)
-        self.rest: Rest | None = None
-        self.stands = self.before = place
-        self.at = place.position
+        self.rest: RestingGroups | None = None
+        self.last_sent = self.before = position
+        self.at = position.position
         # as a Work
-        self.account: Account | None = None
+        self.account: CallerAccount | None = None
         self.since = 0.0
 
     @property
-    def place(self) -> Place:
-        """Up to where it was told."""
-        return self._topics.place(self)
+    def position(self) -> FeedPosition:
+        return self._topics.position_of(self)
 
-    # who follows
+    # members
 
-    def want(self, account: Account) -> None:
-        """One more follower of a caller."""
+    def want(self, account: CallerAccount) -> None:
+        """Count one more subscription of an account."""
         self.wanting[account] = self.wanting.get(account, 0) + 1
 
-    def unwant(self, account: Account) -> None:
-        """One less."""
+    def unwant(self, account: CallerAccount) -> None:
+        """Count one less."""
         left = self.wanting.pop(account) - 1
         if left:
             self.wanting[account] = left
 
     def join(self, member: Subscription) -> None:
-        """One more member, told up to where the group stands."""
+        """Add a member, which is at the position of the group."""
         self.members[member] = None
         self.want(member.account)
         member.group = self
 
     def drop(self, member: Subscription) -> None:
-        """It is no member any more."""
+        """Remove a member."""
         del self.members[member]
-        self.untold.pop(member, None)
+        self.pending.pop(member, None)
         self.unwant(member.account)
         member.group = None
 
     def let_in(self) -> None:
-        """Those who wait look again whether it has come so far."""
+        """Wake the replays that wait for this group."""
         waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     # as a Work
 
-    def owner(self) -> Account:
-        """Who of its followers has used least: of some of them, but those who must wait are asked last."""
+    def owner(self) -> CallerAccount:
+        """The account that has used least, among the first few; accounts over their share come last."""
         now = time.monotonic()
-        for account in tuple(takewhile(lambda each: each.must_wait(now), self.wanting)):
+        for account in tuple(takewhile(lambda account: account.must_wait(now), self.wanting)):
             self.wanting[account] = self.wanting.pop(account)
-        return min(islice(self.wanting, _ASKED), key=lambda each: each.standing(now))
+        return min(islice(self.wanting, _ASKED), key=lambda account: account.standing(now))
 
     async def run(self) -> None:
         await self._host.evaluate(self)
 
-    def too_late(self) -> None:
+    def timed_out(self) -> None:
         self._host.give_up(self)
 
     # changes
 
-    def tell_at_once(self, changes: Sequence[Change], bookmarks: Bookmarks) -> Sequence[Change]:
-        """Tell every member of changes, if they are few and have room; gives those that were not told."""
-        most = _SLICE // max(1, len(self.members))
+    def send_at_once(self, changes: Sequence[Change], change_cursors: ChangeCursors) -> Sequence[Change]:
+        """Send changes to every member while they are few and have room; returns the changes not sent."""
+        most = _AT_ONCE // max(1, len(self.members))
         for index, change in enumerate(changes):
             if index >= most or not all(member.sink.has_room() for member in self.members):
                 return changes[index:]
-            cursor = self._begin(change, bookmarks)
-            self._tell_some(cursor, change.body(cursor), len(self.untold))
+            cursor = self._begin(change, change_cursors)
+            self._send_some(cursor, change.body(cursor), len(self.pending))
         return ()
 
-    async def tell(
-        self, changes: Sequence[Change], bookmarks: Bookmarks, apart: Callable[[Subscription], None]
+    async def send(
+        self, changes: Sequence[Change], change_cursors: ChangeCursors, apart: Callable[[Subscription], None]
     ) -> None:
-        """Tell every member of changes, a slice of them at a time; all of a change, also if this is cancelled. One that
-        does not read as fast as that goes on `apart`."""
+        """Send changes to every member, in time slices; a change goes to all members, also on cancellation.
+
+        Slow readers are detached by `apart`.
+        """
         patience = _PATIENCE if len(changes) >= _MANY else 0.0
+        pace = Pace()
         for change in changes:
             patience = await self._make_room(patience, apart)
-            cursor = self._begin(change, bookmarks)
+            cursor = self._begin(change, change_cursors)
             body = change.body(cursor)
             try:
-                while self.untold:
-                    self._tell_some(cursor, body, _SLICE)
-                    await asyncio.sleep(0)
+                while self.pending:
+                    self._send_some(cursor, body, _IN_A_ROW)
+                    if pace.is_over():
+                        await pace.rest()
             finally:
-                self._tell_some(cursor, body, len(self.untold))
+                self._send_some(cursor, body, len(self.pending))
 
-    def _begin(self, change: Change, bookmarks: Bookmarks) -> str:
-        self.before, self.stands = self.stands, change.place
-        self.untold = self.members.copy()
-        return bookmarks.seal(change.place)
+    def _begin(self, change: Change, change_cursors: ChangeCursors) -> str:
+        self.before, self.last_sent = self.last_sent, change.feed_position
+        self.pending = self.members.copy()
+        return change_cursors.seal(change.feed_position)
 
-    def _tell_some(self, cursor: str, body: bytes, most: int) -> None:
+    def _send_some(self, cursor: str, body: bytes, most: int) -> None:
         for _ in range(most):
-            if not self.untold:
+            if not self.pending:
                 return
-            member, _ = self.untold.popitem()
+            member, _ = self.pending.popitem()
             member.sink.put(cursor, body)
 
     async def _make_room(self, patience: float, apart: Callable[[Subscription], None]) -> float:
-        """Put those apart who have no room, after a moment in which they may read. What is left of that moment?"""
+        """Detach members without room, after waiting for at most `patience` seconds; returns what is left of them."""
         full = [member for member in self.members if not member.sink.has_room()]
         if not full:
             return patience
@@ -203,8 +218,8 @@ class Group:
             until = loop.time() + patience
             reading = [asyncio.ensure_future(member.sink.room()) for member in full]
             await asyncio.wait(reading, timeout=patience)
-            for each in reading:
-                each.cancel()
+            for future in reading:
+                future.cancel()
             patience = until - loop.time()
         for member in full:
             if member in self.members and not member.sink.has_room():
@@ -212,12 +227,12 @@ class Group:
         return patience
 
 
-def check_kept(after: int, found: Found) -> None:
-    """Refuse to go on where changes were trimmed before they were told."""
-    if found.oldest > after + 1:
+def check_kept(after: int, batch: ChangeBatch) -> None:
+    """Raise RESUME_GAP if changes were trimmed before they were sent."""
+    if batch.oldest > after + 1:
         raise gap()
 
 
 def gap() -> Refusal:
-    """What was changed after a cursor is no longer known."""
+    """The refusal for a cursor whose later changes are no longer retained."""
     return Refusal(Code.RESUME_GAP, "Not all changes after this cursor are kept: read anew, and follow from there.")

@@ -1,4 +1,4 @@
-"""What a stream is to those who fill it, whatever transport carries it."""
+"""The interface of a stream to its producer, independent of the transport."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from diptych.errors import Refusal
 
 
 class Sink(Protocol):
-    """One follower's end. All but `room` are called in the loop and never wait."""
+    """The receiving end of one subscription. All methods but `room` return at once."""
 
     def put(self, cursor: str, body: bytes) -> None:
-        """A change: its JSON is whole. One that cannot take it ends itself."""
-        ...
+        """Send a change, as complete JSON. A sink that is full ends itself."""
 
     def beat(self, cursor: str) -> None:
-        """Nothing happened that was not told, up to this cursor."""
-        ...
+        """Send a heartbeat: all changes up to this cursor were sent."""
 
     def end(self, refusal: Refusal | None, cursor: str) -> None:
-        """Nothing more comes: for the reason that is told, or because the server goes away."""
-        ...
+        """End the stream: with a refusal, or because the server shuts down."""
 
     def has_room(self) -> bool:
         """Is there room for more?"""
-        ...
 
     async def room(self) -> None:
-        """Wait until there is."""
-        ...
+        """Wait until there is room."""

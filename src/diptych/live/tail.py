@@ -1,8 +1,8 @@
-"""Following the end of the feed: one look for all who follow, soon after a commit.
+"""Follows the end of the change feed: one poll for all subscriptions, soon after a commit.
 
-A commit of this process wakes it at once, one of another node by the database, and a look every now and then finds
-what neither told of. Nobody who follows asks the database where its end is: they ask here. While nobody follows, a
-node only sees to it that what it commits is numbered, where others could be waiting for that.
+A commit of this process wakes it at once, a commit of another node through a notification of the database, and a
+periodic poll finds the rest. Subscriptions do not query the database for the end of the feed. Without subscriptions, a
+node only numbers its own commits, where other nodes could wait for that.
 """
 
 from __future__ import annotations
@@ -12,48 +12,51 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from diptych.ask.bookmark import Bookmarks, Place
-from diptych.asking import ASKER
-from diptych.db.feed import Head
-from diptych.db.store import Store
+from diptych.ask.change_cursor import ChangeCursors, FeedPosition
+from diptych.db.feed import changed_rows
+from diptych.db.store import FeedHead, Store
 from diptych.errors import Refusal
+from diptych.fair.caller import CALLER
 
 log = logging.getLogger("diptych")
 _PAUSE = 1.0
 """Seconds until the next try, after one that failed."""
 _QUIET = 0.05
-"""Seconds for which commits are gathered while nobody follows here."""
+"""Seconds for which commits are batched without subscriptions."""
 _BREATH = 0.005
-"""Seconds between two looks, at least: what is committed meanwhile is told together."""
+"""The least seconds between two polls; commits in between are batched."""
 _TOUCHED = 1_000
-"""Rows whose changes are known by id; of more at a time, everyone is asked."""
+"""The most changed rows that are tracked by id; with more, all groups are evaluated."""
 Touched = Mapping[str, set[str]] | None
-"""The ids of what was changed, by table; None if there are too many to tell."""
-Advance = Callable[[Head, Head, Touched], None]
+"""The ids of changed rows, by table; None if there are too many."""
+Advance = Callable[[FeedHead, FeedHead, Touched], None]
 
 
 class Tail:
-    """The end of one feed. `advance` is called with the end as it was and as it is, and with what changed in between,
-    in the same moment in which that becomes known to all: whoever looks where the feed ends waits for no evaluation."""
+    """The end of one feed.
+
+    `advance` is called with the old end, the new end and the rows that changed in between, at the moment when `head`
+    changes; readers of `head` never wait for an evaluation.
+    """
 
     def __init__(self, store: Store, secret: bytes, advance: Advance) -> None:
         self._store = store
         self._secret = secret
         self._advance = advance
         self._awake = asyncio.Event()
-        self._looking = asyncio.Lock()
+        self._polling = asyncio.Lock()
         self._begun = self._done = 0
-        """Looks that were begun, and the last of them that was done."""
+        """The number of polls begun, and the last one that was completed."""
         self._task: asyncio.Task[None] | None = None
         self._followed = False
-        self._looked = 0.0
-        self.head = Head("", 0, 0, 0)
-        self.bookmarks = Bookmarks(secret, "00" * 8)
+        self._polled_at = 0.0
+        self.head = FeedHead("", 0, 0, 0)
+        self.change_cursors = ChangeCursors(secret, "00" * 8)
 
     @property
-    def place(self) -> Place:
-        """The newest change."""
-        return Place(self.head.position, self.head.mark)
+    def end(self) -> FeedPosition:
+        """The position of the newest change."""
+        return FeedPosition(self.head.position, self.head.mark)
 
     async def start(self) -> None:
         self._take(await self._store.head())
@@ -69,7 +72,7 @@ class Tail:
             self._task = None
 
     def follow(self, followed: bool) -> None:
-        """Does anyone follow? Then every commit is looked for, whoever made it."""
+        """Set whether there are subscriptions; with them, commits of other nodes are polled for."""
         self._followed = followed
         if followed and self._task is None:
             self._begin()
@@ -79,23 +82,28 @@ class Tail:
             self._task = None
 
     def wake(self) -> None:
-        """Look soon."""
+        """Poll soon."""
         self._awake.set()
 
     async def refresh(self) -> None:
-        """Wait for a look that begins after this: whatever was committed before is known then."""
+        """Wait for a poll that begins after this call, so that all earlier commits are known."""
         begun = self._begun
-        async with self._looking:
+        async with self._polling:
             if self._done <= begun:
-                await self._look()
+                await self._poll()
+
+    async def settle(self) -> None:
+        """Number what this process has committed, so that a cursor that is read next is not older than that."""
+        if self._store.numbers and (self._awake.is_set() or self._polling.locked()):
+            await self.refresh()
 
     def _begin(self) -> None:
         self._store.on_commit(self._awake.set)
         self._task = asyncio.create_task(self._go_on())
 
-    def _take(self, head: Head) -> None:
+    def _take(self, head: FeedHead) -> None:
         if head.feed != self.head.feed:
-            self.bookmarks = Bookmarks(self._secret, head.feed)
+            self.change_cursors = ChangeCursors(self._secret, head.feed)
         self.head = head
 
     async def _go_on(self) -> None:
@@ -113,41 +121,41 @@ class Tail:
                 await asyncio.sleep(_PAUSE)
 
     async def _woken(self) -> None:
-        """Wait for a commit that was told of, or for the next look."""
+        """Wait for a commit notification, or for the next poll."""
         if self._followed:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._store.look_every):  # wait_for() may take no notice of being cancelled
+                async with asyncio.timeout(self._store.look_every):  # wait_for() may swallow a cancellation
                     await self._awake.wait()
         else:
             await self._awake.wait()
             await asyncio.sleep(_QUIET)
-        early = self._looked + _BREATH - asyncio.get_running_loop().time()
+        early = self._polled_at + _BREATH - asyncio.get_running_loop().time()
         if early > 0:
             await asyncio.sleep(early)
         self._awake.clear()
 
-    async def _look(self) -> None:
-        """One look, for all: whoever happens to make it does not wait in line for it."""
+    async def _poll(self) -> None:
+        """Poll once for all, as the service itself and not in the queue of the current caller."""
         self._begun += 1
-        turn = self._begun
-        self._looked = asyncio.get_running_loop().time()
-        asker = ASKER.set("")
+        number = self._begun
+        self._polled_at = asyncio.get_running_loop().time()
+        token = CALLER.set("")
         try:
             before, after = self.head, await self._store.head()
             touched = await self._find_touched(before, after) if self._followed else {}
         finally:
-            ASKER.reset(asker)
+            CALLER.reset(token)
         self._advance(before, after, touched)
         self._take(after)
-        self._done = turn
+        self._done = number
 
-    async def _find_touched(self, before: Head, after: Head) -> Touched:
+    async def _find_touched(self, before: FeedHead, after: FeedHead) -> Touched:
         if after.position <= before.position:
             return {}
-        pairs = await self._store.touched(before.position, after.position, _TOUCHED)
+        pairs = await changed_rows(self._store, before.position, after.position, _TOUCHED)
         if pairs is None:
             return None
-        found: dict[str, set[str]] = {}
+        touched: dict[str, set[str]] = {}
         for table, row in pairs:
-            found.setdefault(table, set()).add(row)
-        return found
+            touched.setdefault(table, set()).add(row)
+        return touched

@@ -1,8 +1,8 @@
-"""Which groups a change concerns, without a look at any of them.
+"""An index of idle groups by table and row: which of them a change concerns.
 
-Groups that were told everything rest, by what they follow: a table, or one row of it. Where they stand is where the
-feed ends, so nothing is done for them when that moves on. A change takes all who rest at its table, and at its row, in
-one step: from then on they stand where the feed ended before it, until each was told.
+A group that is up to date rests under its topic: a table, or one row of it. Its position is the end of the feed, so it
+costs nothing when the feed advances. A change takes all resting groups of its table and of its row in one step; their
+position is then the end of the feed before that change, until they have been evaluated.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from diptych.ask.bookmark import Place
+from diptych.ask.change_cursor import FeedPosition
 
 
 class Resting(Protocol):
-    """A group, as far as this is concerned."""
+    """What the index needs of a group."""
 
     topic: Topic
-    rest: Rest | None
+    rest: RestingGroups | None
     at: int
-    """Up to where it was evaluated, if it does not rest."""
-    stands: Place
-    """Up to where it was told, then."""
+    """The position up to which it was evaluated, if it does not rest."""
+    last_sent: FeedPosition
+    """The position of the last change sent, then."""
 
 
-class Rest:
-    """Groups that were told everything up to the same place: where the feed ends, or where it did."""
+class RestingGroups:
+    """Groups at the same position: the end of the feed, or a former end."""
 
     __slots__ = ("at", "groups")
 
     def __init__(self) -> None:
-        self.at: Place | None = None
-        """Where the feed ended before something concerned them, if it did."""
+        self.at: FeedPosition | None = None
+        """The end of the feed before the change that concerns them; None while they rest."""
         self.groups: dict[Resting, None] = {}
 
 
@@ -43,15 +43,15 @@ class Topic:
     def __init__(self, table: str, only: str | None) -> None:
         self.table = table
         self.only = only
-        self.rest = Rest()
+        self.rest = RestingGroups()
         self.touched = 0
-        """Up to where there may be changes of it."""
+        """The position of the last change that may concern it."""
         self.count = 0
 
-    def touch(self, before: Place, upto: Place) -> Rest:
-        """Something of it changed: those who rested there are to be told."""
+    def touch(self, before: FeedPosition, upto: FeedPosition) -> RestingGroups:
+        """Note a change: take out all groups that rested here."""
         self.touched = upto.position
-        rest, self.rest = self.rest, Rest()
+        rest, self.rest = self.rest, RestingGroups()
         rest.at = before
         return rest
 
@@ -60,11 +60,11 @@ class Topics:
     """All topics of the groups of a service, and where the feed ends."""
 
     def __init__(self) -> None:
-        self.end = Place(0, 0)
+        self.end = FeedPosition(0, 0)
         self._tables: dict[str, dict[str | None, Topic]] = {}
 
     def add(self, table: str, only: str | None) -> Topic:
-        """The topic of one more group."""
+        """Add a group to its topic."""
         topics = self._tables.setdefault(table, {})
         topic = topics.get(only)
         if topic is None:
@@ -73,7 +73,7 @@ class Topics:
         return topic
 
     def remove(self, group: Resting) -> None:
-        """A group is no more."""
+        """Remove a group."""
         if group.rest is not None:
             group.rest.groups.pop(group, None)
         topic = group.topic
@@ -84,13 +84,12 @@ class Topics:
             if not topics:
                 del self._tables[topic.table]
 
-    def place(self, group: Resting) -> Place:
-        """Up to where a group was told."""
+    def position_of(self, group: Resting) -> FeedPosition:
         rest = group.rest
-        return group.stands if rest is None else rest.at or self.end
+        return group.last_sent if rest is None else rest.at or self.end
 
     def let_rest(self, group: Resting) -> bool:
-        """Was a group told all that may concern it? Then it rests."""
+        """Let a group rest, if it has seen all changes that may concern it; returns whether it has."""
         topic = group.topic
         if topic.touched > group.at:
             return False
@@ -99,15 +98,16 @@ class Topics:
         return True
 
     def wake(self, group: Resting) -> None:
-        """A group is to be told: it stands where it was when it rested."""
+        """Take a group out of its rest, at the position it had there."""
         if group.rest is not None:
-            group.stands = self.place(group)
-            group.at = group.stands.position
+            group.last_sent = self.position_of(group)
+            group.at = group.last_sent.position
             group.rest.groups.pop(group, None)
             group.rest = None
 
-    def advance(self, touched: Mapping[str, set[str]] | None, upto: Place) -> list[Rest]:
-        """The feed ends elsewhere: who is to be told? `touched` are the ids of what changed by table, None for any."""
+    def advance(self, touched: Mapping[str, set[str]] | None, upto: FeedPosition) -> list[RestingGroups]:
+        """Advance the end of the feed; returns the groups concerned. `touched` has changed ids by table, None for
+        any."""
         before, self.end = self.end, upto
         rests = (topic.touch(before, upto) for topic in self._concerned(touched))
         return [rest for rest in rests if rest.groups]

@@ -1,4 +1,4 @@
-"""What a value must satisfy besides its type: for each marker a test, and the sentence if it fails."""
+"""Constraints on values besides their type: for each marker a test, and the message if it fails."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from diptych.model.markers import Key, Max, MaxLen, Min, MinLen, Pattern
+from diptych.model.declare.markers import Key, Max, MaxLen, Min, MinLen, Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class MaxBytes:
-    """Text of at most so many bytes in UTF-8. No marker of a model: fields with an index have it by themselves."""
+    """Maximum length of a text, in bytes of UTF-8. Not for model files: every text field with an index has it."""
 
     length: int
 
 
 INDEXED = MaxBytes(2_048)
-"""The longest text that any index keeps: an entry of PostgreSQL's has 2,704 bytes at most, for it and the id."""
+"""The longest text that can be indexed: an index entry in PostgreSQL has at most 2,704 bytes, for it and the id."""
 
 
 TEXT = (MinLen, MaxLen, Pattern)
@@ -41,14 +41,14 @@ _TESTS: dict[type[Any], tuple[Callable[[Any], Test], str]] = {
 
 
 def tests_of(constraints: Iterable[object]) -> list[tuple[Test, str]]:
-    """For each constraint a test of a canonical value, and what to say if it fails: "expected …"."""
-    found = []
+    """For each constraint a test of a canonical value, and the message if it fails: "expected …"."""
+    tests = []
     for marker in constraints:
         make, sentence = _TESTS[type(marker)]
-        found.append((make(marker), sentence.format(marker)))
-    return found
+        tests.append((make(marker), sentence.format(marker)))
+    return tests
 
 
 def fault_of(value: Any, constraints: Iterable[object]) -> str:
-    """What is wrong with a canonical value; nothing if it is fine."""
-    return next((told for holds, told in tests_of(constraints) if not holds(value)), "")
+    """The message of the first constraint that a canonical value violates; empty if there is none."""
+    return next((message for holds, message in tests_of(constraints) if not holds(value)), "")

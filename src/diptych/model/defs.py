@@ -1,8 +1,8 @@
-"""What a model declares, once understood: the definitions that every later stage reads.
+"""The definitions of a model (resources, fields, relations, rules, actions, queries) that every later stage reads.
 
-A ResourceDef has fields (values) and relations (ways to other resources), both by their name on the wire. A
-to-one relation `author` stands in both: the relation `author`, and the field `authorId` with its column. Its
-actions and queries are functions of the model file that clients call.
+A ResourceDef has fields (values) and relations (to other resources), both by their name on the wire. A to-one relation
+`author` has an entry in both: the relation `author`, and the field `authorId` with the foreign-key column. Its actions
+and queries are functions of the model file that clients call.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from diptych.model.expr import Const, Expr, Moment
-from diptych.model.markers import Move
+from diptych.model.declare.markers import Move
+from diptych.model.declare.resource import Resource, Verb
 from diptych.model.naming import kebab
-from diptych.model.resource import Resource, Verb
+from diptych.model.rules.expr import Const, Expr, Moment
 from diptych.model.scalars import JSON, JsonText, Scalar, encode_json
 
 SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
-"""The fields of every resource, which the server fills."""
+"""The fields that every resource has and the server sets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleDef:
-    """Verbs and actions allowed where the expression holds, to a role or to anyone; on the row, or on named fields."""
+    """A rule: the verbs and actions allowed on rows that match `expr`, or on named fields, for a role or anyone."""
 
     name: str
     verbs: tuple[Verb, ...]
@@ -35,7 +35,7 @@ class RuleDef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldDef:
-    """One value of a resource."""
+    """A field of a resource."""
 
     name: str
     attr: str
@@ -47,51 +47,51 @@ class FieldDef:
     """May a rule hide it from someone? Then it is nullable on the wire for all."""
     default: Any = None
     generated: Literal["", "now", "today"] = ""
-    """What the server fills in where a new row has no value, if that is not one value for all."""
+    """The generated default of a new row: the current time or date."""
     required: bool = False
     unique: bool = False
     indexed: bool = False
-    """Are rows found by it through an index? A relation's key always has one."""
+    """Does its column have an index? The key of a relation always has one."""
     constraints: tuple[object, ...] = ()
     read_roles: tuple[str, ...] | None = None
     write_roles: tuple[str, ...] | None = None
     moves: tuple[Move, ...] = ()
     computed: Expr | None = None
-    """What the database computes it by."""
+    """The expression by which the database computes it."""
     python: Callable[..., Any] | None = None
-    """What computes it in Python: of one row, or, if it is a `batch`, of all rows of a request."""
+    """The Python function that computes it: from one row, or, if `batch`, from all rows of a request."""
     batch: bool = False
     needs: tuple[str, ...] = ()
-    """The fields, by their names on the wire, that Python computes it of."""
+    """The fields, by their names on the wire, that `python` reads."""
     relation: str = ""
-    """The to-one relation whose id this is."""
+    """The to-one relation whose key this is."""
     weight: int = 0
-    """What it adds to the price of an object that has it selected."""
+    """What selecting it adds to the price of an object."""
     public: int | None = None
-    """For how many seconds anyone may keep what depends on it, if for less than the resource allows."""
+    """The max-age in seconds of answers that depend on it, if less than that of the resource."""
     description: str = ""
 
     @property
     def stored(self) -> bool:
-        """Is it a column of the table, rather than computed?"""
+        """Is it a column of the table, not computed?"""
         return self.column != ""
 
     @property
     def default_value(self) -> Const:
-        """The default, or null, as a constant. Expressions and binds are hashed, so JSON is text there."""
+        """The default, or null, as a constant. Expressions are hashed, so JSON is text here."""
         if self.scalar is JSON and self.default is not None:
             return Const(JsonText(encode_json(self.default)), JSON)
         return Const(self.default, self.scalar)
 
     @property
     def fresh_value(self) -> Const | Moment:
-        """What a row gets that has no value of its own."""
+        """The value of a new row for which the client sends none."""
         return Moment(self.scalar) if self.generated else self.default_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelationDef:
-    """A way from one resource to another.
+    """A relation from one resource to another.
 
     one:     this row's `column` holds the other's id
     many:    the other row's `column` holds this row's id
@@ -104,7 +104,7 @@ class RelationDef:
     target: str
     column: str
     inverse: str = ""
-    """For many: the relation of the target that leads back."""
+    """For many: the to-one relation of the target to this resource."""
     link: str = ""
     link_mine: str = ""
     link_theirs: str = ""
@@ -119,7 +119,7 @@ class RelationDef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgumentDef:
-    """One argument of an action or a query. One that is absent has its default, a canonical value, or null."""
+    """An argument of an action or a query. An absent one has its default (a canonical value) or null."""
 
     name: str
     attr: str
@@ -132,7 +132,7 @@ class ArgumentDef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultDef:
-    """What an action or a query gives.
+    """The result of an action or a query.
 
     one:    a row of `resource`
     list:   rows of `resource`
@@ -153,30 +153,30 @@ class CallDef:
     name: str
     attr: str
     segment: str
-    """Its part of a path: `/posts/<id>/publish`, `/posts/import-feed`."""
+    """Its path segment: `/posts/<id>/publish`, `/posts/import-feed`."""
     root: str
     """Its root field: `publishPost`, `importFeedPosts`."""
     on: Literal["row", "class"]
     arguments: tuple[ArgumentDef, ...]
     result: ResultDef
     role: str | None
-    """Who may call it; None is everyone."""
+    """The role that may call it; None is everyone."""
     description: str
     function: Callable[..., Awaitable[Any]]
     weight: int
-    """What running it adds to the price of a request."""
+    """What a call adds to the price of a request."""
     public: int = 0
-    """For how many seconds anyone may keep what a query gives to an anonymous viewer; 0 is never."""
+    """The max-age in seconds of a query's answer to anonymous viewers; 0 is never cached."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ActionDef(CallDef):
-    """A write of the model's own, on one row or on the class."""
+    """A write implemented by the model, on one row or on the class."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class QueryDef(CallDef):
-    """A read of the model's own; it is always on the class."""
+    """A read implemented by the model, always on the class."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,10 +196,10 @@ class ResourceDef:
     actions: Mapping[str, ActionDef] = field(default_factory=dict)
     queries: Mapping[str, QueryDef] = field(default_factory=dict)
     public: int = 0
-    """For how many seconds anyone may keep what an anonymous viewer is told; 0 is never."""
+    """The max-age in seconds of answers to anonymous viewers; 0 is never cached."""
 
     def offers(self, verb: Verb) -> bool:
-        """Is there a rule that may allow this to someone?"""
+        """Does any rule allow the verb?"""
         return any(verb in rule.verbs and (not rule.fields or verb == "update") for rule in self.rules)
 
     @property
@@ -214,7 +214,7 @@ class ResourceDef:
 
     @property
     def changed(self) -> str:
-        """The root field that tells of its changes: `orderLineChanged`."""
+        """The subscription field of its changes: `orderLineChanged`."""
         return self.one + "Changed"
 
     def call(self, name: str) -> CallDef:
@@ -229,8 +229,8 @@ class ResourceDef:
     @property
     def collections(self) -> Mapping[str, str]:
         """Its to-many relations by their segment in a path: `/users/<id>/order-lines`."""
-        return {
-            kebab(name): name
-            for name, relation in self.relations.items()
-            if relation.kind != "one"
-        }
+        return {kebab(name): name for name, relation in self.relations.items() if relation.kind != "one"}
+
+
+Resources = Mapping[str, ResourceDef]
+"""Resources by name."""

@@ -1,4 +1,4 @@
-"""The Model: all that a model file declares, understood and checked; and the View of it for each role."""
+"""The Model: the checked definitions of a model file, its viewers, and a cached View for each role signature."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from diptych.errors import ModelError
 from diptych.lru import LRUCache, declare
-from diptych.model.build import Builder
+from diptych.model.declare.resource import Resource
+from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.defs import ResourceDef
-from diptych.model.expr import ViewerValue
-from diptych.model.looks import looked_at
 from diptych.model.naming import upper_first
-from diptych.model.resource import Resource
-from diptych.model.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
+from diptych.model.read.build import Builder
+from diptych.model.read.viewers import settled
+from diptych.model.rules.expr import ViewerValue
+from diptych.model.rules.looks import looked_at
 from diptych.model.scalars import Scalar
 from diptych.model.view import Signature, TrustedView, View, roles_that_matter
-from diptych.model.viewers import settled
 
 _NONE: frozenset[str] = frozenset()
 _VIEWS, _VIEW_BYTES = 64, 16 << 20
@@ -26,9 +26,9 @@ _SIGNATURES = 1_000
 
 
 class Model:
-    """`Model(Author, Post)`: raises ModelError with every mistake that the classes have.
+    """A model of resource classes: `Model(Author, Post)`. Raises ModelError with every mistake in them.
 
-    `Model(…, viewer=Member)` serves viewers of a class of its own. `Model(…, title="Help desk")` names the service in
+    `Model(…, viewer=Member)` has a viewer class of its own. `Model(…, title="Help desk")` names the service in
     its OpenAPI document; without one, it is named after the module of its first class.
     """
 
@@ -41,22 +41,25 @@ class Model:
         self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
-        self.collections = {name: found.collections for name, found in self.resources.items()}
-        self.calls = {name: _by_segment(found) for name, found in self.resources.items()}
-        """The actions and queries of a resource, by whether they are on a row or the class, and their segment."""
-        self.by_path: Mapping[str, ResourceDef] = {found.path: found for found in self.resources.values()}
+        self.collections = {name: resource.collections for name, resource in self.resources.items()}
+        self.calls = {
+            name: {(call.on, call.segment): call.name for call in resource.calls}
+            for name, resource in self.resources.items()
+        }
+        """The actions and queries of a resource, by (row or class, path segment)."""
+        self.by_path: Mapping[str, ResourceDef] = {resource.path: resource for resource in self.resources.values()}
         self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, largest=1)
         self.trusted = functools.lru_cache(maxsize=2)(self._trusted)
-        """The view of code that the model trusts, for a viewer with an id or without."""
+        """The view of trusted model code (`tx.trusted`), for a viewer with an id or without."""
         self.viewer_type = viewer
         self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
         self.anonymous = self._settled(viewer())
         self.looked_at = looked_at(self.resources)
-        """What any rule looks at from another row."""
+        """The fields that any rule reads from other rows."""
         self._closures = {name: role.closure() for name, role in self.roles.items()}
 
     def signature(self, viewer: Viewer) -> Signature:
-        """What of a viewer can change an answer's shape: equal signatures see the same schema and rules."""
+        """The part of a viewer on which schema and rules depend: viewers with equal signatures share plans."""
         scopes = viewer.scopes
         if scopes is not None:
             scopes = _canonical(scopes & self.scopes)
@@ -66,57 +69,60 @@ class Model:
         return _signature(viewer.signed_in, viewer.id is not None, viewer.roles & self._matter, scopes, knows)
 
     def viewer(
-        self, roles: frozenset[str], id: str | None = None, scopes: frozenset[str] | None = None,
+        self,
+        roles: frozenset[str],
+        id: str | None = None,
+        scopes: frozenset[str] | None = None,
         claims: Mapping[str, Any] | None = None,
-    ) -> Viewer:  # fmt: skip
-        """A signed-in viewer with these roles and all that they imply: whom a token with all this would mean."""
-        found = self.viewer_of(Claims(id, roles, scopes, 0, claims or {}))
-        if found is None:
+    ) -> Viewer:
+        """A signed-in viewer with these roles and all that they imply, as for a token with these claims."""
+        viewer = self.viewer_of(Claims(id, roles, scopes, 0, claims or {}))
+        if viewer is None:
             raise ValueError("the model's own code refuses this viewer")
-        return found
+        return viewer
 
     def viewer_of(self, claims: Claims) -> Viewer | None:
-        """The viewer whom a token means, if any: by the model's own code, within the scopes of the token."""
-        found = self.viewer_type.of(claims)
-        if found is None:
+        """The viewer of a token, made by the model's own code and limited to the token's scopes; None if refused."""
+        viewer = self.viewer_type.of(claims)
+        if viewer is None:
             return None
-        held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in found.roles))
-        return self._settled(replace(found, roles=held, scopes=claims.scopes, signed_in=True))
+        held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in viewer.roles))
+        return self._settled(replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
 
     def _settled(self, viewer: Viewer) -> Viewer:
         return settled(viewer, self.viewer_values) if self.viewer_values else viewer
 
     def viewer_as(self, role: str) -> Viewer:
-        """The viewer that `--as ROLE` means: anonymous, signed_in, or a role of the model."""
+        """The viewer for `--as ROLE`: anonymous, signed_in, or a role of the model."""
         if role == ANONYMOUS:
             return self.anonymous
         return self.viewer(frozenset({role}), id="00000000-0000-7000-8000-000000000000")
 
     def view_as(self, role: str) -> View:
-        """What a role could ever see and do: whoever has it may have any value that rules ask of a viewer."""
+        """The most that a role could see and do: with a value for every field of the viewer class."""
         signature = self.signature(self.viewer_as(role))
         return self.view(signature if role == ANONYMOUS else replace(signature, knows=frozenset(self.viewer_values)))
 
     @functools.cached_property
     def scopes(self) -> frozenset[str]:
-        each = (f"{found.path}:{kind}" for found in self.resources.values() for kind in ("read", "write"))
-        return frozenset({"read", "write", *each})
+        """All OAuth scopes: `read`, `write`, and both for each resource."""
+        paths = [resource.path for resource in self.resources.values()]
+        return frozenset({"read", "write", *(f"{path}:{kind}" for path in paths for kind in ("read", "write"))})
 
     @functools.cached_property
     def role_names(self) -> tuple[str, ...]:
-        """Every role that `--as` takes."""
+        """The roles that `--as` accepts."""
         return (ANONYMOUS, SIGNED_IN, *(name for name in self.roles if name != SIGNED_IN))
 
     def _trusted(self, has_id: bool) -> View:
         return TrustedView(self.resources, (SIGNED_IN, *self.roles), has_id)
 
     def view(self, signature: Signature) -> View:
-        """What viewers of a signature may see."""
-        found = self.views.get(signature)
-        if found is None:
-            found = View(self.resources, signature)
-            self.views.put(signature, found, found.size)
-        return found
+        view = self.views.get(signature)
+        if view is None:
+            view = View(self.resources, signature)
+            self.views.put(signature, view, view.size)
+        return view
 
 
 def _title_of(classes: Sequence[type[Resource]]) -> str:
@@ -126,19 +132,15 @@ def _title_of(classes: Sequence[type[Resource]]) -> str:
 
 
 def _canonical(scopes: frozenset[str]) -> frozenset[str]:
-    """The same scopes without those that another one of them includes: `read` includes `users:read`."""
-    return frozenset(each for each in scopes if ":" not in each or each.rpartition(":")[2] not in scopes)
-
-
-def _by_segment(found: ResourceDef) -> dict[tuple[str, str], str]:
-    return {(call.on, call.segment): call.name for call in found.calls}
+    """Remove the scopes that another one includes: `read` includes `users:read`."""
+    return frozenset(scope for scope in scopes if ":" not in scope or scope.rpartition(":")[2] not in scopes)
 
 
 @functools.lru_cache(maxsize=_SIGNATURES)
 def _signature(
     signed_in: bool, has_id: bool, roles: frozenset[str], scopes: frozenset[str] | None, knows: frozenset[str]
 ) -> Signature:
-    """One object for equal signatures, so that they are told apart quickly."""
+    """Intern signatures, so that they compare quickly."""
     return Signature(signed_in, has_id, roles, scopes, knows)
 
 

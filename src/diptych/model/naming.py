@@ -1,4 +1,4 @@
-"""How a declared name becomes a name on the wire, in a path and in a table; and which names can.
+"""Names: from Python names to those on the wire, in paths and in tables, and which Python names are valid.
 
 >>> camel("placed_at"), snake("OrderLine"), plural("category")
 ('placedAt', 'order_line', 'categories')
@@ -13,12 +13,12 @@ _ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.ASCII)
 _PLURAL = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", re.ASCII)
 _TYPE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 _LONGEST = 63
-"""Bytes of the longest name that PostgreSQL keeps whole."""
+"""The longest identifier in PostgreSQL, in bytes; longer ones are truncated."""
 _FILTER_WORDS = ("and", "or", "not")
 _SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _SYSTEM_TABLES = ("diptych_", "sqlite_", "pg_")
 _TRIGGER_ROWS = ("new", "old")
-"""A table of this name hides the row of a trigger, also in SQLite's own foreign keys: other rows would be changed."""
+"""Tables of these names shadow NEW and OLD in triggers, also in SQLite's own foreign keys: other rows would change."""
 
 
 def camel(name: str) -> str:
@@ -38,7 +38,7 @@ def kebab(name: str) -> str:
 
 
 def plural(word: str) -> str:
-    """The regular English plural; a model can give its own."""
+    """The regular English plural; a model can set its own."""
     if re.search(r"[^aeiou]y$", word):
         return word[:-1] + "ies"
     if re.search(r"(s|x|z|ch|sh)$", word):
@@ -51,19 +51,19 @@ def upper_first(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-Fault = tuple[str, str]
-"""What is wrong with a name, and how to mend it."""
+NameFault = tuple[str, str]
+"""What is wrong with a name, and how to fix it."""
 
 
-def word_fault(attr: str) -> Fault | None:
-    """Why a name of Python cannot stand on the wire."""
+def word_fault(attr: str) -> NameFault | None:
+    """Why a Python name is not valid on the wire; None if it is."""
     if not _ATTRIBUTE.fullmatch(attr):
-        return "the name cannot stand on the wire", "Use small letters, digits and single underscores"
+        return "the name is not valid on the wire", "Use small letters, digits and single underscores"
     return None
 
 
-def attribute_fault(attr: str, column: str) -> Fault | None:
-    """Why the name of a field or relation cannot stand on the wire, or its column in a table."""
+def attribute_fault(attr: str, column: str) -> NameFault | None:
+    """Why the name of a field or relation is not valid on the wire, or its column in a table."""
     fault = word_fault(attr)
     if fault:
         return fault
@@ -78,15 +78,15 @@ def attribute_fault(attr: str, column: str) -> Fault | None:
     return None
 
 
-def class_fault(name: str, stem: str) -> Fault | None:
-    """Why the name of a resource, or its plural, cannot be that of a type, a path and a table."""
+def class_fault(name: str, stem: str) -> NameFault | None:
+    """Why the name of a resource, or its plural, is not valid as a type, a path or a table."""
     if not _TYPE.fullmatch(name):
         return "the name cannot be a type of GraphQL", "Use CamelCase letters and digits"
     if not isinstance(stem, str) or not _PLURAL.fullmatch(stem):
         return f"the plural {stem!r} cannot be a path", "Use small letters, digits and -"
     table = stem.replace("-", "_")
     if table.startswith(_SYSTEM_TABLES):
-        return f"the table {table} would stand among those of the system", "Rename it"
+        return f"the table {table} would have a prefix reserved for system tables", "Rename it"
     if table in _TRIGGER_ROWS:
         return f"the table {table} would hide the row of a trigger", 'Give another plural: plural="…"'
     if len(table) > _LONGEST:

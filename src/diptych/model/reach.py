@@ -1,16 +1,16 @@
-"""Which other rows an expression looks at. A rule that can come back to the table of its own row sees a change of
-that row only once it is made."""
+"""The resources that an expression reads. A rule that can query the table of its own row sees a change of that row only
+after it is written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from diptych.model.defs import ResourceDef
-from diptych.model.expr import Col, Expr, Has, May, leaves
+from diptych.model.rules.expr import Col, Expr, Has, May, leaves
 
 
 def reach(expr: Expr, resource: ResourceDef, model: Mapping[str, ResourceDef]) -> Iterator[str]:
-    """The resources whose rows an expression looks at, besides the row that it is about."""
+    """The resources whose rows an expression reads, besides its own row."""
     for part in leaves(expr):
         if isinstance(part, Col):
             yield from _along(part.path, resource, model)
@@ -23,7 +23,7 @@ def reach(expr: Expr, resource: ResourceDef, model: Mapping[str, ResourceDef]) -
 
 
 def read_first(expr: Expr, resource: ResourceDef, model: Mapping[str, ResourceDef]) -> Iterator[str]:
-    """The resources of which an expression asks whether the viewer may read a row."""
+    """The resources that an expression tests by `may_read`."""
     for part in leaves(expr):
         if isinstance(part, May):
             target = resource

@@ -1,6 +1,6 @@
-"""Rows of Python ↔ JSON objects, with the names and the values of the wire.
+"""Conversion of rows between Python objects and JSON objects.
 
-    {"id": "…", "title": "x", "authorId": "…"}   ↔   <Post …>, whose author is a reference
+{"id": "…", "title": "x", "authorId": "…"}   ↔   <Post …>, whose author is a reference
 """
 
 from __future__ import annotations
@@ -8,50 +8,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from diptych.model import rows
+from diptych.model.declare import rows
+from diptych.model.declare.resource import Resource
 from diptych.model.defs import ResourceDef
-from diptych.model.resource import Resource
 from diptych.model.scalars import as_json, from_json
 
 
-def row_of(resources: Mapping[str, ResourceDef], name: str, given: Mapping[str, Any]) -> Resource:
-    """A loaded row of a resource, from its fields as JSON; all else that the object holds is left out."""
-    return rows.load(resources[name].cls, values_of(resources, name, given))
+def row_of(resources: Mapping[str, ResourceDef], name: str, data: Mapping[str, Any]) -> Resource:
+    """A loaded row of a resource, from its fields as JSON; unknown keys are ignored."""
+    return rows.load_row(resources[name].cls, values_of(resources, name, data))
 
 
-def values_of(resources: Mapping[str, ResourceDef], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The Python values of fields by attribute; the key of a to-one relation becomes a reference."""
-    found = resources[name]
+def values_of(resources: Mapping[str, ResourceDef], name: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The Python values of a JSON object, by attribute; the key of a to-one relation becomes a reference."""
+    resource = resources[name]
     values: dict[str, Any] = {}
-    for key, value in given.items():
-        field = found.fields.get(key)
+    for key, value in data.items():
+        field = resource.fields.get(key)
         if field is None:
             continue
-        made = from_json(field.scalar, value)
+        converted = from_json(field.scalar, value)
         if field.relation:
-            relation = found.relations[field.relation]
+            relation = resource.relations[field.relation]
             target = resources[relation.target].cls
-            values[relation.attr] = None if made is None else rows.reference(target, made)
+            values[relation.attr] = None if converted is None else rows.reference(target, converted)
         else:
-            values[field.attr] = made
+            values[field.attr] = converted
     return values
 
 
-def input_of(found: ResourceDef, row: Resource) -> dict[str, Any]:
-    """What is to be written of a row, as a client would send it."""
+def input_of(resource: ResourceDef, row: Resource) -> dict[str, Any]:
+    """The changed fields of a row as JSON, as a client would send them."""
     changed = rows.changes(row)
-    given: dict[str, Any] = {}
-    for key, field in found.fields.items():
-        relation = found.relations.get(field.relation)
+    data: dict[str, Any] = {}
+    for key, field in resource.fields.items():
+        relation = resource.relations.get(field.relation)
         attr = relation.attr if relation else field.attr
         if attr in changed:
             value = changed[attr]
-            given[key] = _key(f"{found.name}.{attr}", value) if relation else as_json(value)
-    return given
+            data[key] = _key(f"{resource.name}.{attr}", value) if relation else as_json(value)
+    return data
 
 
 def _key(where: str, row: object) -> str | None:
-    """The id of the row that a to-one relation leads to."""
+    """The id of the row in a to-one relation."""
     if row is None:
         return None
     if not isinstance(row, Resource):

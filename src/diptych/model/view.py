@@ -1,6 +1,6 @@
-"""The model as one role sees it: its rules folded, and what it may never see gone.
+"""The model as seen by one role signature: rules partially evaluated, and what it may never see removed.
 
-Folding decides all that depends on the role alone. For a viewer who is staff, `viewer.has(staff)` is true;
+Folding evaluates everything that depends on the role alone. For a viewer who is staff, `viewer.has(staff)` is true;
 for one without a token `self.author.id == viewer.id` is false. What is left of a rule is TRUE (always), FALSE
 (never: the field or resource does not exist in this view) or an expression over the row.
 """
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from diptych.errors import Code, Fault, Refusal
+from diptych.model.declare.resource import Verb
+from diptych.model.declare.roles import SIGNED_IN
 from diptych.model.defs import SERVER_FIELDS, CallDef, FieldDef, QueryDef, RelationDef, ResourceDef
-from diptych.model.expr import (
+from diptych.model.rules.expr import (
     FALSE,
     TRUE,
     Col,
@@ -33,24 +35,22 @@ from diptych.model.expr import (
     or_,
     rewrite,
 )
-from diptych.model.paths import rebase
-from diptych.model.resource import Verb
-from diptych.model.roles import SIGNED_IN
+from diptych.model.rules.paths import rebase
 
 Taking = Literal["create", "update", "replace"]
-"""A change that takes values."""
+"""A verb whose request has values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """All of a viewer that rules can fold on."""
+    """The part of a viewer that folding depends on: roles, scopes, and which values are known."""
 
     signed_in: bool = False
     has_id: bool = False
     roles: frozenset[str] = frozenset()
     scopes: frozenset[str] | None = None
     knows: frozenset[str] = frozenset()
-    """The names of the viewer's own fields that have a value."""
+    """The fields of the model's viewer class that have a value."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,11 +60,11 @@ class Signature:
         return self._hash
 
     def allows(self, resource: str, kind: str) -> bool:
-        """Do the scopes of the token leave room for this? (`kind` is read or write.)"""
+        """Do the scopes of the token include this? (`kind` is read or write.)"""
         return self.scopes is None or kind in self.scopes or f"{resource}:{kind}" in self.scopes
 
     def stable(self) -> tuple[object, ...]:
-        """The same in every process: a set has an order of its own in each."""
+        """The signature as sorted tuples, equal in every process (the order of a set is not)."""
         scopes = None if self.scopes is None else sorted(self.scopes)
         knows = (sorted(self.knows),) if self.knows else ()
         return (self.signed_in, self.has_id, sorted(self.roles), scopes, *knows)
@@ -72,7 +72,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldView:
-    """A field that exists for the role; `rule` says on which rows it shows."""
+    """A field that the role may read, on the rows that match `rule`."""
 
     field: FieldDef
     rule: Expr
@@ -80,7 +80,7 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteView:
-    """A field that the role may write: on which new rows, and on which of those that are there."""
+    """A field that the role may write, on new rows that match `create` and existing rows that match `update`."""
 
     field: FieldDef
     create: Expr
@@ -89,7 +89,7 @@ class WriteView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputView:
-    """A field that a change takes: must it be given, may it be null, or may it only stand as it was?"""
+    """A field of the input of a write: is it required, may it be null, or must it keep its value (`fixed`)?"""
 
     field: FieldDef
     required: bool = False
@@ -99,8 +99,8 @@ class InputView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelationView:
-    """A relation that exists for the role: on which rows it shows, on which rows of the target the way back
-    shows, and which rows of a linking resource count."""
+    """A relation that the role may read: on rows that match `rule`, to rows of the target that match `back`, through
+    rows of the linking resource that match `link`."""
 
     relation: RelationDef
     rule: Expr
@@ -110,26 +110,26 @@ class RelationView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceView:
-    """A resource of which the role may read rows: those for which `read` holds. So also create, update, delete."""
+    """A resource that the role may read, and the predicates of the rows that it may read, create, update and delete."""
 
     resource: ResourceDef
     read: Expr
     fields: Mapping[str, FieldView]
     relations: Mapping[str, RelationView]
     create: Expr = FALSE
-    """Which new rows the role may make; never, if it may not give a value that is required."""
+    """The new rows that the role may create; FALSE if it may not write a required field."""
     update: Expr = FALSE
-    """On which rows something may be updated; what, is a matter of the fields."""
+    """The rows on which the role may update some field."""
     delete: Expr = FALSE
     writes: Mapping[str, WriteView] = field(default_factory=dict)
 
     @property
     def searchable(self) -> Mapping[str, FieldView]:
-        """The fields that can be filtered by: all but those that Python computes."""
-        return {name: each for name, each in self.fields.items() if each.field.python is None}
+        """The fields that filters can use: all except those that Python computes."""
+        return {name: shown for name, shown in self.fields.items() if shown.field.python is None}
 
     def may(self, verb: Verb | Literal["replace"]) -> bool:
-        """Is there a row, or could there be one, on which the role may do this?"""
+        """May the role do this on any row?"""
         match verb:
             case "read":
                 return self.read != FALSE
@@ -140,86 +140,103 @@ class ResourceView:
         return self.update != FALSE
 
     def takes(self, verb: Taking) -> Mapping[str, InputView]:
-        """What a client can give for a row, in the order of the model. A replacement takes back what was read."""
+        """The input fields of a write, in the order of the model. A replacement accepts all that can be read."""
         if verb == "replace":
-            known = ((name, each) for name, each in self.resource.fields.items()
-                     if name in self.fields or self._may_change(name))  # fmt: skip
-            return {name: self._replaces(name, each) for name, each in known}
+            known = (
+                (name, field)
+                for name, field in self.resource.fields.items()
+                if name in self.fields or self._may_change(name)
+            )
+            return {name: self._replaces(name, field) for name, field in known}
         creates = verb == "create"
-        mine = (each.field for name, each in self.writes.items()
-                if (each.create != FALSE if creates else self._may_change(name)))  # fmt: skip
-        return {each.name: InputView(each, creates and each.required, each.nullable) for each in mine}
+        mine = (
+            write.field
+            for name, write in self.writes.items()
+            if (write.create != FALSE if creates else self._may_change(name))
+        )
+        return {field.name: InputView(field, creates and field.required, field.nullable) for field in mine}
 
     def _may_change(self, name: str) -> bool:
         return name in self.writes and self.writes[name].update != FALSE
 
-    def _replaces(self, name: str, each: FieldDef) -> InputView:
-        """Null is also what a viewer is shown who may not see the value of this row."""
+    def _replaces(self, name: str, field: FieldDef) -> InputView:
+        """The input of a replacement. Null is accepted for a field that a rule may hide, since then null was shown."""
         shown, mine = self.fields.get(name), self._may_change(name)
         always = shown is not None and shown.rule == TRUE and mine and self.writes[name].update == self.update
         masked = shown is not None and shown.rule != TRUE
-        return InputView(each, each.required and not each.moves and always, each.nullable or masked, not mine)
+        return InputView(field, field.required and not field.moves and always, field.nullable or masked, not mine)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewName:
-    """Which View it was, without the rules that it folded: all that a plan may keep of it."""
+    """The identity of a View without its rules: all that a cached plan keeps of it."""
 
     model: Mapping[str, ResourceDef]
     signature: Signature
 
 
 class View:
-    """Everything that one role signature may see."""
+    """Everything that one role signature may see and do."""
 
     def __init__(self, model: Mapping[str, ResourceDef], signature: Signature) -> None:
         self.model = model
         self.signature = signature
         self._read: dict[str, Expr] = {}
         readable = {name: rule for name in model if (rule := self._read_rule(name)) != FALSE}
-        self.resources: Mapping[str, ResourceView] = {
-            name: self._resource(model[name], readable) for name in readable
-        }
+        self.resources: Mapping[str, ResourceView] = {name: self._resource(model[name], readable) for name in readable}
         self.calls: Mapping[str, tuple[ResourceDef, CallDef]] = {
-            call.root: (found, call) for found in model.values() for call in found.calls if self._may_call(found, call)
+            call.root: (resource, call)
+            for resource in model.values()
+            for call in resource.calls
+            if self._may_call(resource, call)
         }
-        """The actions and queries that the role may call, by their root fields."""
+        """The actions and queries that the role may call, by root field."""
         self.name = ViewName(model, signature)
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
-        each = (len(found.fields) + len(found.relations) + len(found.writes) for found in self.resources.values())
-        return _PER_RESOURCE * len(self.model) + _PER_FIELD * sum(each)
+        counts = (
+            len(resource.fields) + len(resource.relations) + len(resource.writes)
+            for resource in self.resources.values()
+        )
+        return _PER_RESOURCE * len(self.model) + _PER_FIELD * sum(counts)
 
-    def _resource(self, found: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
-        relations = self._relations(found, readable)
-        writes = self._writes(found)
-        wanted = (name for name, each in found.fields.items() if each.required)
-        given = (writes[name].create if name in writes else FALSE for name in wanted)
-        create = and_(self.rule(found, "create"), *given)
-        update = or_(*(each.update for each in writes.values()))
-        return ResourceView(found, readable[found.name], self._fields(found), relations,
-                            create, update, self.rule(found, "delete"), writes)  # fmt: skip
+    def _resource(self, resource: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
+        relations = self._relations(resource, readable)
+        writes = self._writes(resource)
+        required = (name for name, field in resource.fields.items() if field.required)
+        rules = (writes[name].create if name in writes else FALSE for name in required)
+        create = and_(self.rule(resource, "create"), *rules)
+        update = or_(*(write.update for write in writes.values()))
+        return ResourceView(
+            resource,
+            readable[resource.name],
+            self._fields(resource),
+            relations,
+            create,
+            update,
+            self.rule(resource, "delete"),
+            writes,
+        )
 
-    def _may_call(self, found: ResourceDef, call: CallDef) -> bool:
-        """May the role call it, on a row that it may see, with an answer that it may see?"""
+    def _may_call(self, resource: ResourceDef, call: CallDef) -> bool:
+        """May the role call it, and read both the row that it is called on and its result?"""
         seen = [call.result.resource] if call.result.resource else []
-        seen += [found.name] if call.on == "row" else []
-        return self.call_rule(found, call) != FALSE and all(name in self.resources for name in seen)
+        seen += [resource.name] if call.on == "row" else []
+        return self.call_rule(resource, call) != FALSE and all(name in self.resources for name in seen)
 
-    def call_rule(self, found: ResourceDef, call: CallDef) -> Expr:
-        """On which rows the role may call it; TRUE if on all, or on the class."""
+    def call_rule(self, resource: ResourceDef, call: CallDef) -> Expr:
+        """The rows on which the role may call it; TRUE for all rows, or for the class."""
         kind = "read" if isinstance(call, QueryDef) else "write"
-        if not self.signature.allows(found.path, kind):
+        if not self.signature.allows(resource.path, kind):
             return FALSE
-        rules = [rule for rule in found.rules if call.on == "row" and call.attr in rule.actions]
+        rules = [rule for rule in resource.rules if call.on == "row" and call.attr in rule.actions]
         if rules:
-            return or_(*(self._folded(rule.role, rule.expr, found.name) for rule in rules))
+            return or_(*(self._folded(rule.role, rule.expr, resource.name) for rule in rules))
         return TRUE if call.role is None or call.role in self.signature.roles else FALSE
 
     def fold(self, expr: Expr, resource: str) -> Expr:
-        """Decide all that depends on the role alone."""
+        """Evaluate everything that depends on the role alone."""
 
         def leaf(part: Expr) -> Expr | None:
             match part:
@@ -241,7 +258,7 @@ class View:
         return rewrite(expr, leaf)
 
     def _is_unknown(self, part: Expr) -> bool:
-        """Is it something of the viewer that has no value?"""
+        """Is it a value of the viewer that this viewer does not have?"""
         match part:
             case ViewerId():
                 return not self.signature.has_id
@@ -250,7 +267,7 @@ class View:
         return False
 
     def _may(self, resource: str, path: tuple[str, ...]) -> Expr:
-        """The read rule of the row at the end of the path, seen from this row; no row is not readable."""
+        """The read rule of the row at the end of the path, relative to this row; an absent row is not readable."""
         target = resource
         there: Expr = TRUE
         for depth, step in enumerate(path):
@@ -265,125 +282,126 @@ class View:
             self._read[name] = self.rule(self.model[name], "read")
         return self._read[name]
 
-    def rule(self, found: ResourceDef, verb: Verb, field: str = "") -> Expr:
-        """Where a verb is allowed on the row, or on a field by rules about that field."""
-        if not self.signature.allows(found.path, "read" if verb == "read" else "write"):
+    def rule(self, resource: ResourceDef, verb: Verb, field: str = "") -> Expr:
+        """The rows on which a verb is allowed, or, with `field`, on which rules about that field allow it."""
+        if not self.signature.allows(resource.path, "read" if verb == "read" else "write"):
             return FALSE
-        rules = (rule for rule in found.rules if verb in rule.verbs)
+        rules = (rule for rule in resource.rules if verb in rule.verbs)
         about = (rule for rule in rules if (field in rule.fields if field else not rule.fields))
-        return or_(*(self._folded(rule.role, rule.expr, found.name) for rule in about))
+        return or_(*(self._folded(rule.role, rule.expr, resource.name) for rule in about))
 
-    def _writes(self, found: ResourceDef) -> Mapping[str, WriteView]:
-        """The fields that the role may write. A rule about a field allows what the rules of the row do not."""
+    def _writes(self, resource: ResourceDef) -> Mapping[str, WriteView]:
+        """The fields that the role may write. A rule about a field allows updates beyond the rules of the row."""
         writes: dict[str, WriteView] = {}
-        row = {verb: self.rule(found, verb) for verb in ("create", "update")}
-        for name, each in found.fields.items():
-            if name in SERVER_FIELDS or not each.stored:
+        row = {verb: self.rule(resource, verb) for verb in ("create", "update")}
+        for name, definition in resource.fields.items():
+            if name in SERVER_FIELDS or not definition.stored:
                 continue
-            open_ = each.write_roles is None or self.signature.roles.intersection(each.write_roles)
-            mine = TRUE if open_ else FALSE
-            create = and_(row["create"], or_(mine, self.rule(found, "create", name)))
-            update = or_(and_(row["update"], mine), self.rule(found, "update", name))
+            open_ = definition.write_roles is None or self.signature.roles.intersection(definition.write_roles)
+            by_role = TRUE if open_ else FALSE
+            create = and_(row["create"], or_(by_role, self.rule(resource, "create", name)))
+            update = or_(and_(row["update"], by_role), self.rule(resource, "update", name))
             if (create, update) != (FALSE, FALSE):
-                writes[name] = WriteView(each, create, update)
+                writes[name] = WriteView(definition, create, update)
         return writes
 
     def _folded(self, role: str | None, expr: Expr, resource: str) -> Expr:
         return self.fold(expr, resource) if role is None or role in self.signature.roles else FALSE
 
-    def _own_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
-        """TRUE for a field that nothing restricts; else the roles of ReadBy, or the rules about the field."""
-        rules = [rule for rule in found.rules if "read" in rule.verbs and name in rule.fields]
+    def _own_rule(self, resource: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
+        """Where a field is visible by ReadBy or the rules about it; TRUE if there are none."""
+        rules = [rule for rule in resource.rules if "read" in rule.verbs and name in rule.fields]
         if roles is None and not rules:
             return TRUE
         by_role = TRUE if self.signature.roles.intersection(roles or ()) else FALSE
-        return or_(by_role, *(self._folded(rule.role, rule.expr, found.name) for rule in rules))
+        return or_(by_role, *(self._folded(rule.role, rule.expr, resource.name) for rule in rules))
 
-    def _field_rule(self, found: ResourceDef, name: str) -> Expr:
-        """Where a field shows. A computed field shows where all that it is made of shows."""
-        field = found.fields[name]
-        rule = self._own_rule(found, name, field.read_roles)
+    def _field_rule(self, resource: ResourceDef, name: str) -> Expr:
+        """Where a field is visible. A computed field is visible where all fields that it is computed from are."""
+        field = resource.fields[name]
+        rule = self._own_rule(resource, name, field.read_roles)
         parts: list[tuple[str, ...]] = [(need,) for need in field.needs]
         if field.computed is not None:
             parts += [part.path for part in leaves(field.computed) if isinstance(part, Col)]
-        return and_(rule, *(self._shows(found, path) for path in parts))
+        return and_(rule, *(self._shows(resource, path) for path in parts))
 
-    def _way_rule(self, found: ResourceDef, relation: RelationDef) -> Expr:
-        key = found.fields.get(relation.name + "Id") if relation.kind == "one" else None
-        return self._own_rule(found, relation.name, key.read_roles if key else None)
+    def _relation_rule(self, resource: ResourceDef, relation: RelationDef) -> Expr:
+        key = resource.fields.get(relation.name + "Id") if relation.kind == "one" else None
+        return self._own_rule(resource, relation.name, key.read_roles if key else None)
 
-    def _shows(self, found: ResourceDef, path: tuple[str, ...]) -> Expr:
-        """Where the value at the end of a path shows: every row on the way can be read, or is not there."""
+    def _shows(self, resource: ResourceDef, path: tuple[str, ...]) -> Expr:
+        """Where the value at the end of a path is visible: every row along the path is readable, or absent."""
         name, *rest = path
         if not rest:
-            return self._field_rule(found, name)
-        relation = found.relations[name]
+            return self._field_rule(resource, name)
+        relation = resource.relations[name]
         target = self.model[relation.target]
         absent = IsNull(Col((name + "Id",))) if relation.nullable else FALSE
         there = rebase(and_(self._read_rule(target.name), self._shows(target, tuple(rest))), (name,))
-        return and_(self._way_rule(found, relation), or_(absent, there))
+        return and_(self._relation_rule(resource, relation), or_(absent, there))
 
-    def _fields(self, found: ResourceDef) -> Mapping[str, FieldView]:
-        rules = {name: self._field_rule(found, name) for name in found.fields}
-        return {name: FieldView(found.fields[name], rule) for name, rule in rules.items() if rule != FALSE}
+    def _fields(self, resource: ResourceDef) -> Mapping[str, FieldView]:
+        rules = {name: self._field_rule(resource, name) for name in resource.fields}
+        return {name: FieldView(resource.fields[name], rule) for name, rule in rules.items() if rule != FALSE}
 
-    def _relations(self, found: ResourceDef, readable: Mapping[str, Expr]) -> Mapping[str, RelationView]:
+    def _relations(self, resource: ResourceDef, readable: Mapping[str, Expr]) -> Mapping[str, RelationView]:
         out: dict[str, RelationView] = {}
-        for name, relation in found.relations.items():
-            rule, (back, link) = self._way_rule(found, relation), self._back_rules(relation, readable)
+        for name, relation in resource.relations.items():
+            rule, (back, link) = self._relation_rule(resource, relation), self._back_rules(relation, readable)
             if FALSE not in (rule, back, link) and relation.target in readable:
                 out[name] = RelationView(relation, rule, back, link)
         return out
 
     def _back_rules(self, relation: RelationDef, readable: Mapping[str, Expr]) -> tuple[Expr, Expr]:
-        """Where the way back shows, on the rows of the target and of the link: who is related is told there too."""
+        """Where the inverse is visible, on the target and on the link: it reveals the same pairs of rows."""
         if relation.kind == "many":
             target = self.model[relation.target]
-            return self._way_rule(target, target.relations[relation.inverse]), TRUE
+            return self._relation_rule(target, target.relations[relation.inverse]), TRUE
         if relation.kind == "one":
             return TRUE, TRUE
         link = self.model[relation.link]
         ends = (link.relations[end] for end in (relation.link_mine, relation.link_theirs))
-        return TRUE, and_(readable.get(link.name, FALSE), *(self._way_rule(link, end) for end in ends))
+        return TRUE, and_(readable.get(link.name, FALSE), *(self._relation_rule(link, end) for end in ends))
 
 
 class TrustedView(View):
-    """The view of code that the model trusts: no rule holds it back. States and references hold for it too."""
+    """The view of trusted model code: no access rule applies. State transitions and references are still checked."""
 
     def __init__(self, model: Mapping[str, ResourceDef], roles: Iterable[str], has_id: bool) -> None:
         super().__init__(model, Signature(True, has_id, frozenset({*roles, _TRUSTED})))
 
-    def rule(self, found: ResourceDef, verb: Verb, field: str = "") -> Expr:
+    def rule(self, resource: ResourceDef, verb: Verb, field: str = "") -> Expr:
         return FALSE if field else TRUE
 
-    def call_rule(self, found: ResourceDef, call: CallDef) -> Expr:
+    def call_rule(self, resource: ResourceDef, call: CallDef) -> Expr:
         return TRUE
 
-    def _own_rule(self, found: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
+    def _own_rule(self, resource: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
         return TRUE
 
 
 _PER_RESOURCE, _PER_FIELD = 2_000, 1_000
-"""Bytes of a resource and of a field in a View."""
+"""Estimated bytes of a resource and of a field in a View."""
 _TRUSTED = "trusted code"
-"""Marks the signature of a TrustedView, so that its plans are nobody else's. No role has a name with a space."""
+"""Marks the signature of a TrustedView, so that no viewer shares its plans: role names have no spaces."""
 
 
 def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
-    """The roles that some rule asks about; no other can change an answer."""
+    """The roles that some rule depends on; no other role can change an answer."""
     names: set[str] = {SIGNED_IN}
-    for found in resources:
-        for rule in found.rules:
+    for resource in resources:
+        for rule in resource.rules:
             names.update({rule.role} if rule.role else ())
             names.update(part.role for part in all_leaves(rule.expr) if isinstance(part, HasRole))
-        for each in found.fields.values():
-            names.update(each.read_roles or (), each.write_roles or ())
-            names.update(move.to.name for move in each.moves if move.to)
-        names.update(call.role for call in found.calls if call.role)
+        for definition in resource.fields.values():
+            names.update(definition.read_roles or (), definition.write_roles or ())
+            names.update(move.to.name for move in definition.moves if move.to)
+        names.update(call.role for call in resource.calls if call.role)
     return frozenset(names)
 
+
 def not_yours(view: View | ViewName, faults: Iterable[Fault] = ()) -> Refusal:
-    """What others may do and this viewer may not."""
+    """The Refusal of what other viewers may do: forbidden, or a hint to sign in."""
     if view.signature.signed_in:
         return Refusal(Code.FORBIDDEN, "You may not do this.", faults)
     return Refusal(Code.UNAUTHENTICATED, "You need to sign in for this.", faults)

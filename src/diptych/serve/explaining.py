@@ -1,7 +1,7 @@
-"""The handler of `diptych dev`: it tells an admin why a request was refused. `serve` does not have it.
+"""The handler of `diptych dev`: error responses to an admin explain why the request was refused.
 
-It adds lines to the replies of the plain handler, once they are errors, and for nobody but an admin; whatever goes
-wrong meanwhile, the plain reply is sent.
+It adds `why` to the error responses of the plain handler, for admins only. If the explanation fails, the plain response
+is sent. `diptych serve` does not use it.
 """
 
 from __future__ import annotations
@@ -12,25 +12,32 @@ from typing import Any
 import msgspec
 
 from diptych.api.graphql.http import Parameters, read_body
-from diptych.api.graphql.http import read_query as read_graphql_query
+from diptych.api.graphql.http import read_parameters as read_graphql_query
 from diptych.api.json import read_json
 from diptych.api.reply import Reply
 from diptych.errors import Code, Refusal
-from diptych.explain.wanted import Rest, Sent
+from diptych.explain.understood import RestRequest, Sent
 from diptych.explain.why import why
+from diptych.fair.eager import in_task
 from diptych.identity.tokens import COMMAND_LINE
 from diptych.identity.viewer import Caller
 from diptych.model.model import Model
 from diptych.serve.handler import Handler, log
-from diptych.serve.http import Body, Request
+from diptych.serve.http.request import Request
 
 _ERRORS = (b'{"errors":', b'{"data":null,"errors":')
-"""How the body of an error begins in the query style, where the status may be 200."""
-_EXPLAINED = frozenset({
-    Code.FORBIDDEN, Code.NOT_FOUND, Code.CONFLICT, Code.BAD_REQUEST, Code.BAD_USER_INPUT,
-    Code.GRAPHQL_VALIDATION_FAILED,
-})  # fmt: skip
-"""What a rule can be the cause of: also that a name does not exist."""
+"""How a GraphQL error response begins, whose status may be 200."""
+_EXPLAINED = frozenset(
+    {
+        Code.FORBIDDEN,
+        Code.NOT_FOUND,
+        Code.CONFLICT,
+        Code.BAD_REQUEST,
+        Code.BAD_USER_INPUT,
+        Code.GRAPHQL_VALIDATION_FAILED,
+    }
+)
+"""Codes that a rule can cause; also an unknown name can be one that the role may not see."""
 _SECONDS = 2.0
 
 
@@ -40,32 +47,39 @@ def admin_roles(model: Model) -> list[str]:
 
 
 class ExplainingHandler(Handler):
-    """Answers as the plain handler does, and tells an admin why not."""
+    """The plain handler, with explanations for admins."""
 
     async def handle(self, request: Request) -> Reply:
-        sent = _Remembered(request.body)
-        request.body = sent.read
+        read, sent = request.body, b""
+
+        async def read_and_keep(most: int) -> bytes:
+            nonlocal sent
+            sent = await read(most)
+            return sent
+
+        request.body = read_and_keep
         reply = await super().handle(request)
         if reply.status < 400 and not reply.body.startswith(_ERRORS):
             return reply
         try:
-            return await self._explained(request, sent.body, reply)
-        except Refusal:  # it is no request, or what it names is not here
+            return await self._explained(request, sent, reply)
+        except Refusal:  # it is malformed, or its target does not exist
             return reply
         except Exception:
-            log.exception("it could not be explained why %s %s was refused", request.method, request.path)
+            log.exception("cannot explain why %s %s was refused", request.method, request.path)
             return reply
 
     async def _explained(self, request: Request, body: bytes, reply: Reply) -> Reply:
         caller = self.context.caller(request.headers.get(b"authorization"))
-        assert caller is not None, "it was found when the request came"
+        assert caller is not None, "authenticated by the plain handler"
         viewer = caller.viewer
         if not self._is_admin(caller):
             return reply
-        told = msgspec.json.decode(reply.body)
-        error = told["errors"][0]["extensions"] if request.path == "/graphql" else told
+        decoded = msgspec.json.decode(reply.body)
+        error = decoded["errors"][0]["extensions"] if request.path == "/graphql" else decoded
         if error["code"] not in _EXPLAINED:
             return reply
+        await in_task()
         async with asyncio.timeout(_SECONDS):
             sent = _sent(request, body)
             if isinstance(sent, Parameters):
@@ -74,12 +88,13 @@ class ExplainingHandler(Handler):
         if not lines:
             return reply
         error["why"] = lines
-        return Reply(reply.status, reply.headers, msgspec.json.encode(told))
-
+        return Reply(reply.status, reply.headers, msgspec.json.encode(decoded))
 
     def _is_admin(self, caller: Caller) -> bool:
-        """May this caller know everything? Where no role can tell, that is who holds a token of the command line for
-        no user, such as the one that `dev` prints: whoever can make one can read the database."""
+        """Is this caller an admin? In a model without roles, that is a token of the command line without a user.
+
+        `dev` prints such a token; anyone who can make one can read the database.
+        """
         wanted = admin_roles(self.engine.model)
         if wanted:
             return caller.viewer.signed_in and caller.viewer.roles.issuperset(wanted)
@@ -94,18 +109,4 @@ def _sent(request: Request, body: bytes) -> Sent:
         return read_body(body) if request.method == "POST" else read_graphql_query(request.query)
     method = "GET" if request.method == "HEAD" else request.method
     value: Any = read_json(body) if body else None
-    return Rest(method, request.path, request.query, value)
-
-
-class _Remembered:
-    """The body of a request, which can be read only once."""
-
-    __slots__ = ("_read", "body")
-
-    def __init__(self, read: Body) -> None:
-        self._read = read
-        self.body = b""
-
-    async def read(self, most: int) -> bytes:
-        self.body = await self._read(most)
-        return self.body
+    return RestRequest(method, request.path, request.query, value)

@@ -1,125 +1,156 @@
-"""The one handler, whatever protocol brought the request: token → path → endpoint → Reply.
+"""The request handler, independent of the protocol: token → path → endpoint → Reply.
 
-The order of checks is the contract's: a bad token is refused before anything else is looked at, then the path,
-the method, the media types, the size, the syntax, the role, and last the row.
+The order of checks is part of the API: token, path, method, media types, size, syntax, role, and last the row.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import logging
 import secrets
-
-import msgspec
+from collections.abc import Coroutine
+from typing import Any
+from weakref import WeakValueDictionary
 
 from diptych.api.graphql.http import LEGACY, OFFERS, error_reply
 from diptych.api.media import negotiate
-from diptych.api.reply import JSON, NO_STORE, PRIVATE, Header, Reply, problem, tag
-from diptych.api.rest.openapi import openapi
-from diptych.asking import ASKER, UNKNOWN, host_name, peer_name
-from diptych.engine import Engine
+from diptych.api.reply import JSON_TYPE, NO_STORE, PRIVATE, Header, Reply, method_reply, not_acceptable, problem, tag
+from diptych.config import Config
+from diptych.engine.read import Engine
+from diptych.engine.watch import WatchEngine
+from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
+from diptych.fair.admission import BUSY, Admission
+from diptych.fair.caller import CALLER, UNKNOWN, host_name, peer_name
+from diptych.fair.pace import Pace
 from diptych.identity.accounts import Accounts
-from diptych.identity.oauth.ledger import Ledger
+from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.server import OAuth
 from diptych.identity.viewer import Caller, Context, InvalidToken
-from diptych.live.live import Live, LiveSettings
+from diptych.live.service import LiveService
 from diptych.lru import LRUCache
-from diptych.serve.graphql import GraphqlEndpoint
-from diptych.serve.http import Request, not_modified
-from diptych.serve.oauth import PATHS as OAUTH_PATHS
-from diptych.serve.oauth import OauthEndpoint
-from diptych.serve.persisted import Persisted
-from diptych.serve.rest import RestEndpoint, not_found
-from diptych.transact import Transactor
-from diptych.watch import Watcher
+from diptych.serve.endpoint.graphql import GraphqlEndpoint
+from diptych.serve.endpoint.oauth import PATHS as OAUTH_PATHS
+from diptych.serve.endpoint.oauth import OauthEndpoint
+from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
+from diptych.serve.http.request import Request, not_modified
 
 log = logging.getLogger("diptych")
+ADMITTED_PATHS = ("/health/live", "/health/ready")
+"""Paths that bypass admission control: health checks."""
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
-_ALLOW: Header = (b"allow", b"GET, HEAD, OPTIONS")
+_ENCODE = "diptych.api.openapi.encode"
+"""What builds OpenAPI documents; imported on first use, since most processes are never asked for one."""
 
 
 class Handler:
     """Answers every request of one service."""
 
-    def __init__(
-        self, engine: Engine, context: Context, *, max_body: int, introspection: bool, base_url: str,
-        live: Live | None = None, persisted: Persisted | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
         self.context = context
-        self.introspection = introspection
-        self.base_url = base_url
-        transactor = Transactor(engine)
-        self.live = live or Live(Watcher(engine), context, LiveSettings())
-        self.graphql = GraphqlEndpoint(engine, transactor, self.live, max_body=max_body, introspection=introspection,
-                                       persisted=persisted)  # fmt: skip
-        self.rest = RestEndpoint(engine, transactor, self.live, max_body=max_body)
-        ledger = Ledger(engine.store, context.revoked)
-        oauth = OAuth(ledger, context.tokens, engine.model)
-        self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), base_url, engine.secret)
-        self._documents: LRUCache[bytes] = LRUCache("OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1)
+        self.config = config
+        self.admission = Admission()
+        write_engine = WriteEngine(engine)
+        self.live = LiveService(WatchEngine(engine), context, config)
+        self.graphql = GraphqlEndpoint(engine, write_engine, self.live, config)
+        self.rest = RestEndpoint(engine, write_engine, self.live, max_body=config.max_body)
+        grant_store = GrantStore(engine.store, context.revoked)
+        oauth = OAuth(grant_store, context.tokens, engine.model)
+        self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
+        self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(
+            "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1
+        )
+        self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def handle(self, request: Request) -> Reply:
-        """The answer to a request; never an exception."""
+        """Answer a request; never raises."""
         try:
-            if request.path in OAUTH_PATHS:  # where Authorization is the client's, and no bearer token
-                ASKER.set(peer_name(request.peer))
-                return await self.oauth.handle(request)
-            sent = request.headers.get(b"authorization")
-            caller = self.context.caller(sent)
-            if caller is None:
-                ASKER.set(peer_name(request.peer))  # until it is known who it is
-                caller = await self.context.find(sent or b"")
-            peer = request.peer
-            ASKER.set(caller.asker or (host_name(peer[0]) if peer else UNKNOWN))
-            if request.path == "/graphql":
-                return await self.graphql.handle(request, caller)
-            target = self.rest.target(request.path)
-            if target is not None:
-                return await self.rest.handle(request, caller, target)
-            return await self._fixed(request, caller)
+            if request.path in OAUTH_PATHS:  # Authorization is that of the OAuth client here, not a bearer token
+                name = peer_name(request.peer)
+                CALLER.set(name)
+                work = self.oauth.handle(request)
+            else:
+                sent = request.headers.get(b"authorization")
+                caller = self.context.caller(sent)
+                if caller is None:
+                    CALLER.set(peer_name(request.peer))  # until it is authenticated
+                    caller = await self.context.find(sent or b"")
+                peer = request.peer
+                name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
+                CALLER.set(name)
+                work = self._route(request, caller)
+            if request.lag > BUSY and request.path not in ADMITTED_PATHS:
+                return await self.admission.run(name, work)
+            return await work
         except Refusal as refusal:
-            return refused(request, refusal)
+            return refusal_reply(request, refusal)
         except Exception:
-            return refused(request, internal(f"{request.method} {request.path}"))
+            return refusal_reply(request, internal(f"{request.method} {request.path}"))
+
+    def _route(self, request: Request, caller: Caller) -> Coroutine[Any, Any, Reply]:
+        """Call the endpoint of a path."""
+        if request.path == "/graphql":
+            return self.graphql.handle(request, caller)
+        target = self.rest.target(request.path)
+        if target is not None:
+            return self.rest.handle(request, caller, target)
+        return self._fixed(request, caller)
 
     async def _fixed(self, request: Request, caller: Caller) -> Reply:
-        """The routes that no model has a part in."""
+        """The routes that do not depend on the model's resources."""
         if request.path == "*" and request.method == "OPTIONS":  # of the service as a whole (RFC 9110, §9.3.7)
             return Reply(204, NO_STORE)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
-            raise not_found()
-        if request.method not in ("GET", "HEAD", "OPTIONS"):
-            return problem(Refusal(Code.METHOD_NOT_ALLOWED, "Use GET, HEAD or OPTIONS."), (_ALLOW,))
-        if request.method == "OPTIONS":
-            return Reply(204, (_ALLOW, *NO_STORE))
+            raise row_not_found()
+        if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
+            return reply
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
-            raise Refusal(Code.NOT_ACCEPTABLE, "This answers application/json.")
+            raise not_acceptable("application/json")
         if request.query:
             raise Refusal(Code.BAD_REQUEST, "This takes no parameters.")
         if request.path == "/openapi.json":
-            return self._openapi(request, caller)
+            return await self._openapi(request, caller)
         if request.path == "/health/ready":
             await self.engine.store.ping()
-        return Reply(200, ((b"content-type", JSON), *NO_STORE), b'{"status":"ok"}')
+        return Reply(200, ((b"content-type", JSON_TYPE), *NO_STORE), b'{"status":"ok"}')
 
-    def _openapi(self, request: Request, caller: Caller) -> Reply:
-        if not self.introspection:
-            raise not_found()
-        key = (caller.signature, self.base_url or request.root, self._issuer(request))
-        body = self._documents.get(key)
-        if body is None:
-            with self.engine.meter.planning():
-                view = self.engine.model.view(caller.signature)
-                title, most = self.engine.model.title, self.engine.limits.page
-                document = openapi(view, title=title, server=key[1], issuer=key[2], max_page=most)
-                body = msgspec.json.encode(document)
-            self._documents.put(key, body, len(body))
-        mark = tag(body)
+    async def _openapi(self, request: Request, caller: Caller) -> Reply:
+        if not self.config.introspection:
+            raise row_not_found()
+        server, issuer = self.config.base_url or request.root, self._issuer(request)
+        key = (caller.signature, server, issuer)
+        document = self._documents.get(key)
+        if document is None:
+            lock = self._building.setdefault(key, asyncio.Lock())
+            async with lock:  # one build for all who ask at the same time
+                document = self._documents.get(key) or await self._build_openapi(caller, server, issuer)
+                self._documents.put(key, document, len(document[0]))
+        body, mark = document
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, (*PRIVATE, (b"etag", mark)))
-        return Reply(200, ((b"content-type", JSON), *PRIVATE, (b"etag", mark)), body)
+        return Reply(200, ((b"content-type", JSON_TYPE), *PRIVATE, (b"etag", mark)), body)
+
+    async def _build_openapi(self, caller: Caller, server: str, issuer: str) -> tuple[bytes, bytes]:
+        """The document and its ETag, in time slices: that of a large model takes long. All slices are charged to the
+        caller, and the first is refused if its planning budget is used up."""
+        budget, pace, model = self.engine.planning_budget, Pace(), self.engine.model
+        with budget.planning():
+            view = model.view(caller.signature)
+            steps = importlib.import_module(_ENCODE).encode_steps(
+                view, title=model.title, server=server, issuer=issuer, max_page=self.engine.limits.page
+            )
+        while True:
+            with budget.planning(goes_on=True):
+                try:
+                    while not pace.is_over():
+                        next(steps)
+                except StopIteration as done:
+                    body: bytes = done.value
+                    return body, tag(body)
+            await pace.rest()
 
     def _issuer(self, request: Request) -> str:
         try:
@@ -129,18 +160,18 @@ class Handler:
 
 
 def internal(where: str) -> Refusal:
-    """The exception that is being handled, in the log; its number there is all that is said of it."""
+    """Log the current exception; the refusal contains only its number in the log."""
     number = secrets.token_hex(8)
     log.exception("error %s in %s", number, where)
     return Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}.")
 
 
-def refused(request: Request, refusal: Refusal) -> Reply:
-    """A Refusal in the style of the path that was asked."""
+def refusal_reply(request: Request, refusal: Refusal) -> Reply:
+    """A Refusal as a reply in the format of the path: GraphQL errors, or problem details."""
     invalid = isinstance(refusal, InvalidToken)
     if request.path == "/graphql":
         reply = error_reply(refusal, negotiate(request.headers.get(b"accept", b""), OFFERS) or LEGACY)
-        if invalid:  # a status of its own in every media type, since it tells of no GraphQL at all
+        if invalid:  # 401 in every media type: it is not a GraphQL error
             reply = Reply(401, reply.headers, reply.body)
     else:
         reply = problem(refusal)

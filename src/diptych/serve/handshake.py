@@ -1,52 +1,51 @@
-"""The door of WebSockets: token → path → origin → accept → subprotocol → Socket.
+"""The WebSocket handshake: token → path → origin → accept → subprotocol → Socket.
 
-Whoever has no business here is refused by HTTP, before the upgrade: a bad token by 401, a path other than `/graphql` by
-404, a foreign origin by 403. No cookie opens anything, so there is nothing that another site could ride on; but
-browsers let any site talk to any WebSocket, also to one behind a firewall, where they would not let it read a plain
-answer. So what holds for those holds here: no other origin reads them, but those of the setting `cors_origins`.
-Programs send no Origin.
+A handshake is refused with an HTTP status, before the upgrade: an invalid token with 401, a path other than `/graphql`
+with 404, a foreign origin with 403. The API accepts no cookie, so cross-site WebSocket hijacking gains nothing; but
+browsers let any site connect to any WebSocket, also behind a firewall, where CORS would block a plain response. So the
+rule of CORS applies here, too: no other origins but those of `cors_origins`. Programs send no Origin.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
-from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.socket import NOT_ACCEPTABLE, PROTOCOL
 from diptych.api.reply import Reply, problem
-from diptych.asking import ASKER, peer_name
 from diptych.errors import Code, Refusal
-from diptych.identity.viewer import Caller, InvalidToken
-from diptych.live.group import Subscription
-from diptych.serve.cors import Cors
-from diptych.serve.deadline import Deadlines
-from diptych.serve.graphql import Outcome
-from diptych.serve.handler import Handler, internal, refused
-from diptych.serve.http import Request
-from diptych.serve.outbox import Streams
-from diptych.serve.rest import not_found
-from diptych.serve.socket import Operation, Receive, Socket
-from diptych.serve.socket_protocol import handshake_is_over, takes_turns_as
-from diptych.serve.wires import Message, Send
-from diptych.watch import ReadyWatch
+from diptych.fair.caller import peer_name
+from diptych.identity.viewer import InvalidToken
+from diptych.serve.asgi import Message, Receive, Send
+from diptych.serve.endpoint.rest import row_not_found
+from diptych.serve.handler import Handler, internal, refusal_reply
+from diptych.serve.http.cors import Cors
+from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.http.request import Request
+from diptych.serve.http.websocket_protocol import handshake_is_over, set_frame_caller
+from diptych.serve.stream.send_queue import StreamLimits
+from diptych.serve.stream.websocket import Service, Socket
 
 _SWITCHED = 101
 
 
 async def open_socket(
-    handler: Handler, request: Request, scope: Message, receive: Receive, send: Send, streams: Streams,
-    deadlines: Deadlines, cors: Cors | None = None,
-) -> int:  # fmt: skip
-    """Serve one WebSocket to its end, or refuse it; gives the status that its handshake was answered with."""
+    handler: Handler,
+    request: Request,
+    scope: Message,
+    receive: Receive,
+    send: Send,
+    streams: StreamLimits,
+    deadlines: Deadlines,
+    cors: Cors | None = None,
+) -> int:
+    """Serve one WebSocket until it is closed, or refuse it; returns the status of the handshake."""
     peer = peer_name(request.peer)
-    service = _Service(handler, peer)
-    takes_turns_as(send, peer)
+    service = Service(handler, peer)
+    set_frame_caller(send, peer)
     refusal = await _refusal(service, handler, request, streams, deadlines, cors)
     if refusal is not None:
-        reply = refused(request, refusal) if isinstance(refusal, InvalidToken) else problem(refusal)
+        reply = refusal_reply(request, refusal) if isinstance(refusal, InvalidToken) else problem(refusal)
         return await deny(reply, scope, send)
     if PROTOCOL not in scope["subprotocols"]:
         await send({"type": "websocket.accept"})
@@ -54,7 +53,7 @@ async def open_socket(
         await send({"type": "websocket.close", "code": code, "reason": reason})
         return _SWITCHED
     await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
-    scope.clear()  # it lasts as long as the socket, and is not needed again
+    scope.clear()  # not needed again; it would live as long as the socket
     sent = request.headers.get(b"authorization")
     request.forget()
     await Socket(service, streams, deadlines, sent).drive(receive, send)
@@ -62,19 +61,19 @@ async def open_socket(
 
 
 async def _refusal(
-    service: _Service, handler: Handler, request: Request, streams: Streams, deadlines: Deadlines, cors: Cors | None
+    service: Service, handler: Handler, request: Request, streams: StreamLimits, deadlines: Deadlines, cors: Cors | None
 ) -> Refusal | None:
-    """Why a handshake is refused, which is known in the time of a request."""
+    """Why a handshake is refused, or None; within the request timeout."""
     if request.fault is not None:
         return request.fault
     if deadlines.is_full:
-        return Refusal(Code.UNAVAILABLE, "Too many requests are under way; try again.")
-    task = deadlines.begin()
+        return Refusal(Code.UNAVAILABLE, "Too many requests are running; try again.")
+    task = deadlines.enter()
     try:
         await service.caller(request.headers.get(b"authorization"))
         if request.path != "/graphql":
-            return not_found()
-        if not _is_own(request, handler.base_url) and not (cors and cors.allows(request.headers[b"origin"])):
+            return row_not_found()
+        if not _is_own(request, handler.config.base_url) and not (cors and cors.allows(request.headers[b"origin"])):
             return Refusal(Code.FORBIDDEN, "A page of another origin may not open a WebSocket here.")
         return Refusal(Code.UNAVAILABLE, "The service is going away; try again.") if streams.is_closing else None
     except Refusal as refusal:
@@ -86,7 +85,7 @@ async def _refusal(
     except Exception:
         return internal("the handshake of a WebSocket")
     finally:
-        deadlines.end(task)
+        deadlines.leave(task)
 
 
 async def deny(reply: Reply, scope: Message, send: Send) -> int:
@@ -102,7 +101,7 @@ async def deny(reply: Reply, scope: Message, send: Send) -> int:
 
 
 def _is_own(request: Request, base_url: str) -> bool:
-    """Does a page of this service ask, or no page at all?"""
+    """Is the Origin this service, or absent?"""
     origin = request.headers.get(b"origin")
     if origin is None:
         return True
@@ -112,31 +111,5 @@ def _is_own(request: Request, base_url: str) -> bool:
 
 
 def _host(netloc: str) -> str:
-    """A host with its port, unless that is the usual one."""
+    """A host with its port, unless it is a default port."""
     return netloc.lower().removesuffix(":80").removesuffix(":443")
-
-
-class _Service:
-    """What sockets ask of the handler."""
-
-    __slots__ = ("_handler", "_peer")
-
-    def __init__(self, handler: Handler, peer: str) -> None:
-        self._handler = handler
-        self._peer = peer
-
-    async def caller(self, sent: bytes | None) -> Caller:
-        context = self._handler.context
-        ASKER.set(self._peer)
-        caller = context.caller(sent) or await context.find(sent or b"")
-        if caller.asker:
-            ASKER.set(caller.asker)
-        return caller
-
-    async def run(self, parameters: Parameters, caller: Caller) -> Outcome:
-        return await self._handler.graphql.run(parameters, caller)
-
-    async def subscribe(
-        self, ready: ReadyWatch, inputs: Mapping[str, Any], caller: Caller, sink: Operation
-    ) -> Subscription:
-        return await self._handler.live.subscribe(ready, inputs, caller, sink)

@@ -1,12 +1,12 @@
-"""Log lines, as text or as JSON: each has its time, its level, and the request during which it was written.
+"""Logging as text or JSON, with the time, the level and the current request; and the access log.
 
     2026-11-16T17:42:15.123Z ERROR diptych POST /graphql: error 5f… in POST /graphql
     2026-11-16T17:42:15.124Z INFO diptych.access POST /graphql 500 3.1 ms 213 B from 127.0.0.1 as user:ann
 
     {"time": "…", "level": "INFO", "logger": "diptych.access", "message": "POST /graphql …", "status": 500, …}
 
-A line never has more than one line, whatever a client sends. Query strings are not logged: filters hold what people
-look for, and redirects hold codes.
+A client cannot inject line breaks. Query strings are not logged: filters contain what users search for, and redirects
+contain authorization codes.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from diptych.asking import ASKER
 from diptych.config import Config
-from diptych.serve.http import Request
+from diptych.fair.caller import CALLER
+from diptych.serve.http.request import Request
 
 REQUEST: ContextVar[Request | None] = ContextVar("request", default=None)
-"""The request that is being answered."""
+"""The current request."""
 access = logging.getLogger("diptych.access")
 _PATH = 1_000
-"""Characters of a path that are logged."""
+"""The most characters of a path in the log."""
 
 
-def log_access(request: Request, status: int, size: int, begun: float) -> None:
-    """Log a request that was answered, and began at a moment of `time.perf_counter`; of a stream, when it ends."""
+def log_access(request: Request, status: int, size: int) -> None:
+    """Log a completed request; a stream is logged when it ends."""
     fields = {
         "method": request.method,
         "path": request.path[:_PATH],
         "status": status,
-        "milliseconds": round((time.perf_counter() - begun) * 1_000, 1),
+        "milliseconds": round((time.perf_counter() - request.begun) * 1_000, 1),
         "bytes": size,
         "address": request.peer[0] if request.peer else "-",
-        "caller": ASKER.get(),
+        "caller": CALLER.get(),
     }
     access.info("%s %s %d %s ms %d B from %s as %s", *fields.values(), extra={"fields": fields})
 
 
-def log_nothing(request: Request, status: int, size: int, begun: float) -> None:
-    """The access log where none is wanted."""
+def log_nothing(request: Request, status: int, size: int) -> None:
+    """The disabled access log."""
 
 
 class WithoutSockets(logging.Filter):
@@ -69,7 +69,10 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
-            "time": _time_of(record), "level": record.levelname, "logger": record.name, "message": record.getMessage(),
+            "time": _time_of(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
         }
         if where := _request_of(record):
             fields["request"] = where

@@ -1,19 +1,19 @@
-"""From the text of a request to a document that is sound for the viewer: parsed, permitted, validated.
+"""Parses and validates a GraphQL document for a viewer.
 
-graphql-core parses and validates; it is the dear part of a request that was never seen, so its work is kept by
-whoever calls. What a role may never ask for is not in its schema, and asking for it is like asking for what no
-one has; only root fields are no secret: those of other roles are refused by name.
+Parsing and validating is the expensive part of a new request, so callers cache the result. Ordinary documents take
+short cuts (`parser.py`, `quick_check.py`), all others are for graphql-core, and so are all errors. What a role
+may never select is not in its schema, and selecting it is like selecting what does not exist; only root fields are no
+secret: those of other roles are refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphql import (
     DocumentNode,
-    FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
@@ -28,19 +28,18 @@ from graphql import (
 )
 from graphql.execution.values import get_variable_values
 
-from diptych.api.filters import measure_filter
-from diptych.api.graphql.http import DocumentRefusal
-from diptych.api.graphql.lexer import parse
 from diptych.api.graphql.measure import measure_text, measure_values
-from diptych.api.graphql.merge import conflicts, merge
+from diptych.api.graphql.merge import conflicts, merge_selections
 from diptych.api.graphql.mutations import mutation_names
+from diptych.api.graphql.parser import parse
 from diptych.api.graphql.rules import validate
 from diptych.api.graphql.scan import Outline
 from diptych.api.graphql.translate import collect, fragments_of, with_defaults
-from diptych.api.shape import VALUE, shape
-from diptych.ask.asked import Asked, Checking
+from diptych.api.reply import DocumentRefusal
+from diptych.api.shape import PLAIN_VALUE, measure_filter, shape
+from diptych.ask.measures import Checking, RequestMeasures
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
-from diptych.lru import digest
+from diptych.lru import cache_key
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef
 from diptych.model.view import View, not_yours
 
@@ -49,7 +48,7 @@ _ABSENT = "absent"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """A sound document with the operation to run. `literal` names the variables that shape a statement wholly,
+    """A valid document with the operation to run. `literal` names variables whose values are part of the statement,
     `filters` those that are filters."""
 
     node: DocumentNode
@@ -57,50 +56,56 @@ class Document:
     variables: tuple[str, ...]
     literal: frozenset[str]
     filters: tuple[str, ...]
+    places: Mapping[int, int] = field(default_factory=dict)
+    """The lifted literals: where they begin in the text, and their indexes."""
 
-    def shape(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What of the variables can change the statement. (A plain string in a plain place is told at a glance.)"""
-        return tuple([
-            VALUE if type(given.get(name)) is str and name not in self.literal else self._shape(name, given)
-            for name in self.variables
-        ])  # fmt: skip
+    def shape(self, variables: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The part of the variables that can change the statement. (Plain strings are the fast path.)"""
+        return tuple(
+            [
+                PLAIN_VALUE
+                if type(variables.get(name)) is str and name not in self.literal
+                else self._shape(name, variables)
+                for name in self.variables
+            ]
+        )
 
-    def _shape(self, name: str, given: Mapping[str, Any]) -> Any:
-        if name not in given:
+    def _shape(self, name: str, variables: Mapping[str, Any]) -> Any:
+        if name not in variables:
             return _ABSENT
-        return digest(repr(given[name])) if name in self.literal else shape(given[name])
+        return cache_key(repr(variables[name])) if name in self.literal else shape(variables[name])
 
 
 def read_document(
-    text: str, operation_name: str | None, asked: Asked, checks: Checking
+    text: str, operation_name: str | None, measures: RequestMeasures, checks: Checking
 ) -> tuple[DocumentNode, OperationDefinitionNode]:
-    """Parse a document and find the operation to run; the checks look at the text, and at what it selects."""
-    outline = measure_text(text, checks.limits, asked)
-    asked.operation = operation_name or (outline.operations[0].name if outline.operations else "")
-    checks(asked)
+    """Parse a document and find the operation to run; checks measure the text, then what it selects."""
+    outline = measure_text(text, checks.limits, measures)
+    measures.operation = operation_name or (outline.operations[0].name if outline.operations else "")
+    checks(measures)
     try:
-        document = parse(text)
+        document = parse(text, outline.tokens)
     except GraphQLError as error:
         raise DocumentRefusal(Code.GRAPHQL_PARSE_FAILED, [error]) from None
     except RecursionError:
         raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be read.") from None
     _check_fragments(document, outline)
     operation = _operation(document, operation_name)
-    asked.operation = operation.name.value if operation.name else ""
-    asked.roots = len(collect([operation.selection_set], fragments_of(document), None))
-    checks(asked)
-    merged = merge(document)
-    found = conflicts(merged)
-    if found:
-        raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, found)
+    measures.operation = operation.name.value if operation.name else ""
+    measures.roots = len(collect([operation.selection_set], fragments_of(document), None))
+    checks(measures)
+    merged = merge_selections(document)
+    errors = conflicts(merged)
+    if errors:
+        raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
     return merged, operation if merged is document else _operation(merged, operation_name)
 
 
 def _check_fragments(document: DocumentNode, outline: Outline) -> None:
-    """Refuse fragments that are not there, never used, or in a circle, which graphql-core is slow to tell."""
+    """Refuse fragments that are unknown, unused or cyclic, which graphql-core is slow to find."""
     parts = outline.fragments
     used = {name for part in (*outline.operations, *parts.values()) for name, *_ in part.spreads}
-    if not outline.circle and used == parts.keys():
+    if not outline.cycle and used == parts.keys():
         return
     errors: list[GraphQLError] = []
     for node in _fragment_nodes(document):
@@ -109,7 +114,7 @@ def _check_fragments(document: DocumentNode, outline: Outline) -> None:
             cause = "" if name in parts else f"Unknown fragment '{name}'."
         else:
             cause = f"Fragment '{name}' is never used." if name not in used else ""
-            cause = f"Cannot spread fragment '{name}' within itself." if name == outline.circle else cause
+            cause = f"Cannot spread fragment '{name}' within itself." if name == outline.cycle else cause
         if cause and len(errors) < MAX_FAULTS:
             errors.append(GraphQLError(cause, node))
     if errors:
@@ -117,7 +122,7 @@ def _check_fragments(document: DocumentNode, outline: Outline) -> None:
 
 
 def _fragment_nodes(document: DocumentNode) -> Iterator[FragmentSpreadNode | FragmentDefinitionNode]:
-    """The fragments of a document, and where they are spread."""
+    """The fragment definitions of a document, and their spreads."""
     for definition in document.definitions:
         if isinstance(definition, FragmentDefinitionNode):
             yield definition
@@ -141,16 +146,18 @@ def _operation(document: DocumentNode, operation_name: str | None) -> OperationD
 
 
 def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view: View) -> None:
-    """Refuse root fields that other roles have and this one has not."""
+    """Refuse root fields that other roles have and this one does not."""
     kind = operation.operation
     fields = collect([operation.selection_set], fragments_of(document), None)
-    asked = {node.name.value for nodes in fields.values() for node in nodes}
+    requested = {node.name.value for nodes in fields.values() for node in nodes}
     if kind is OperationType.MUTATION:
-        foreign = any(_is_foreign(name, view) for name in asked)
+        foreign = any(_is_foreign(name, view) for name in requested)
     else:
-        names = root_names if kind is OperationType.QUERY else _change_names
-        foreign = any(asked.intersection(names(found)) for name, found in view.model.items()
-                      if name not in view.resources)  # fmt: skip
+        others = [resource for name, resource in view.model.items() if name not in view.resources]
+        queries = kind is OperationType.QUERY
+        foreign = any(
+            requested.intersection(root_names(resource) if queries else (resource.changed,)) for resource in others
+        )
     if kind is OperationType.SUBSCRIPTION:
         if foreign:
             raise not_yours(view)
@@ -158,8 +165,8 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
             raise _no_such_kind(kind)
         return
     calls = QueryDef if kind is OperationType.QUERY else ActionDef
-    others = (call.root for found in view.model.values() for call in found.calls if isinstance(call, calls))
-    if foreign or any(root in asked and root not in view.calls for root in others):
+    roots = (call.root for resource in view.model.values() for call in resource.calls if isinstance(call, calls))
+    if foreign or any(root in requested and root not in view.calls for root in roots):
         raise not_yours(view)
     if kind is OperationType.MUTATION and not any(mutations(view)):
         raise _no_such_kind(kind)
@@ -170,30 +177,23 @@ def _no_such_kind(kind: OperationType) -> Refusal:
 
 
 def _is_foreign(name: str, view: View) -> bool:
-    """Is it a mutation that others have, and this role has not?"""
-    for found in view.model.values():
-        verb = mutation_names(found).get(name)
-        if verb is not None and found.offers("update" if verb == "replace" else verb):
-            each = view.resources.get(found.name)
-            return each is None or not each.may(verb)
+    """Is it a mutation that other roles have and this one does not?"""
+    for resource in view.model.values():
+        verb = mutation_names(resource).get(name)
+        if verb is not None and resource.offers("update" if verb == "replace" else verb):
+            own = view.resources.get(resource.name)
+            return own is None or not own.may(verb)
     return False
 
 
 def mutations(view: View) -> Iterator[str]:
-    """The mutations that a role has."""
-    for each in view.resources.values():
-        yield from (name for name, verb in mutation_names(each.resource).items() if each.may(verb))
+    for resource in view.resources.values():
+        yield from (name for name, verb in mutation_names(resource.resource).items() if resource.may(verb))
     yield from (root for root, (_, call) in view.calls.items() if isinstance(call, ActionDef))
 
 
-def root_names(found: ResourceDef) -> tuple[str, str, str]:
-    """The root fields of a resource."""
-    return found.one, found.many, found.connection
-
-
-def _change_names(found: ResourceDef) -> tuple[str]:
-    """The root field that tells of its changes."""
-    return (found.changed,)
+def root_names(resource: ResourceDef) -> tuple[str, str, str]:
+    return resource.one, resource.many, resource.connection
 
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
@@ -209,7 +209,7 @@ def check_document(document: DocumentNode, operation: OperationDefinitionNode, s
 
 
 def _sorts(type_name: str) -> bool:
-    """Is a value of this type a part of a sort, and so of the statement itself?"""
+    """Is a value of this type part of a sort, and so of the statement itself?"""
     return type_name == "Direction" or type_name.endswith("Order")
 
 
@@ -219,34 +219,36 @@ def _named(node: TypeNode) -> str:
     return node.name.value
 
 
-def count_variables(document: Document, given: Mapping[str, Any], asked: Asked, checks: Checking) -> None:
-    """Have the checks look at how much the variables hold: graphql-core looks at each value of them."""
-    measure_values([given[name] for name in document.variables if name in given], checks.limits, asked)
-    checks(asked)
+def count_variables(
+    document: Document, variables: Mapping[str, Any], measures: RequestMeasures, checks: Checking
+) -> None:
+    """Measure the variables and run the checks: graphql-core visits every value of them."""
+    measure_values([variables[name] for name in document.variables if name in variables], checks.limits, measures)
+    checks(measures)
     for name in document.filters:
-        measure_filter(given.get(name), asked)
-    checks(asked)
+        measure_filter(variables.get(name), measures)
+    checks(measures)
 
 
-def check_variables(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> None:
-    """Hold variables against their declared types."""
+def check_variables(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> None:
+    """Validate variables against their declared types."""
     definitions = document.operation.variable_definitions or ()
-    result = get_variable_values(schema, definitions, dict(given), max_errors=MAX_FAULTS, hide_suggestions=True)
+    result = get_variable_values(schema, definitions, dict(variables), max_errors=MAX_FAULTS, hide_suggestions=True)
     if isinstance(result, list):
         raise DocumentRefusal(Code.BAD_USER_INPUT, result, [_fault(error) for error in result])
 
 
 def _fault(error: GraphQLError) -> Fault:
-    """Where a variable is at fault."""
+    """The fault of a variable."""
     names = [node.variable.name.value for node in error.nodes or () if isinstance(node, VariableDefinitionNode)]
     return Fault(("variables", *names), error.message.removesuffix("."))
 
 
-def introspect(document: Document, given: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:
-    """The answers to `__schema` and `__type`, which graphql-core knows."""
-    values = with_defaults(document.operation, given)
+def introspect(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:
+    """Answer `__schema` and `__type` by graphql-core."""
+    values = with_defaults(document.operation, variables)
     fields = collect([document.operation.selection_set], fragments_of(document.node), values)
-    meta = [node for nodes in fields.values() for node in nodes if _is_meta(node)]
+    meta = [node for nodes in fields.values() for node in nodes if node.name.value in ("__schema", "__type")]
     operation = OperationDefinitionNode(
         operation=OperationType.QUERY,
         selection_set=SelectionSetNode(selections=tuple(meta)),
@@ -254,11 +256,7 @@ def introspect(document: Document, given: Mapping[str, Any], schema: GraphQLSche
         directives=(),
     )
     fragments = tuple(node for node in document.node.definitions if not isinstance(node, OperationDefinitionNode))
-    result = execute_sync(schema, DocumentNode(definitions=(operation, *fragments)), variable_values=dict(given))
+    result = execute_sync(schema, DocumentNode(definitions=(operation, *fragments)), variable_values=dict(variables))
     if result.errors:
         raise DocumentRefusal(Code.BAD_USER_INPUT, result.errors)
     return dict(result.data or {})
-
-
-def _is_meta(node: FieldNode) -> bool:
-    return node.name.value in ("__schema", "__type")

@@ -1,12 +1,12 @@
-"""Files of trusted documents → their texts, and what is wrong with them.
+"""Reads files of trusted documents, and checks their documents.
 
     queries/orders.graphql      the file is the document, to the byte; it may have several operations
     manifest.json               {"format": "apollo-persisted-query-manifest", "version": 1,
                                  "operations": [{"id": "<sha256>", "name": …, "type": …, "body": "query …"}, …]}
-    persisted.json              {"<sha256>": "query …", …}, as the compiler of Relay writes it
+    persisted.json              {"<sha256>": "query …", …}, as Relay's compiler writes it
 
-Nothing is guessed: a text is taken as it stands, since its hash is its name; and an id that is not the SHA-256 of its
-text is a fault, since clients would ask for a document that is never found.
+A text is taken as it is, since its hash is its name; an id that is not the SHA-256 of its text is a fault, since
+clients would request a document that is never found.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode, parse
 
 from diptych.api.graphql.document import check_document, check_roots, read_document
-from diptych.api.graphql.http import DocumentRefusal
-from diptych.api.graphql.persisted import PREFIX, hash_of
+from diptych.api.graphql.persisted import HASH_PREFIX, hash_of
 from diptych.api.json import parse_json
-from diptych.ask.asked import Asked, Checking
+from diptych.api.reply import DocumentRefusal
+from diptych.ask.measures import Checking, RequestMeasures
 from diptych.errors import Refusal
-from diptych.model.roles import Viewer
+from diptych.model.declare.roles import Viewer
 from diptych.model.view import View
 
 _APOLLO = "apollo-persisted-query-manifest"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A text in a file: where it begins there, and by which id the file names it."""
+class DocumentEntry:
+    """A document in a file: its line there, and the id that the file gives it."""
 
     file: str
     text: str
@@ -43,29 +43,29 @@ class Found:
         return hash_of(self.text)
 
     def at(self, line: int, what: str) -> str:
-        """A fault in a line of the text. (In a manifest, a text stands in one line of the file.)"""
+        """A message about a line of the document. (In a manifest, a document is in one line of the file.)"""
         if self.id is None:
             return f"{self.file}:{line}: {what}"
         return f"{self.file}:{self.line}: {what}" + (f" (line {line} of the document)" if line else "")
 
 
 class BadManifest(ValueError):
-    """The file cannot be read as documents."""
+    """The file cannot be parsed as documents."""
 
 
-def read_file(name: str, content: bytes) -> list[Found]:
+def read_file(name: str, content: bytes) -> list[DocumentEntry]:
     """The documents of a file; a BadManifest says why there are none."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise BadManifest(f"{name}: it is not UTF-8") from None
     if not name.endswith(".json"):
-        return [Found(name, text)]
+        return [DocumentEntry(name, text)]
     try:
         entries = list(_entries(parse_json(content)))
     except (ValueError, Refusal) as error:
         raise BadManifest(f"{name}: {error}") from None
-    return [Found(name, body, _line_of(id, text), id) for id, body in entries]
+    return [DocumentEntry(name, body, _line_of(id, text), id) for id, body in entries]
 
 
 def _entries(manifest: Any) -> Iterator[tuple[str, str]]:
@@ -76,7 +76,10 @@ def _entries(manifest: Any) -> Iterator[tuple[str, str]]:
         operations = manifest.get("operations")
         if not isinstance(operations, list):
             raise ValueError("expected a list of operations")
-        pairs = [(each.get("id"), each.get("body")) if isinstance(each, dict) else (None, None) for each in operations]
+        pairs = [
+            (operation.get("id"), operation.get("body")) if isinstance(operation, dict) else (None, None)
+            for operation in operations
+        ]
     elif isinstance(manifest, dict):
         pairs = list(manifest.items())
     else:
@@ -91,28 +94,26 @@ def _line_of(id: str, text: str) -> int:
     return text.count("\n", 0, max(text.find(f'"{id}"'), 0)) + 1
 
 
-def faults_of(
-    found: Found, view: View, schema: GraphQLSchema, viewer: Viewer, checks: Checking
-) -> list[str]:
-    """All that is wrong with a document, for a role."""
+def faults_of(entry: DocumentEntry, view: View, schema: GraphQLSchema, viewer: Viewer, checks: Checking) -> list[str]:
+    """All faults of a document for a role."""
     faults: list[str] = []
-    if found.id is not None and found.id.removeprefix(PREFIX) != found.hash:
-        faults.append(found.at(0, f"the id {found.id[:80]!r} is not the SHA-256 of its document, {found.hash}"))
-    if "\x00" in found.text:
-        return [*faults, found.at(1, "the document has a NUL")]
+    if entry.id is not None and entry.id.removeprefix(HASH_PREFIX) != entry.hash:
+        faults.append(entry.at(0, f"the id {entry.id[:80]!r} is not the SHA-256 of its document, {entry.hash}"))
+    if "\x00" in entry.text:
+        return [*faults, entry.at(1, "the document has a NUL")]
     try:
-        operations = operations_of(found.text)
+        operations = operations_of(entry.text)
     except (GraphQLError, RecursionError) as error:
-        return [*faults, *_told(found, error)]
+        return [*faults, *_messages(entry, error)]
     if not operations:
-        return [*faults, found.at(1, "the document has no operation")]
+        return [*faults, entry.at(1, "the document has no operation")]
     for name in operations:
         try:
-            document, operation = read_document(found.text, name, Asked("graphql", viewer), checks)
+            document, operation = read_document(entry.text, name, RequestMeasures("graphql", viewer), checks)
             check_roots(document, operation, view)
             check_document(document, operation, schema)
         except Refusal as refusal:
-            faults += _told(found, refusal)
+            faults += _messages(entry, refusal)
     return list(dict.fromkeys(faults))
 
 
@@ -123,14 +124,14 @@ def operations_of(text: str) -> list[str | None]:
     return names if len(names) == 1 else [name for name in names if name is not None] or names[:1]
 
 
-def _told(found: Found, error: Exception) -> list[str]:
+def _messages(entry: DocumentEntry, error: Exception) -> list[str]:
     if isinstance(error, DocumentRefusal):
-        return [found.at(_line(each), str(each["message"]).removesuffix(".")) for each in error.errors]
+        return [entry.at(_line(detail), str(detail["message"]).removesuffix(".")) for detail in error.errors]
     if isinstance(error, GraphQLError):
-        return [found.at(error.locations[0].line if error.locations else 1, error.message.removesuffix("."))]
+        return [entry.at(error.locations[0].line if error.locations else 1, error.message.removesuffix("."))]
     if isinstance(error, RecursionError):
-        return [found.at(1, "the document is nested too deeply to be read")]
-    return [found.at(1, str(error).removesuffix("."))]
+        return [entry.at(1, "the document is nested too deeply to be read")]
+    return [entry.at(1, str(error).removesuffix("."))]
 
 
 def _line(error: Mapping[str, Any]) -> int:

@@ -1,11 +1,10 @@
-"""How much a document holds, in numbers, from its text alone: graphql-core is the dear part of a hostile request.
+"""Measures a document by its text, before it is parsed: graphql-core is the expensive part of a hostile request.
 
-A scan over the tokens counts what stands in each selection, how deep it is, what is spread where, how long lists and
-filters are (`scan.py`). Every fragment is counted by itself, and then added up wherever it is spread, so that a few of
-them that unfold to very much are as cheap as any. The price is a lower bound: page sizes that are written down, without
-what only a model knows, or a variable says.
+A scan over the tokens counts selections, depth, fragment spreads, lists and filters (`scan.py`). Every fragment is
+counted once, and added up at each spread, so fragments that expand exponentially take no longer than others. The price
+is a lower bound, computed from literal page sizes, without the weights of the model and without variables.
 
-This only counts; whether it is too much, the checks say.
+Nothing is refused here: the checks do that.
 """
 
 from __future__ import annotations
@@ -14,36 +13,36 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from diptych.api.graphql.scan import MOST, Outline, Part, Scan
-from diptych.ask.asked import Asked, Limits
+from diptych.api.graphql.scan import MOST, Definition, Outline, Scan
+from diptych.ask.measures import Limits, RequestMeasures
 
 
-def measure_text(text: str, limits: Limits, asked: Asked) -> Outline:
-    """Count what a text holds, as far as it may."""
-    asked.document = len(text.encode())
-    if asked.document > limits.document:
+def measure_text(text: str, limits: Limits, measures: RequestMeasures) -> Outline:
+    """Measure a text, up to the limits on bytes and tokens."""
+    measures.document = len(text.encode())
+    if measures.document > limits.document:
         return Outline()
-    scan = Scan(asked, limits)
+    scan = Scan(measures, limits)
     scan.run(text)
     outline = scan.outline
-    asked.definitions = len(outline.operations) + len(outline.fragments) + scan.again
+    measures.definitions = len(outline.operations) + len(outline.fragments) + scan.duplicates
     for part in _inner_first(outline):
-        _unfold(part, outline.fragments, limits)
+        _expand(part, outline.fragments, limits)
     for part in outline.operations:
-        _unfold(part, outline.fragments, limits)
-        asked.expanded += part.selections
-        asked.described += math.ceil(part.described)
-        asked.nesting = max(asked.nesting, part.nesting)
-        # what a subscription tells of a change is no level: the row in it is the first
-        asked.depth = max(asked.depth, part.depth - (part.kind == "subscription"))
-    asked.least = min((part.price for part in outline.operations), default=0)
+        _expand(part, outline.fragments, limits)
+        measures.expanded += part.selections
+        measures.described += math.ceil(part.described)
+        measures.nesting = max(measures.nesting, part.nesting)
+        # the event of a subscription is not a level: its row is the first
+        measures.depth = max(measures.depth, part.depth - (part.kind == "subscription"))
+    measures.least = min((part.price for part in outline.operations), default=0)
     return outline
 
 
-def _inner_first(outline: Outline) -> list[Part]:
-    """The fragments, each after those that it spreads. Where there is a circle of them, that is noted."""
+def _inner_first(outline: Outline) -> list[Definition]:
+    """The fragments, each after those that it spreads; `outline.cycle` is set if there is a cycle."""
     parts = outline.fragments
-    found: list[Part] = []
+    ordered: list[Definition] = []
     done: set[str] = set()
     for start in parts:
         path = [(start, iter(parts[start].spreads))] if start not in done else []
@@ -53,7 +52,7 @@ def _inner_first(outline: Outline) -> list[Part]:
             name, spreads = path[-1]
             for spread, *_ in spreads:
                 if spread in around:
-                    outline.circle = spread
+                    outline.cycle = spread
                 elif spread in parts and spread not in done:
                     done.add(spread)
                     around.add(spread)
@@ -62,12 +61,12 @@ def _inner_first(outline: Outline) -> list[Part]:
             else:
                 path.pop()
                 around.discard(name)
-                found.append(parts[name])
-    return found
+                ordered.append(parts[name])
+    return ordered
 
 
-def _unfold(part: Part, fragments: Mapping[str, Part], limits: Limits) -> None:
-    """Add what is spread in a part, which is unfolded already; not further than anyone wants to know."""
+def _expand(part: Definition, fragments: Mapping[str, Definition], limits: Limits) -> None:
+    """Add the fragments that are spread in a definition. They are expanded already; counts stop above the limits."""
     for spread in part.spreads:
         inner = fragments.get(spread.name)
         if inner is None or inner is part:
@@ -83,11 +82,11 @@ def _unfold(part: Part, fragments: Mapping[str, Part], limits: Limits) -> None:
             part.depth = max(part.depth, spread.depth + inner.depth)
 
 
-def measure_values(values: list[Any], limits: Limits, asked: Asked) -> None:
-    """Count the values in all variables, as far as they may be."""
+def measure_values(values: list[Any], limits: Limits, measures: RequestMeasures) -> None:
+    """Count the values of all variables, up to the limit."""
     left: list[Any] = [values]
-    while left and asked.values <= limits.values:
+    while left and measures.values <= limits.values:
         part = left.pop()
         inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        asked.values += len(inside)
+        measures.values += len(inside)
         left.extend(inside)

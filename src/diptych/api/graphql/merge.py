@@ -1,17 +1,18 @@
-"""Selections that say the same become one, and those that cannot go together are told.
+"""Merges equal selections, and finds fields that cannot be merged.
 
     { posts(first: 1) { id } posts(first: 1) { title } }    →    { posts(first: 1) { id title } }
 
-What is asked for is the same, since the answer merges them too. Whether fields with one key in the answer agree,
-graphql-core finds out by comparing every one with every other, wherever fragments bring them together: a hundred small
-selections take it a fifth of a second. There is no type here that could be one or another, so that all fields with the
-same key and the same parent must have one name and the same arguments; comparing each with the first of them is enough.
+The response is the same, since execution merges them too. graphql-core checks whether fields with one response key
+agree by comparing every pair, wherever fragments bring them together: for a hundred small selections that takes a fifth
+of a second. There are no unions or interfaces here, so all fields with the same key and parent must have one name and
+the same arguments; comparing each with the first of them is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
+from operator import is_
 from typing import Any, cast
 
 from graphql import (
@@ -31,8 +32,8 @@ from diptych.api.graphql.translate import collect, fragments_of
 from diptych.errors import MAX_FAULTS
 
 
-def merge(document: DocumentNode) -> DocumentNode:
-    """The same document, in which no selection stands twice in one set."""
+def merge_selections(document: DocumentNode) -> DocumentNode:
+    """The same document, without duplicate selections in a set."""
     definitions = tuple(
         _merged(node) if isinstance(node, OperationDefinitionNode | FragmentDefinitionNode) else node
         for node in document.definitions
@@ -54,55 +55,51 @@ def _selections(nodes: tuple[SelectionNode, ...]) -> tuple[SelectionNode, ...]:
     names = {_name(node) for node in nodes}
     groups = [[node] for node in nodes] if len(names) == len(nodes) else _grouped(nodes)
     merged = tuple(_joined(group) for group in groups)
-    return nodes if len(merged) == len(nodes) and all(map(_is, merged, nodes)) else merged
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return nodes if len(merged) == len(nodes) and all(map(is_, merged, nodes)) else merged
 
 
 def _name(node: SelectionNode) -> str:
-    """What two selections have in common that may be the same."""
+    """The response key, or what else two selections must share to be equal."""
     if isinstance(node, FieldNode):
         return node.alias.value if node.alias else node.name.value
     return "..." + node.name.value if isinstance(node, FragmentSpreadNode) else "... on"
 
 
 def _grouped(nodes: Iterable[SelectionNode]) -> list[list[SelectionNode]]:
-    """Those that say the same, where that leaves the order of the answer as it is: what has something inside is not
-    moved before a fragment, or before others with its key, in which there may be the same."""
+    """Group equal selections where that keeps the order of the response: a selection with sub-selections is not moved
+    before a fragment, or before another with its key, in which there may be the same."""
     groups: list[list[SelectionNode]] = []
-    found: dict[Hashable, list[SelectionNode]] = {}
+    members: dict[Hashable, list[SelectionNode]] = {}
     latest: dict[str, Hashable] = {}
-    """What was said last with each key, since the last fragment."""
+    """The last selection of each key since the last fragment."""
     before: Hashable = None
     for node in nodes:
-        said, name = _same(node, inside=False), _name(node)
+        content, name = _same(node, inside=False), _name(node)
         if isinstance(node, InlineFragmentNode):
-            is_new = said != before
+            is_new = content != before
         elif isinstance(node, FieldNode) and node.selection_set is not None:
-            is_new = latest.get(name) != said
+            is_new = latest.get(name) != content
         else:
-            is_new = said not in found
+            is_new = content not in members
         if is_new:
-            found[said] = []
-            groups.append(found[said])
+            members[content] = []
+            groups.append(members[content])
             if not isinstance(node, FieldNode):
                 latest.clear()
-        found[said].append(node)
-        latest[name] = before = said
+        members[content].append(node)
+        latest[name] = before = content
     return groups
 
 
 def _joined(nodes: list[SelectionNode]) -> SelectionNode:
-    """One node for some that say the same of themselves, with all that is selected in them."""
+    """One node for a group of equal ones, with all their sub-selections."""
     first: Any = nodes[0]
     if isinstance(first, FragmentSpreadNode) or first.selection_set is None:
         return nodes[0]
     inner: tuple[SelectionNode, ...] = first.selection_set.selections
     if len(nodes) > 1:
         sets: list[Any] = [node.selection_set for node in nodes]  # type: ignore[attr-defined]
-        inner = tuple(each for selected in sets for each in selected.selections)
+        inner = tuple(selection for selected in sets for selection in selected.selections)
     merged = _selections(inner)
     if merged is first.selection_set.selections:
         return nodes[0]
@@ -110,45 +107,43 @@ def _joined(nodes: list[SelectionNode]) -> SelectionNode:
 
 
 def _same(node: Node, *, inside: bool = True) -> Hashable:
-    """All that a node says, but for where it stands; a selection without what is selected in it."""
-    said: list[Hashable] = [node.kind]
+    """A hashable copy of a node without its location; of a selection also without its sub-selections."""
+    parts: list[Hashable] = [node.kind]
     for key in node.keys:
         value = getattr(node, key)
         if key == "selection_set" and not inside:
-            said.append(value is None)
+            parts.append(value is None)
         elif isinstance(value, Node):
-            said.append(_same(value))
+            parts.append(_same(value))
         elif isinstance(value, tuple | list):
-            said.append(tuple(_same(each) for each in value))
+            parts.append(tuple(_same(item) for item in value))
         elif key != "loc":
-            said.append(value)
-    return tuple(said)
+            parts.append(value)
+    return tuple(parts)
 
 
 def conflicts(document: DocumentNode) -> list[GraphQLError]:
-    """The fields of a sound document that share a key and differ; the first few."""
-    found: list[GraphQLError] = []
+    """Errors for fields that share a response key and differ; the first few."""
+    errors: list[GraphQLError] = []
     fragments = fragments_of(document)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
             for error in _conflicts([node.selection_set], fragments):
-                found.append(error)
-                if len(found) >= MAX_FAULTS:
-                    return found
-    return found
+                errors.append(error)
+                if len(errors) >= MAX_FAULTS:
+                    return errors
+    return errors
 
 
-def _conflicts(
-    sets: list[SelectionSetNode], fragments: dict[str, FragmentDefinitionNode]
-) -> Iterator[GraphQLError]:
+def _conflicts(sets: list[SelectionSetNode], fragments: dict[str, FragmentDefinitionNode]) -> Iterator[GraphQLError]:
     for key, nodes in collect(sets, fragments, None).items():
         first, *others = nodes
-        asked = _arguments(first) if others else None
+        expected = _arguments(first) if others else None
         for other in others:
             if other.name.value != first.name.value:
                 reason = f"'{first.name.value}' and '{other.name.value}' are different fields"
                 yield _conflict(key, reason, first, other)
-            elif _arguments(other) != asked:
+            elif _arguments(other) != expected:
                 yield _conflict(key, "they have differing arguments", first, other)
         inner = [node.selection_set for node in nodes if node.selection_set is not None]
         if inner:

@@ -1,9 +1,9 @@
-"""View → the mutations of a GraphQL schema: what one role can change, and the values that it can give.
+"""Mutations and calls of the GraphQL schema of one role, with their input types.
 
-    createPost(input: PostCreate!): Post!                       all that a new row takes
-    updatePost(id: ID!, patch: PostPatch!, ifVersion: Int): Post!
-    replacePost(id: ID!, input: PostReplace!, ifVersion: Int): Post!     takes back what a query gave
-    deletePost(id: ID!, ifVersion: Int): Post!
+createPost(input: PostCreate!): Post!                       all fields of a new row
+updatePost(id: ID!, patch: PostPatch!, ifVersion: Int): Post!
+replacePost(id: ID!, input: PostReplace!, ifVersion: Int): Post!     accepts what a query returned
+deletePost(id: ID!, ifVersion: Int): Post!
 """
 
 from __future__ import annotations
@@ -25,32 +25,31 @@ from graphql import (
     Undefined,
 )
 
-from diptych.api.words import INPUTS, describe_input
-from diptych.ask.nodes import Change
+from diptych.api.descriptions import INPUTS, describe_input
+from diptych.ask.nodes import WriteVerb
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
 from diptych.model.scalars import Scalar, as_json, to_json
 from diptych.model.view import InputView, ResourceView, Taking, View
 
 InputType = Callable[[Scalar], Any]
-VERBS: tuple[Change, ...] = ("create", "update", "replace", "delete")
+MUTATION_VERBS: tuple[WriteVerb, ...] = ("create", "update", "replace", "delete")
 
 
-def mutation_names(found: ResourceDef) -> dict[str, Change]:
+def mutation_names(resource: ResourceDef) -> dict[str, WriteVerb]:
     """The mutations of a resource by name."""
-    return {verb + found.name: verb for verb in VERBS}
+    return {verb + resource.name: verb for verb in MUTATION_VERBS}
 
 
 def mutation_fields(
     view: View, objects: Mapping[str, GraphQLObjectType], input_type: InputType
 ) -> dict[str, GraphQLField]:
-    """Every mutation of a view."""
     fields: dict[str, GraphQLField] = {}
-    for name, each in view.resources.items():
-        for verb in VERBS:
-            if each.may(verb):
+    for name, resource in view.resources.items():
+        for verb in MUTATION_VERBS:
+            if resource.may(verb):
                 answer = GraphQLNonNull(objects[name])
-                told = f"{verb.capitalize()} one {name}." + (" Answers it as it was." if verb == "delete" else "")
-                fields[verb + name] = GraphQLField(answer, _arguments(verb, each, input_type), description=told)
+                text = f"{verb.capitalize()} one {name}." + (" Returns it as it was." if verb == "delete" else "")
+                fields[verb + name] = GraphQLField(answer, _arguments(verb, resource, input_type), description=text)
     return fields
 
 
@@ -61,7 +60,7 @@ def call_fields(
     fields: dict[str, GraphQLField] = {}
     for root, (_, call) in view.calls.items():
         if isinstance(call, kind):
-            arguments = {each.name: _argument(each, input_type) for each in call.arguments}
+            arguments = {argument.name: _argument(argument, input_type) for argument in call.arguments}
             if call.on == "row":
                 arguments = {"id": GraphQLArgument(GraphQLNonNull(GraphQLID)), **arguments}
             result = _result(call.result, objects, input_type)
@@ -69,13 +68,13 @@ def call_fields(
     return fields
 
 
-def _argument(each: ArgumentDef, input_type: InputType) -> GraphQLArgument:
-    kind = input_type(each.scalar)
-    if each.nullable:
+def _argument(argument: ArgumentDef, input_type: InputType) -> GraphQLArgument:
+    kind = input_type(argument.scalar)
+    if argument.nullable:
         return GraphQLArgument(kind)
-    if each.required:
+    if argument.required:
         return GraphQLArgument(GraphQLNonNull(kind))
-    return GraphQLArgument(GraphQLNonNull(kind), default_value=as_json(each.default))
+    return GraphQLArgument(GraphQLNonNull(kind), default_value=as_json(argument.default))
 
 
 def _result(result: ResultDef, objects: Mapping[str, GraphQLObjectType], input_type: InputType) -> Any:
@@ -87,28 +86,30 @@ def _result(result: ResultDef, objects: Mapping[str, GraphQLObjectType], input_t
     return kind if result.nullable else GraphQLNonNull(kind)
 
 
-def _arguments(verb: Change, each: ResourceView, input_type: InputType) -> dict[str, GraphQLArgument]:
-    found: dict[str, GraphQLArgument] = {}
+def _arguments(verb: WriteVerb, resource: ResourceView, input_type: InputType) -> dict[str, GraphQLArgument]:
+    arguments: dict[str, GraphQLArgument] = {}
     if verb != "create":
-        found["id"] = GraphQLArgument(GraphQLNonNull(GraphQLID))
+        arguments["id"] = GraphQLArgument(GraphQLNonNull(GraphQLID))
     if verb != "delete":
-        kind = _input(verb, each, input_type)
+        kind = _input(verb, resource, input_type)
         if kind.fields:
-            found["patch" if verb == "update" else "input"] = GraphQLArgument(GraphQLNonNull(kind))
+            arguments["patch" if verb == "update" else "input"] = GraphQLArgument(GraphQLNonNull(kind))
     if verb != "create":
-        found["ifVersion"] = GraphQLArgument(GraphQLInt, description="Only if it still has this version.")
-    return found
+        arguments["ifVersion"] = GraphQLArgument(
+            GraphQLInt, description="The write happens only if the row still has this version."
+        )
+    return arguments
 
 
-def _input(verb: Taking, each: ResourceView, input_type: InputType) -> GraphQLInputObjectType:
-    name = each.resource.name
-    suffix, told = INPUTS[verb]
-    fields = {key: _input_field(verb, taken, input_type) for key, taken in each.takes(verb).items()}
-    return GraphQLInputObjectType(name + suffix, fields, description=told.format(name))
+def _input(verb: Taking, resource: ResourceView, input_type: InputType) -> GraphQLInputObjectType:
+    name = resource.resource.name
+    suffix, text = INPUTS[verb]
+    fields = {key: _input_field(verb, taken, input_type) for key, taken in resource.takes(verb).items()}
+    return GraphQLInputObjectType(name + suffix, fields, description=text.format(name))
 
 
 def _input_field(verb: Taking, taken: InputView, input_type: InputType) -> GraphQLInputField:
-    """A patch, or what the server fills, may be left out and not be null, which GraphQL has no word for."""
+    """An input field. GraphQL cannot say "optional, but not null", as in a patch or for generated values."""
     field = taken.field
     kind = input_type(field.scalar)
     if taken.required or (verb == "create" and not taken.nullable and not field.generated):

@@ -1,8 +1,7 @@
-"""Validation by graphql-core's rules: those that can object to a document, on the parts of it that they look at.
+"""Validates a document by the rules of graphql-core that can apply to it, unless a quick check finds it valid.
 
-All rules take part in every step through a document, so each that cannot object is left out: a text without `@` has no
-directives that could be wrong. No rule looks at names by themselves, which are half of all nodes, so these are not
-visited.
+All rules take part in every step of the visit, so those that cannot find anything are left out: a text without `@` has
+no wrong directives. No rule uses name nodes, which are half of all nodes, so they are not visited.
 """
 
 from __future__ import annotations
@@ -23,30 +22,40 @@ from graphql import (
 from graphql.language.ast import QUERY_DOCUMENT_KEYS
 from graphql.validation import ASTValidationRule, specified_rules
 
+from diptych.api.graphql.quick_check import is_surely_valid
 from diptych.errors import MAX_FAULTS, Code, Refusal
 
-_KEYS = {kind: tuple(key for key in keys if key not in ("name", "alias", "description"))
-         for kind, keys in QUERY_DOCUMENT_KEYS.items()}  # fmt: skip
+_KEYS = {
+    kind: tuple(key for key in keys if key not in ("name", "alias", "description"))
+    for kind, keys in QUERY_DOCUMENT_KEYS.items()
+}
 _ONLY_WITH: Mapping[str, Sequence[str]] = {
     "fragment": ("UniqueFragmentNames", "NoUnusedFragments"),
     "...": ("FragmentsOnCompositeTypes", "KnownFragmentNames", "PossibleFragmentSpreads", "NoFragmentCycles"),
-    "$": ("VariablesAreInputTypes", "UniqueVariableNames", "NoUndefinedVariables", "NoUnusedVariables",
-          "VariablesInAllowedPosition"),
+    "$": (
+        "VariablesAreInputTypes",
+        "UniqueVariableNames",
+        "NoUndefinedVariables",
+        "NoUnusedVariables",
+        "VariablesInAllowedPosition",
+    ),
     "@": ("KnownDirectives", "UniqueDirectivesPerLocation"),
     "(": ("KnownArgumentNames", "UniqueArgumentNames", "ValuesOfCorrectType", "UniqueInputFieldNames"),
     "__": ("MaxIntrospectionDepth",),
-}  # fmt: skip
-"""What stands in every text that some of graphql-core's rules could object to."""
+}
+"""Text that a document must contain for some rules to find anything."""
 _NEVER = ("DeferStream", "StreamDirective", "OverlappingFields")
-"""Rules about directives that no schema here has, and the one that `merge.py` takes the place of."""
+"""Rules about directives that no schema here has, and the one that `merge.py` replaces."""
 
 
 class _Enough(Exception):
-    """There are as many errors as anyone reads."""
+    """The maximum number of errors is reached."""
 
 
 def validate(document: DocumentNode, schema: GraphQLSchema) -> list[GraphQLError]:
     """The first few errors of a document."""
+    if is_surely_valid(document, schema):
+        return []
     errors: list[GraphQLError] = []
 
     def note(error: GraphQLError) -> None:

@@ -1,7 +1,7 @@
-"""View → GraphQL schema: exactly what one role can ask for, and nothing that only others can.
+"""Builds the GraphQL schema of one role: what it can select, and nothing that only others can.
 
-graphql-core holds the schema, validates documents against it, and answers introspection from it. It executes
-nothing else: no field here has a resolver, since every answer comes out of one SQL statement.
+graphql-core holds the schema, validates documents against it and answers introspection. It executes nothing else: no
+field has a resolver, since every response comes from one SQL statement.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from diptych.api.draft import DEFAULT_SIZE
+from diptych.api.ask_builder import DEFAULT_SIZE
+from diptych.api.descriptions import describe
 from diptych.api.graphql.mutations import call_fields, mutation_fields
-from diptych.api.words import describe
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
@@ -41,8 +41,12 @@ from diptych.model.view import ResourceView, View
 
 Input = GraphQLScalarType | GraphQLEnumType
 _BUILT_IN: Mapping[str, GraphQLScalarType] = {
-    "Int": GraphQLInt, "Float": GraphQLFloat, "String": GraphQLString, "Boolean": GraphQLBoolean, "ID": GraphQLID,
-}  # fmt: skip
+    "Int": GraphQLInt,
+    "Float": GraphQLFloat,
+    "String": GraphQLString,
+    "Boolean": GraphQLBoolean,
+    "ID": GraphQLID,
+}
 _PAGE_INFO = {
     "hasNextPage": "Is there a row after this page?",
     "hasPreviousPage": "Is there a row before this page?",
@@ -50,11 +54,11 @@ _PAGE_INFO = {
     "endCursor": "The cursor of the last row.",
 }
 EMPTY_ROOT = "nothing"
-"""The one field of a Query in which a role can read nothing at all; GraphQL wants at least one."""
+"""The only field of Query for a role that can read nothing; GraphQL requires at least one."""
 
 
 class _Unknown(dict[str, Any]):
-    """Variables inside of a literal, whose values come later: null will do for each."""
+    """Variables inside a literal, whose values are not known yet: each is taken as null."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return None
@@ -86,7 +90,7 @@ _CUSTOM: Mapping[str, GraphQLScalarType] = {
     "Decimal": GraphQLScalarType("Decimal", parse_value=_decimal, description=decimal(18, 2).description),
 }
 _DIRECTION = GraphQLEnumType(
-    "Direction", {"ASC": GraphQLEnumValue("ASC"), "DESC": GraphQLEnumValue("DESC")}, description="The way of a sort."
+    "Direction", {"ASC": GraphQLEnumValue("ASC"), "DESC": GraphQLEnumValue("DESC")}, description="A sort direction."
 )
 _INFO = GraphQLObjectType(
     "PageInfo",
@@ -94,12 +98,11 @@ _INFO = GraphQLObjectType(
         name: GraphQLField(GraphQLString if "Cursor" in name else GraphQLNonNull(GraphQLBoolean), description=text)
         for name, text in _PAGE_INFO.items()
     },
-    description="What leads on from a page.",
+    description="The cursors of a page, and whether there are more rows.",
 )
 
 
 def build_schema(view: View) -> GraphQLSchema:
-    """The schema of one view."""
     return _Builder(view).schema()
 
 
@@ -108,37 +111,37 @@ class _Builder:
         self.view = view
         self._inputs: dict[str, Input] = {**_BUILT_IN, **_CUSTOM}
         self._filters: dict[tuple[str, tuple[str, ...]], GraphQLInputObjectType] = {}
-        self._objects = {name: self._object(each) for name, each in view.resources.items()}
-        self._wheres = {name: self._where(each) for name, each in view.resources.items()}
+        self._objects = {name: self._object(resource) for name, resource in view.resources.items()}
+        self._wheres = {name: self._where(resource) for name, resource in view.resources.items()}
         self._list_wheres = {name: self._list_where(name) for name in view.resources}
-        self._orders = {name: self._order(each) for name, each in view.resources.items()}
+        self._orders = {name: self._order(resource) for name, resource in view.resources.items()}
         self._connections = {name: self._connection(name) for name in view.resources}
 
     def schema(self) -> GraphQLSchema:
         fields: dict[str, GraphQLField] = {}
-        for each in self.view.resources.values():
-            fields.update(self._roots(each))
+        for resource in self.view.resources.values():
+            fields.update(self._roots(resource))
         fields.update(call_fields(QueryDef, self.view, self._objects, self._input))
         if not fields:
             fields[EMPTY_ROOT] = GraphQLField(GraphQLBoolean, description="You may read nothing here.")
         query = GraphQLObjectType("Query", fields, description="Everything that can be read.")
         changes = mutation_fields(self.view, self._objects, self._input)
         changes.update(call_fields(ActionDef, self.view, self._objects, self._input))
-        told = "Everything that can be changed. All fields of a request run in order, in one transaction."
-        mutation = GraphQLObjectType("Mutation", changes, description=told) if changes else None
-        watched = {each.resource.changed: self._changed(each) for each in self.view.resources.values()}
-        told = "Every change, as it is committed."
-        subscription = GraphQLObjectType("Subscription", watched, description=told) if watched else None
+        text = "Everything that can be changed. All fields of a request run in order, in one transaction."
+        mutation = GraphQLObjectType("Mutation", changes, description=text) if changes else None
+        watched = {resource.resource.changed: self._changed(resource) for resource in self.view.resources.values()}
+        text = "Every change, as it is committed."
+        subscription = GraphQLObjectType("Subscription", watched, description=text) if watched else None
         return GraphQLSchema(query, mutation, subscription, directives=specified_directives)
 
-    def _roots(self, each: ResourceView) -> dict[str, GraphQLField]:
-        found = each.resource
+    def _roots(self, resource: ResourceView) -> dict[str, GraphQLField]:
+        definition = resource.resource
         one = GraphQLField(
-            self._objects[found.name],
+            self._objects[definition.name],
             {"id": GraphQLArgument(GraphQLNonNull(GraphQLID))},
-            description=f"One {found.name} by its id; null if there is none.",
+            description=f"One {definition.name} by its id; null if there is none.",
         )
-        return {found.one: one, **self._lists(found.many, found.name, f"{found.name} by page.")}
+        return {definition.one: one, **self._lists(definition.many, definition.name, f"{definition.name} by page.")}
 
     def _lists(self, name: str, target: str, description: str) -> dict[str, GraphQLField]:
         """A list of a resource, and the same as a connection."""
@@ -156,61 +159,65 @@ class _Builder:
         }
 
     def _arguments(self, target: str, *, connection: bool) -> dict[str, GraphQLArgument]:
-        found: dict[str, GraphQLArgument] = {}
+        arguments: dict[str, GraphQLArgument] = {}
         if connection:
-            found["first"] = GraphQLArgument(GraphQLInt, description=f"The first so many, 1 to 100 ({DEFAULT_SIZE}).")
-            found["last"] = GraphQLArgument(GraphQLInt, description="The last so many, 1 to 100.")
+            arguments["first"] = GraphQLArgument(
+                GraphQLInt, description=f"The number of rows from the start, 1 to 100 ({DEFAULT_SIZE})."
+            )
+            arguments["last"] = GraphQLArgument(GraphQLInt, description="The number of rows from the end, 1 to 100.")
         else:
-            found["first"] = GraphQLArgument(GraphQLInt, default_value=DEFAULT_SIZE, description="How many, 1 to 100.")
-        found["after"] = GraphQLArgument(GraphQLString, description="Begin after this cursor.")
+            arguments["first"] = GraphQLArgument(
+                GraphQLInt, default_value=DEFAULT_SIZE, description="The number of rows, 1 to 100."
+            )
+        arguments["after"] = GraphQLArgument(GraphQLString, description="Start after this cursor.")
         if connection:
-            found["before"] = GraphQLArgument(GraphQLString, description="End before this cursor.")
-        found["offset"] = GraphQLArgument(GraphQLInt, description="Leave out so many first.")
-        found["where"] = GraphQLArgument(self._wheres[target], description="Only those for which this holds.")
+            arguments["before"] = GraphQLArgument(GraphQLString, description="End before this cursor.")
+        arguments["offset"] = GraphQLArgument(GraphQLInt, description="The number of rows to skip.")
+        arguments["where"] = GraphQLArgument(self._wheres[target], description="A filter.")
         order = GraphQLList(GraphQLNonNull(self._orders[target]))
-        found["orderBy"] = GraphQLArgument(order, description="The sort; nulls stand last, ids break ties.")
-        return found
+        arguments["orderBy"] = GraphQLArgument(order, description="The sort keys; nulls are last, ids break ties.")
+        return arguments
 
-    # what changes
+    # subscriptions
 
-    def _changed(self, each: ResourceView) -> GraphQLField:
-        found = each.resource
+    def _changed(self, resource: ResourceView) -> GraphQLField:
+        definition = resource.resource
         kinds = GraphQLList(GraphQLNonNull(self._input(CHANGE_KIND)))
         arguments = {
-            "id": GraphQLArgument(GraphQLID, description="Only of the one with this id."),
-            "where": GraphQLArgument(self._wheres[found.name], description="Only those for which this holds."),
+            "id": GraphQLArgument(GraphQLID, description="Only changes of the row with this id."),
+            "where": GraphQLArgument(self._wheres[definition.name], description="A filter."),
             "kinds": GraphQLArgument(kinds, description="Only changes of these kinds."),
-            "after": GraphQLArgument(GraphQLString, description="Begin after this cursor; without it, now."),
+            "after": GraphQLArgument(GraphQLString, description="Start after this cursor; without it, now."),
         }
-        told = f"The changes of {found.name}, as they are committed."
-        return GraphQLField(GraphQLNonNull(self._change(each)), arguments, description=told)
+        text = f"The changes of {definition.name}, as they are committed."
+        return GraphQLField(GraphQLNonNull(self._change(resource)), arguments, description=text)
 
-    def _change(self, each: ResourceView) -> GraphQLObjectType:
-        found = each.resource
-        row = f"The {found.name} after the change, if you may read it now."
+    def _change(self, resource: ResourceView) -> GraphQLObjectType:
+        definition = resource.resource
+        row = f"The {definition.name} after the change, if you may read it now."
         fields = {
             "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="Resumes after this change."),
             "kind": GraphQLField(GraphQLNonNull(self._input(CHANGE_KIND))),
-            "id": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {found.name}."),
+            "id": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {definition.name}."),
             "at": GraphQLField(GraphQLNonNull(self._input(DATETIME)), description="When it was changed."),
-            found.one: GraphQLField(self._objects[found.name], description=row),
+            definition.one: GraphQLField(self._objects[definition.name], description=row),
         }
-        return GraphQLObjectType(found.name + "Change", fields, description=f"A change of one {found.name}.")
+        return GraphQLObjectType(definition.name + "Change", fields, description=f"A change of one {definition.name}.")
 
-    # what can be read
+    # output types
 
-    def _object(self, each: ResourceView) -> GraphQLObjectType:
+    def _object(self, resource: ResourceView) -> GraphQLObjectType:
         return GraphQLObjectType(
-            each.resource.name, lambda: self._fields(each), description=each.resource.description or None
+            resource.resource.name, lambda: self._fields(resource), description=resource.resource.description or None
         )
 
-    def _fields(self, each: ResourceView) -> dict[str, GraphQLField]:
-        found: dict[str, GraphQLField] = {}
-        for name, field in each.fields.items():
-            found[name] = GraphQLField(self._output(field.field), description=describe(field.field) or None)
-        for name, way in each.relations.items():
-            found.update(self._relation(name, way.relation))
-        return found
+    def _fields(self, resource: ResourceView) -> dict[str, GraphQLField]:
+        fields: dict[str, GraphQLField] = {}
+        for name, field in resource.fields.items():
+            fields[name] = GraphQLField(self._output(field.field), description=describe(field.field) or None)
+        for name, way in resource.relations.items():
+            fields.update(self._relation(name, way.relation))
+        return fields
 
     def _output(self, field: FieldDef) -> Any:
         kind = self._input(field.scalar)
@@ -229,7 +236,7 @@ class _Builder:
         edge = GraphQLObjectType(
             name + "Edge",
             {
-                "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="Where it stands in the list."),
+                "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="The cursor of this row."),
                 "node": GraphQLField(GraphQLNonNull(target)),
             },
             description=f"A {name} with its cursor.",
@@ -238,11 +245,11 @@ class _Builder:
             "nodes": GraphQLField(GraphQLNonNull(GraphQLList(GraphQLNonNull(target)))),
             "edges": GraphQLField(GraphQLNonNull(GraphQLList(GraphQLNonNull(edge)))),
             "pageInfo": GraphQLField(GraphQLNonNull(_INFO)),
-            "totalCount": GraphQLField(GraphQLNonNull(GraphQLInt), description="How many on all pages."),
+            "totalCount": GraphQLField(GraphQLNonNull(GraphQLInt), description="The number of rows on all pages."),
         }
         return GraphQLObjectType(name + "Connection", fields, description=f"A page of {name}.")
 
-    # what can be given
+    # input types
 
     def _input(self, scalar: Scalar) -> Input:
         name = scalar.graphql or scalar.name
@@ -251,31 +258,33 @@ class _Builder:
             self._inputs[name] = GraphQLEnumType(name, values, description=scalar.description or None)
         return self._inputs[name]
 
-    def _where(self, each: ResourceView) -> GraphQLInputObjectType:
-        name = each.resource.name
+    def _where(self, resource: ResourceView) -> GraphQLInputObjectType:
+        name = resource.resource.name
 
         def fields() -> dict[str, GraphQLInputField]:
             own = GraphQLList(GraphQLNonNull(self._wheres[name]))
-            found = {key: GraphQLInputField(self._filter(view.field.scalar)) for key, view in each.searchable.items()}
-            for key, way in each.relations.items():
+            filters = {
+                key: GraphQLInputField(self._filter(view.field.scalar)) for key, view in resource.searchable.items()
+            }
+            for key, way in resource.relations.items():
                 target = way.relation.target
                 kind = self._wheres[target] if way.relation.kind == "one" else self._list_wheres[target]
-                found[key] = GraphQLInputField(kind)
+                filters[key] = GraphQLInputField(kind)
             return {
-                **found,
-                "and": GraphQLInputField(own, description="All of these hold."),
-                "or": GraphQLInputField(own, description="Any of these holds."),
-                "not": GraphQLInputField(self._wheres[name], description="This does not hold."),
+                **filters,
+                "and": GraphQLInputField(own, description="All of these match."),
+                "or": GraphQLInputField(own, description="Any of these matches."),
+                "not": GraphQLInputField(self._wheres[name], description="This does not match."),
             }
 
         return GraphQLInputObjectType(name + "Where", fields, description=f"A condition on {name}.")
 
     def _list_where(self, name: str) -> GraphQLInputObjectType:
-        words = {"some": "At least one", "none": "Not one", "every": "Every one"}
+        words = {"some": "At least one", "none": "None", "every": "Every one"}
 
         def fields() -> dict[str, GraphQLInputField]:
             return {
-                word: GraphQLInputField(self._wheres[name], description=f"{text} of them is such.")
+                word: GraphQLInputField(self._wheres[name], description=f"{text} of them matches.")
                 for word, text in words.items()
             }
 
@@ -291,12 +300,13 @@ class _Builder:
             self._filters[name, scalar.ops] = made
         return self._filters[name, scalar.ops]
 
-    def _order(self, each: ResourceView) -> GraphQLInputObjectType:
-        name = each.resource.name
+    def _order(self, resource: ResourceView) -> GraphQLInputObjectType:
+        name = resource.resource.name
         fields = {
-            key: GraphQLInputField(_DIRECTION) for key, view in each.searchable.items() if view.field.scalar.sortable
+            key: GraphQLInputField(_DIRECTION)
+            for key, view in resource.searchable.items()
+            if view.field.scalar.sortable
         }
         return GraphQLInputObjectType(
             name + "Order", fields, description=f"One key of a sort of {name}: exactly one field.", is_one_of=True
         )
-

@@ -1,12 +1,12 @@
-"""GraphQL over WebSocket: the messages of the protocol graphql-transport-ws, in and out, as plain values and bytes.
+"""GraphQL over WebSocket: parses and encodes the messages of the graphql-transport-ws protocol.
 
 https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md. A client sends
 
     {"type": "connection_init", "payload": {"authorization": "Bearer …"}}
     {"type": "subscribe", "id": "1", "payload": {"query": "subscription { postChanged { cursor kind } }"}}
 
-and is answered by `connection_ack`, then by `next` as often as there is something, by `complete`, or by `error`. What
-is no message of the protocol closes the socket: a Closing says with which code.
+and gets `connection_ack`, then `next` for every result, and `complete` or `error`. A malformed message closes the
+socket: a Closing has the code.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from typing import Any
 
 import msgspec
 
-from diptych.api.graphql.http import DocumentRefusal, Parameters
+from diptych.api.graphql.http import Parameters
 from diptych.api.json import check_keys
 from diptych.api.reply import graphql_errors
 from diptych.errors import Refusal
 
 PROTOCOL = "graphql-transport-ws"
 MAX_MESSAGE = 65_536
-"""Bytes of one message of a client."""
-MAX_OPERATIONS = 100
+"""Largest message of a client, in bytes."""
+MAX_SOCKET_OPERATIONS = 100
 """Operations of one socket at a time, subscriptions among them."""
 MAX_WAITING = 1_048_576
-"""Bytes of the operations of one socket that are not answered yet."""
+"""Bytes of the pending operations of one socket."""
 INIT_SECONDS = 3.0
-"""How long a socket waits for `connection_init`."""
+"""Timeout for `connection_init`, in seconds."""
 _MAX_REASON = 123
-"""Bytes of a reason, as a close frame can hold them."""
+"""Longest reason of a close frame, in bytes."""
 _MAX_ID = 128
 _TOKEN_KEYS = ("authorization", "Authorization")
 
 
 class Closing(Exception):
-    """The socket is to be closed, with this code and reason."""
+    """Close the socket, with this code and reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -58,7 +58,7 @@ TOO_MANY_INITS = 4429, "Too many initialisation requests"
 RESTART = 1012, "Service Restart"
 INTERNAL = 4500
 TRY_AGAIN = 1013
-TOO_LARGE = 1009, f"A message may have {MAX_MESSAGE} bytes"
+MESSAGE_TOO_LARGE = 1009, f"A message may have at most {MAX_MESSAGE} bytes"
 SILENT = 1013, "No pong came"
 
 
@@ -76,7 +76,7 @@ class Init(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", ta
 class Subscribe(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="subscribe"):
     id: str
     payload: msgspec.Raw
-    """Parameters, as they were sent: an operation may wait, and what was read takes many times as much memory."""
+    """Parameters, not parsed yet: an operation may have to wait, and parsed it takes many times as much memory."""
 
 
 class Complete(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="complete"):
@@ -91,52 +91,52 @@ class Pong(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", ta
     payload: dict[str, Any] | None = None
 
 
-Message = Init | Subscribe | Complete | Ping | Pong
-_decode = msgspec.json.Decoder(Message).decode
+ClientMessage = Init | Subscribe | Complete | Ping | Pong
+_decode = msgspec.json.Decoder(ClientMessage).decode
 _decode_parameters = msgspec.json.Decoder(Parameters).decode
 
 
-def read_message(text: bytes) -> Message:
-    """A message of a client, or a Closing."""
+def read_message(text: bytes) -> ClientMessage:
+    """Parse a message of a client; Closing if it is malformed."""
     if len(text) > MAX_MESSAGE:
-        raise Closing(*TOO_LARGE)
+        raise Closing(*MESSAGE_TOO_LARGE)
     with _closing():
-        found: Message = _decode(text)
-        check_keys(text, found, None if isinstance(found, Subscribe | Complete) else found.payload)
-    if isinstance(found, Subscribe | Complete) and not 0 < len(found.id) <= _MAX_ID:
+        message: ClientMessage = _decode(text)
+        check_keys(text, message, None if isinstance(message, Subscribe | Complete) else message.payload)
+    if isinstance(message, Subscribe | Complete) and not 0 < len(message.id) <= _MAX_ID:
         raise bad_message(f"An id has 1 to {_MAX_ID} characters")
-    return found
+    return message
 
 
 def read_payload(payload: msgspec.Raw) -> Parameters:
-    """What an operation asks for, or a Closing."""
+    """Parse the payload of `subscribe`; Closing if it is malformed."""
     text = bytes(payload)
     with _closing():
-        found = _decode_parameters(text)
-        check_keys(text, found, [found.variables, found.extensions])
-    return found
+        parameters = _decode_parameters(text)
+        check_keys(text, parameters, [parameters.variables, parameters.extensions])
+    return parameters
 
 
 @contextmanager
 def _closing() -> Iterator[None]:
-    """What cannot be read closes the socket."""
+    """Turn errors of parsing into a Closing."""
     try:
         yield
     except (RecursionError, Refusal):
         raise bad_message("The message is nested too deeply") from None
-    except ValueError as error:  # what msgspec raises is one, too
+    except ValueError as error:  # errors of msgspec are ValueErrors
         raise bad_message(f"Invalid message: {error}") from None
 
 
 def token_of(payload: Mapping[str, Any] | None) -> bytes | None:
     """The Authorization in the payload of `connection_init`, if there is one."""
-    given = [payload[key] for key in _TOKEN_KEYS if key in payload] if payload else []
-    given = [each for each in given if each is not None]
-    if not given:
+    values = [payload[key] for key in _TOKEN_KEYS if key in payload] if payload else []
+    values = [value for value in values if value is not None]
+    if not values:
         return None
-    if len(given) > 1 or not isinstance(given[0], str):
+    if len(values) > 1 or not isinstance(values[0], str):
         raise bad_message("The payload takes one authorization, which is a text")
-    return given[0].encode()
+    return values[0].encode()
 
 
 # out
@@ -147,16 +147,16 @@ AFTER_RESULT = b"}"
 
 
 def before_result(name: str) -> bytes:
-    """What stands before a result."""
+    """The bytes before a result."""
     return b'{"id":%b,"type":"next","payload":' % msgspec.json.encode(name)
 
 
-def complete(name: str) -> bytes:
+def complete_message(name: str) -> bytes:
     return b'{"id":%b,"type":"complete"}' % msgspec.json.encode(name)
 
 
 def errors_of(result: bytes) -> bytes | None:
-    """The errors of a result that has nothing else: it was refused before it ran."""
+    """The errors of a result that has nothing else: the operation was refused before it ran."""
     return result[len(_ERRORS) : -1] if result.startswith(_ERRORS) else None
 
 
@@ -167,13 +167,13 @@ def error(name: str, errors: bytes) -> bytes:
     return b'{"id":%b,"type":"error","payload":%b}' % (msgspec.json.encode(name), errors)
 
 
-def refused(name: str, refusal: Refusal, cursor: str = "") -> bytes:
-    """An operation is refused, or ends for a reason; the cursor says where another could go on."""
-    found: list[dict[str, Any]] = refusal.errors if isinstance(refusal, DocumentRefusal) else graphql_errors(refusal)
+def error_message(name: str, refusal: Refusal, cursor: str = "") -> bytes:
+    """An `error` message: an operation is refused or ended; the cursor says where to resume."""
+    errors = graphql_errors(refusal)
     if cursor:
-        for each in found:
-            each["extensions"]["cursor"] = cursor
-    return error(name, msgspec.json.encode(found))
+        for detail in errors:
+            detail["extensions"]["cursor"] = cursor
+    return error(name, msgspec.json.encode(errors))
 
 
 def pong(payload: Mapping[str, Any] | None) -> bytes:
@@ -181,7 +181,7 @@ def pong(payload: Mapping[str, Any] | None) -> bytes:
 
 
 def ping(cursors: Mapping[str, str]) -> bytes:
-    """A heart-beat with the cursor of each subscription; with one for all, if that holds for all of them."""
+    """A heartbeat with the cursor of each subscription, and one for all if they are equal."""
     if not cursors:
         return b'{"type":"ping"}'
     payload: dict[str, Any] = {"cursors": cursors}
@@ -191,8 +191,8 @@ def ping(cursors: Mapping[str, str]) -> bytes:
 
 
 def slow_reader(cursor: str) -> tuple[int, str]:
-    """How a socket is closed whose client reads too slowly: try again later, from this cursor."""
-    told = msgspec.json.encode({"code": "SLOW_READER", "cursor": cursor})
-    if len(told) > _MAX_REASON:
-        told = b'{"code":"SLOW_READER"}'
-    return 1013, told.decode()
+    """Close code and reason for a client that reads too slowly: try again later, from this cursor."""
+    reason = msgspec.json.encode({"code": "SLOW_READER", "cursor": cursor})
+    if len(reason) > _MAX_REASON:
+        reason = b'{"code":"SLOW_READER"}'
+    return 1013, reason.decode()

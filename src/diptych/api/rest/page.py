@@ -1,7 +1,7 @@
-"""The answer of a REST list, from the bytes of the connection that it is.
+"""The body of a REST list, from the bytes of its connection.
 
-The database wrote {"pageInfo":{…},"nodes":[…]}; what leads on is read from its short head, and the rows are
-passed on as they are.
+The database returns {"pageInfo":{…},"nodes":[…]}; the cursors are read from its short head, and the rows are passed on
+as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Head(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(_Head)
 _NODES = b',"nodes":'
 _LONGEST = 12_288
-"""Bytes of the longest Link header: many clients and proxies take heads of 16 KiB at most. The body has the cursors."""
+"""Longest Link header in bytes: many clients and proxies limit headers to 16 KiB. The body has the cursors."""
 _PAGING = ("first", "last", "after", "before", "offset")
 
 
@@ -49,13 +49,15 @@ def _quoted(cursor: str | None) -> bytes:
     return b"null" if cursor is None else b'"' + cursor.encode() + b'"'
 
 
-def link(path: str, query: str, size: int, following: str | None, previous: str | None) -> tuple[Header, ...]:
+def link_header(path: str, query: str, size: int, following: str | None, previous: str | None) -> tuple[Header, ...]:
     """The Link header (RFC 8288) of a list: the same request, on the next and on the previous page."""
     if following is None and previous is None:
         return ()
-    kept = "&".join(pair for pair in query.split("&") if pair and unquote(pair.partition("=")[0]) not in _PAGING)
-    kept = kept.replace("<", "%3C").replace(">", "%3E")
-    base = f"{path}?{kept}&" if kept else f"{path}?"
+    other_parameters = "&".join(
+        pair for pair in query.split("&") if pair and unquote(pair.partition("=")[0]) not in _PAGING
+    )
+    other_parameters = other_parameters.replace("<", "%3C").replace(">", "%3E")
+    base = f"{path}?{other_parameters}&" if other_parameters else f"{path}?"
     links = []
     if following is not None:
         links.append(f'<{base}first={size}&after={following}>; rel="next"')

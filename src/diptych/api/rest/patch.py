@@ -1,30 +1,30 @@
-"""The bodies of PATCH: a merge patch (RFC 7396) or a JSON Patch (RFC 6902) → the members that change.
+"""Reads and applies PATCH bodies: a merge patch (RFC 7396) or a JSON Patch (RFC 6902) → the members that change.
 
-A merge patch says by itself what changes, but for objects, which go into those that are there. A JSON Patch is
-applied to the object as its caller sees it, and what differs then is what changes:
+A merge patch lists what changes, except that objects are merged into existing ones. A JSON Patch is applied to the
+object as its caller sees it, and the difference is what changes:
 
     {"title": "old", "tags": ["a"]}    and    [{"op": "add", "path": "/tags/-", "value": "b"}]
     apply_patch → {"title": "old", "tags": ["a", "b"]}
     changed     → {"tags": ["a", "b"]}
 
-A patch applies as a whole or not at all, and what was handed in stays as it was. Ill-formed operations are
-BAD_USER_INPUT, all told at once; an operation that does not fit the object is a CONFLICT.
+A patch applies as a whole or not at all, and its arguments are not modified. Malformed operations are BAD_USER_INPUT,
+all reported at once; an operation that does not fit the object is a CONFLICT.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.api.limits import MAX_NESTING, check_nesting, too_deep
-from diptych.errors import MAX_FAULTS, Code, Fault, Place, Refusal
+from diptych.api.json import MAX_NESTING, check_nesting, too_deep
+from diptych.errors import MAX_FAULTS, Code, Fault, Path, Refusal
 
-MAX_OPERATIONS = 100
+MAX_PATCH_OPERATIONS = 100
 MAX_SIZE = 1_048_576
-"""Bytes of JSON that a patch may make of an object (unless it was larger before), and bytes that it may copy."""
+"""Bytes of JSON that a patched object may have (unless it was larger before), and that a patch may copy."""
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "add": ("path", "value"),
@@ -34,50 +34,50 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "copy": ("path", "from"),
     "test": ("path", "value"),
 }
-"""The operations, and what each must have. Whatever else it has is ignored."""
+"""The operations with their required members. Others are ignored."""
 _BAD_ESCAPE = re.compile("~(?![01])")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 Pointer = tuple[str, ...]
-"""The steps of a JSON pointer from above the root, which is itself the member "" of what holds it."""
+"""The steps of a JSON pointer, starting above the root, which is the member "" of its holder."""
 
 
 def merge_patch(body: Any) -> dict[str, Any]:
-    """The members that a merge patch changes: all that it has."""
+    """The members that a merge patch changes: all of its members."""
     if isinstance(body, dict):
         return body
     raise Refusal(Code.BAD_USER_INPUT, "The body is not a merge patch.", [Fault(("body",), "expected an object")])
 
 
 def merged(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that a merge patch changes, each with its whole new value: objects go into those that are there."""
-    found = {name: _merge(before.get(name), value) for name, value in patch.items()}
-    if len(_encode(found)) > max(MAX_SIZE, len(_encode(before))):
+    """The members that a merge patch changes, with their whole new values: objects are merged into existing ones."""
+    changes = {name: _merge(before.get(name), value) for name, value in patch.items()}
+    if len(_encode(changes)) > max(MAX_SIZE, len(_encode(before))):
         raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The patch makes more than {MAX_SIZE} bytes of JSON.")
-    return found
+    return changes
 
 
 def _merge(before: Any, patch: Any) -> Any:
-    """RFC 7396, §2; no deeper than the deeper of the two."""
+    """Merge a value (RFC 7396, §2), no deeper than the deeper of the two."""
     if not isinstance(patch, dict):
         return patch
-    found = dict(before) if isinstance(before, dict) else {}
+    result = dict(before) if isinstance(before, dict) else {}
     for name, value in patch.items():
         if value is None:
-            found.pop(name, None)
+            result.pop(name, None)
         else:
-            found[name] = _merge(found.get(name), value)
-    return found
+            result[name] = _merge(result.get(name), value)
+    return result
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that differ, each with its whole new value; null for one that is gone."""
-    found = {name: value for name, value in after.items() if name not in before or not equal(before[name], value)}
-    return found | {name: None for name in before if name not in after}
+    """The members that differ, with their whole new values; null for one that was removed."""
+    changes = {name: value for name, value in after.items() if name not in before or not equal(before[name], value)}
+    return changes | {name: None for name in before if name not in after}
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Are two JSON values equal? (RFC 6902, §4.6.) Numbers are by their value, and true is no number."""
+    """Are two JSON values equal (RFC 6902, §4.6)? Numbers compare by value, and true is not a number."""
     kind = type(one)
     if kind is not type(other):
         return {kind, type(other)} == {int, float} and bool(one == other)
@@ -91,7 +91,7 @@ def equal(one: Any, other: Any) -> bool:
 # reading
 
 
-class Operation(NamedTuple):
+class PatchOperation(NamedTuple):
     """One well-formed operation."""
 
     name: str
@@ -100,62 +100,64 @@ class Operation(NamedTuple):
     value: Any
 
 
-def read_patch(body: Any) -> list[Operation]:
-    """The operations of a JSON Patch."""
+def read_patch(body: Any) -> list[PatchOperation]:
     faults: list[Fault] = []
     if not isinstance(body, list):
         faults.append(Fault(("body",), "expected a list of operations"))
-    elif len(body) > MAX_OPERATIONS:
-        faults.append(Fault(("body",), f"expected at most {MAX_OPERATIONS} operations, got {len(body)}"))
+    elif len(body) > MAX_PATCH_OPERATIONS:
+        faults.append(Fault(("body",), f"expected at most {MAX_PATCH_OPERATIONS} operations, got {len(body)}"))
     else:
-        for index, given in enumerate(body):
-            faults += _wrong(given, ("body", index))
+        for index, operation in enumerate(body):
+            faults += _faults_of(operation, ("body", index))
     if faults:
         raise Refusal(Code.BAD_USER_INPUT, "The body is not a JSON Patch.", faults[:MAX_FAULTS])
-    return [Operation(each["op"], _pointer(each["path"]), _origin(each), each.get("value")) for each in body]
+    return [
+        PatchOperation(operation["op"], _pointer(operation["path"]), _origin(operation), operation.get("value"))
+        for operation in body
+    ]
 
 
-def _wrong(given: Any, place: Place) -> list[Fault]:
-    """What is wrong with one operation."""
-    if not isinstance(given, dict):
-        return [Fault(place, "expected an operation, which is an object")]
-    name = given.get("op")
+def _faults_of(operation: Any, path: Path) -> list[Fault]:
+    """The faults of one operation."""
+    if not isinstance(operation, dict):
+        return [Fault(path, "expected an operation, which is an object")]
+    name = operation.get("op")
     if not isinstance(name, str) or name not in _MEMBERS:
-        return [Fault((*place, "op"), f"expected one of {', '.join(_MEMBERS)}")]
+        return [Fault((*path, "op"), f"expected one of {', '.join(_MEMBERS)}")]
     faults: list[Fault] = []
     for member in _MEMBERS[name]:
-        if member not in given:
-            faults.append(Fault((*place, member), f"{name} needs the member '{member}'"))
-        elif member != "value" and not _is_pointer(given[member]):
+        if member not in operation:
+            faults.append(Fault((*path, member), f"{name} needs the member '{member}'"))
+        elif member != "value" and not _is_pointer(operation[member]):
             cause = f"expected a JSON pointer of at most {MAX_NESTING} steps, such as /tags/0"
-            faults.append(Fault((*place, member), cause))
-    if not faults and name == "move" and given["path"].startswith(given["from"] + "/"):
-        faults.append(Fault((*place, "from"), "nothing can be moved into itself"))
+            faults.append(Fault((*path, member), cause))
+    if not faults and name == "move" and operation["path"].startswith(operation["from"] + "/"):
+        faults.append(Fault((*path, "from"), "nothing can be moved into itself"))
     return faults
 
 
-def _is_pointer(given: Any) -> bool:
-    sound = isinstance(given, str) and given[:1] in ("", "/") and given.count("/") <= MAX_NESTING
-    return sound and not _BAD_ESCAPE.search(given)
+def _is_pointer(text: Any) -> bool:
+    sound = isinstance(text, str) and text[:1] in ("", "/") and text.count("/") <= MAX_NESTING
+    return sound and not _BAD_ESCAPE.search(text)
 
 
 def _pointer(text: str) -> Pointer:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/"))
 
 
-def _origin(given: Mapping[str, Any]) -> Pointer:
-    return _pointer(given["from"]) if "from" in _MEMBERS[given["op"]] else ()
+def _origin(operation: Mapping[str, Any]) -> Pointer:
+    return _pointer(operation["from"]) if "from" in _MEMBERS[operation["op"]] else ()
 
 
 # applying
 
 
 def apply_patch(document: dict[str, Any], operations: Any) -> dict[str, Any]:
-    """What a JSON Patch makes of an object."""
+    """Apply a JSON Patch to an object."""
     patch = _Patch(document)
     for index, operation in enumerate(read_patch(operations)):
         try:
-            _APPLY[operation.name](patch, operation)
+            getattr(patch, operation.name)(operation)
         except _Misfit as misfit:
             fault = Fault(("body", index, misfit.member), misfit.message)
             raise Refusal(Code.CONFLICT, "The patch does not fit the object as it is.", [fault]) from None
@@ -163,15 +165,15 @@ def apply_patch(document: dict[str, Any], operations: Any) -> dict[str, Any]:
 
 
 class _Misfit(Exception):
-    """An operation does not fit."""
+    """An operation does not fit the object."""
 
-    def __init__(self, member: str, message: str = "there is no such place") -> None:
+    def __init__(self, member: str, message: str = "there is no value at this path") -> None:
         self.member = member
         self.message = message
 
 
 class _Patch:
-    """An object that is being patched. All that it holds is its own."""
+    """An object while it is patched: a deep copy."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         text = _encode(document)
@@ -180,14 +182,14 @@ class _Patch:
         self.copied = 0
 
     def done(self) -> dict[str, Any]:
-        found = self.holder.get("")
-        if not isinstance(found, dict):
+        document = self.holder.get("")
+        if not isinstance(document, dict):
             faults = [Fault(("body",), "expected a patch that leaves an object")]
             raise Refusal(Code.BAD_USER_INPUT, "The patch leaves no object.", faults)
-        text = _encode(found)
+        text = _encode(document)
         self._allow(len(text))
-        check_nesting(found, text.count(b"{") + text.count(b"["))
-        return found
+        check_nesting(document, text.count(b"{") + text.count(b"["))
+        return document
 
     def _allow(self, size: int) -> None:
         if size > self.most:
@@ -195,36 +197,36 @@ class _Patch:
 
     # the operations
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: PatchOperation) -> None:
         self._put(operation.path, msgspec.json.decode(_encode(operation.value)))
 
-    def remove(self, operation: Operation) -> None:
+    def remove(self, operation: PatchOperation) -> None:
         self._take(operation.path, "path")
 
-    def replace(self, operation: Operation) -> None:
+    def replace(self, operation: PatchOperation) -> None:
         parent, key = self._find(operation.path, "path")
         parent[key] = msgspec.json.decode(_encode(operation.value))
 
-    def move(self, operation: Operation) -> None:
+    def move(self, operation: PatchOperation) -> None:
         self._put(operation.path, self._take(operation.origin, "from"))
 
-    def copy(self, operation: Operation) -> None:
-        """Copies are counted as they are made: each may double what there is."""
+    def copy(self, operation: PatchOperation) -> None:
+        """Copy a value. Copies are counted, since each may double the size."""
         parent, key = self._find(operation.origin, "from")
         text = _encode(parent[key])
         self.copied += len(text)
         self._allow(self.copied)
         self._put(operation.path, msgspec.json.decode(text))
 
-    def test(self, operation: Operation) -> None:
+    def test(self, operation: PatchOperation) -> None:
         parent, key = self._find(operation.path, "path")
         if not equal(operation.value, parent[key]):
             raise _Misfit("value", "the value at the path is another")
 
-    # the places
+    # pointers
 
     def _find(self, pointer: Pointer, member: str) -> tuple[Any, Any]:
-        """What holds the value at a place, and its key there."""
+        """The parent of the value at a pointer, and its key there."""
         parent: Any = self.holder
         key = _key(parent, pointer[0], member)
         for step in pointer[1:]:
@@ -252,7 +254,7 @@ class _Patch:
 
 
 def _key(parent: Any, step: str, member: str) -> Any:
-    """A step from a value to one inside it, as a key of Python's."""
+    """A step of a pointer as a key of a Python dict or list."""
     if isinstance(parent, list):
         return _index(step, len(parent) - 1, member)
     if isinstance(parent, dict) and step in parent:
@@ -268,18 +270,8 @@ def _index(step: str, last: int, member: str) -> int:
 
 
 def _encode(value: Any) -> bytes:
-    """JSON text: what is decoded from it again is a copy that nobody else has."""
+    """Encode as JSON; decoding it again gives a deep copy."""
     try:
         return msgspec.json.encode(value)
     except RecursionError:
         raise too_deep() from None
-
-
-_APPLY: Mapping[str, Callable[[_Patch, Operation], None]] = {
-    "add": _Patch.add,
-    "remove": _Patch.remove,
-    "replace": _Patch.replace,
-    "move": _Patch.move,
-    "copy": _Patch.copy,
-    "test": _Patch.test,
-}

@@ -1,10 +1,10 @@
-"""What the headers of a write ask for besides its body.
+"""Parses the conditional and preference headers of a write.
 
     If-Match: "12.0123abcd", W/"13.89ef"    versions         →  (12, 13)
     Prefer: return=minimal; x=1, wait=5     preferences      →  {"return=minimal", "wait=5"}
     Idempotency-Key: "8e03978e"             idempotency_key  →  "8e03978e"
 
-Nothing here looks at a row: `versions` become a part of the statement that writes, so that no update is lost.
+No row is read here: `versions` become part of the statement that writes, so that no update is lost.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import re
 from diptych.errors import Code, Refusal
 from diptych.lru import memo
 
-NEVER = (-1,)
-"""The versions of a condition that no row meets."""
+NO_VERSION = (-1,)
+"""Versions of a condition that no row meets."""
 _MOST = 100
-"""Tags of one header that are looked at. Who sends more may be refused, and loses no update."""
+"""Tags of one header that are parsed. More may be refused, which never loses an update."""
 _TAGS = re.compile(rb'(?:[ \t,]*+(?:W/)?"[\x21\x23-\x7e\x80-\xff]*+"[ \t]*+(?=,|\Z))++[ \t,]*+')
 _TAG = re.compile(rb'"([^"]*)"')
 _VERSION = re.compile(rb"(0|[1-9][0-9]{0,9})\..*", re.DOTALL)
@@ -35,38 +35,38 @@ _QUOTED_KEY = re.compile(rb'"((?:[!#-\[\]-~]|\\["\\])+)"')
 def versions(if_match: bytes | None, if_none_match: bytes | None) -> tuple[int, ...] | None:
     """The versions of which a row must have one to be written; None if it may have any.
 
-    Only the version in front of a tag is looked at; a tag without one, and a header that is no list of tags, match
-    nothing. `If-None-Match: *` asks that there be no row, which is never so for a row that is written.
+    Only the version in front of a tag counts; a tag without one, and a header that is not a list of tags, match
+    nothing. `If-None-Match: *` requires that there is no row, which is never so for a row that is written.
     """
     if if_none_match is not None and if_none_match.strip() == b"*":
-        return NEVER
+        return NO_VERSION
     if if_match is None or if_match.strip() == b"*":
         return None
     if not _TAGS.fullmatch(if_match):
-        return NEVER
-    found = (_VERSION.fullmatch(tag) for tag in _TAG.findall(if_match)[:_MOST])
-    wanted = dict.fromkeys(int(each[1]) for each in found if each)
-    return tuple(number for number in wanted if number < 2**31) or NEVER
+        return NO_VERSION
+    matches = (_VERSION.fullmatch(tag) for tag in _TAG.findall(if_match)[:_MOST])
+    wanted = dict.fromkeys(int(match[1]) for match in matches if match)
+    return tuple(number for number in wanted if number < 2**31) or NO_VERSION
 
 
-@memo("Prefer headers", 256, each=16 << 10)
+@memo("Prefer headers", 256, entry_bytes=16 << 10)
 def preferences(header: bytes | None) -> frozenset[str]:
-    """What a client would like (RFC 7240), in lower case: `return=minimal`, or a bare name.
+    """The preferences of a client (RFC 7240), in lower case: `return=minimal`, or a bare name.
 
-    Of a preference that stands there twice, the first holds; parameters, what cannot be read, and what comes after very
-    many are ignored.
+    Of a preference that occurs twice the first counts; parameters, malformed items, and those after very many are
+    ignored.
     """
     text = (header or b"").decode("latin-1").lower()
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     at = 0
     for _ in range(_MOST):
         item = _ITEM.match(text, at)
         if item is None:
             break
         at = item.end()
-        if each := _PREFERENCE.fullmatch(item[1].strip()):
-            found.setdefault(each[1], _unquoted(each[2] or ""))
-    return frozenset(f"{name}={value}" if value else name for name, value in found.items())
+        if match := _PREFERENCE.fullmatch(item[1].strip()):
+            values.setdefault(match[1], _unquoted(match[2] or ""))
+    return frozenset(f"{name}={value}" if value else name for name, value in values.items())
 
 
 def _unquoted(value: str) -> str:
@@ -74,12 +74,12 @@ def _unquoted(value: str) -> str:
 
 
 def idempotency_key(header: bytes | None) -> str | None:
-    """The key under which a request is done once: 1 to 255 visible characters, in quotation marks or without."""
+    """The Idempotency-Key of a request: 1 to 255 visible characters, with or without quotation marks."""
     if header is None:
         return None
-    given = header.strip(b" \t")
-    quoted = _QUOTED_KEY.fullmatch(given)
-    key = re.sub(rb"\\(.)", rb"\1", quoted[1]) if quoted else given
-    if not (quoted or _BARE_KEY.fullmatch(given)) or len(key) > 255:
+    text = header.strip(b" \t")
+    quoted = _QUOTED_KEY.fullmatch(text)
+    key = re.sub(rb"\\(.)", rb"\1", quoted[1]) if quoted else text
+    if not (quoted or _BARE_KEY.fullmatch(text)) or len(key) > 255:
         raise Refusal(Code.BAD_REQUEST, "Idempotency-Key has to be 1 to 255 visible ASCII characters.")
     return key.decode("ascii")

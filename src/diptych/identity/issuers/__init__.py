@@ -1,0 +1,1 @@
+"""Tokens of other issuers: discovery, their public keys, verification. It may import what `identity` may."""

@@ -1,9 +1,9 @@
-"""A small JSON document, read from an address that the settings name, or that an issuer gave.
+"""Fetches a small JSON document over HTTPS, from an address that the settings or an issuer name.
 
     await fetch("https://login.example.org/.well-known/openid-configuration")
 
-Nothing but 200 is an answer, so no redirect is followed; TLS is verified; no proxy has a part in it. Whoever asks says
-how long they wait, and by being cancelled it ends at once.
+Only status 200 counts, redirects are not followed, TLS is verified and no proxy is used. The caller sets the timeout:
+cancelling ends the request at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PIECE = 65_536
 
 
 class Unreadable(Exception):
-    """A document that cannot be had, and why."""
+    """A document that cannot be fetched, and why."""
 
 
 async def fetch(address: str) -> dict[str, Any]:
@@ -31,16 +31,16 @@ async def fetch(address: str) -> dict[str, Any]:
         answer = await _exchange(address)
         if answer.status != 200:
             raise ValueError(f"the answer is {answer.status}")
-        found = json.loads(answer.body)
-        if not isinstance(found, dict):
+        document = json.loads(answer.body)
+        if not isinstance(document, dict):
             raise ValueError("it is no JSON object")
-        return found
+        return document
     except (OSError, ValueError, RecursionError, httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
         raise Unreadable(f"{address} cannot be read: {error or type(error).__name__}") from None
 
 
 class _Answer:
-    """What httptools finds in the bytes of an answer."""
+    """A response, filled by httptools while it parses."""
 
     def __init__(self) -> None:
         self.parser = httptools.HttpResponseParser(self)
@@ -65,8 +65,14 @@ async def _exchange(address: str) -> _Answer:
     reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=_trust() if is_secure else None)
     try:
         target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
-        head = (f"GET {target} HTTP/1.1", f"Host: {parts.netloc}", "Accept: application/json",
-                "Accept-Encoding: identity", "User-Agent: diptych", "Connection: close")  # fmt: skip
+        head = (
+            f"GET {target} HTTP/1.1",
+            f"Host: {parts.netloc}",
+            "Accept: application/json",
+            "Accept-Encoding: identity",
+            "User-Agent: diptych",
+            "Connection: close",
+        )
         writer.write("\r\n".join((*head, "", "")).encode("ascii"))
         return await _read(reader)
     finally:
@@ -74,7 +80,7 @@ async def _exchange(address: str) -> _Answer:
 
 
 async def _read(reader: asyncio.StreamReader) -> _Answer:
-    """The whole answer. One without a length ends with the connection."""
+    """Read the whole response. One without a length ends with the connection."""
     answer, size = _Answer(), 0
     while not answer.is_whole and (piece := await reader.read(_PIECE)):
         size += len(piece)
@@ -86,5 +92,5 @@ async def _read(reader: asyncio.StreamReader) -> _Answer:
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """Whom we believe to be who they say they are: the certificates of this machine."""
+    """The TLS context with the certificate authorities of this machine."""
     return ssl.create_default_context()

@@ -1,11 +1,11 @@
-"""The keys of one other issuer, as one process knows them.
+"""A cache of the public keys of one other issuer.
 
-They are read when a token first needs them, by discovery, and kept. They are read again when they are no longer fresh,
-or when a token names a key that is not among them. Whoever needs them meanwhile waits for the read that is under way.
+They are fetched by discovery when a token first needs them, and again when they are stale or when a token names a key
+that is not among them. Concurrent requests wait for the one fetch that is under way.
 
-    fresh for 10 minutes → read again; if the issuer is away, the old ones go on verifying for 24 hours
-    a key that is unknown → read again, once in 10 seconds
-    the issuer is away    → not asked for 1 s, 2 s, 4 s … 5 minutes; what needs it then is refused at once
+    fresh for 10 minutes → fetched again; if the issuer is down, the old ones go on verifying for 24 hours
+    a key that is unknown → fetched again, once in 10 seconds
+    the issuer is down    → not asked for 1 s, 2 s, 4 s … 5 minutes; what needs it then is refused at once
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from urllib.parse import urlsplit, urlunsplit
 
 from diptych.config import is_protected
 from diptych.identity.issuers.fetch import Unreadable, fetch
-from diptych.identity.issuers.key_set import PublicKey, choose, read_key_set
+from diptych.identity.issuers.key_set import PublicKey, read_key_set, signing_key
 
 log = logging.getLogger("diptych")
 FRESH = 600
 KEPT = 86_400
 _BETWEEN = 10
-"""Seconds between two reads, however many tokens name keys that are unknown."""
+"""Seconds between two fetches, however many tokens name unknown keys."""
 _LONGEST_PAUSE = 300
 PATIENCE = 5.0
-"""Seconds that one read may take, with all that belongs to it."""
+"""Timeout of one fetch in seconds, with discovery."""
 
 
 class IssuerKeys:
@@ -38,7 +38,7 @@ class IssuerKeys:
     def __init__(self, issuer: str, clock: Callable[[], float] = time.monotonic, patience: float = PATIENCE) -> None:
         self.issuer = issuer
         self._clock = clock
-        self._patience = patience
+        self._timeout = patience
         self._keys: tuple[PublicKey, ...] = ()
         self._read_at = -math.inf
         self._not_before = -math.inf
@@ -46,40 +46,42 @@ class IssuerKeys:
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
-        """The key of this name for this algorithm, read anew if need be; None if there is none."""
-        found = choose(self._keys, algorithm, kid)
-        if found is None or self._age() >= FRESH:
-            await self._look()
-            found = choose(self._keys, algorithm, kid)
-        return found if self._age() < KEPT else None
+        """The key with this id and algorithm, fetched if need be; None if there is none."""
+        key = signing_key(self._keys, algorithm, kid)
+        if key is None or self._age() >= FRESH:
+            await self._refresh()
+            key = signing_key(self._keys, algorithm, kid)
+        return key if self._age() < KEPT else None
 
     def _age(self) -> float:
         return self._clock() - self._read_at
 
-    async def _look(self) -> None:
-        """Read the keys, or wait for who does; nothing, if it is too early to ask the issuer again."""
+    async def _refresh(self) -> None:
+        """Fetch the keys, or wait for the fetch under way; nothing while backing off."""
         if self._reading is None and self._clock() >= self._not_before:
             self._reading = asyncio.create_task(self._read())
         if self._reading is not None:
-            await asyncio.shield(self._reading)  # whoever goes away leaves it to the others
+            await asyncio.shield(self._reading)  # a caller that is cancelled leaves the fetch to the others
 
     async def _read(self) -> None:
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 self._keys = await read_keys(self.issuer)
             self._read_at, self._pause = self._clock(), 0
             self._not_before = self._read_at + _BETWEEN
         except (Unreadable, TimeoutError) as error:
             self._pause = min(2 * self._pause or 1, _LONGEST_PAUSE)
             self._not_before = self._clock() + self._pause
-            why = error if isinstance(error, Unreadable) else f"it took more than {self._patience:g} s"
-            log.warning("the keys of the issuer %s cannot be read, next try in %d s: %s", self.issuer, self._pause, why)
+            why = error if isinstance(error, Unreadable) else f"it took more than {self._timeout:g} s"
+            log.warning(
+                "the keys of the issuer %s cannot be fetched, next attempt in %d s: %s", self.issuer, self._pause, why
+            )
         finally:
             self._reading = None
 
 
 async def read_keys(issuer: str) -> tuple[PublicKey, ...]:
-    """The keys that an issuer tells of."""
+    """The published keys of an issuer."""
     address = await _discover(issuer)
     try:
         return read_key_set(await fetch(address))
@@ -88,9 +90,9 @@ async def read_keys(issuer: str) -> tuple[PublicKey, ...]:
 
 
 async def _discover(issuer: str) -> str:
-    """Where the keys of an issuer are, by the first of its documents that tells it."""
+    """The address of the JWK set, by the first discovery document that has it."""
     faults: list[str] = []
-    for address in documents(issuer):
+    for address in discovery_addresses(issuer):
         try:
             return _key_address(issuer, address, await fetch(address))
         except Unreadable as error:
@@ -98,18 +100,18 @@ async def _discover(issuer: str) -> str:
     raise Unreadable("; ".join(faults))
 
 
-def documents(issuer: str) -> tuple[str, str]:
-    """Where an issuer tells of itself: by OpenID Connect Discovery after its path, by RFC 8414 before it."""
+def discovery_addresses(issuer: str) -> tuple[str, str]:
+    """The addresses of discovery documents: OpenID Connect Discovery after the path, RFC 8414 before it."""
     parts = urlsplit(issuer.rstrip("/"))
     by_rfc = f"/.well-known/oauth-authorization-server{parts.path}"
     return f"{issuer.rstrip('/')}/.well-known/openid-configuration", urlunsplit(parts._replace(path=by_rfc))
 
 
 def _key_address(issuer: str, address: str, document: dict[str, Any]) -> str:
-    """What a document says of where the keys are, if it is of this issuer and of no other."""
+    """The `jwks_uri` of a discovery document, if that is of this issuer."""
     if document.get("issuer") != issuer:
         raise Unreadable(f"{address} is of another issuer")
-    found = document.get("jwks_uri")
-    if not isinstance(found, str) or not is_protected(found):
+    jwks_uri = document.get("jwks_uri")
+    if not isinstance(jwks_uri, str) or not is_protected(jwks_uri):
         raise Unreadable(f"{address} names no https address of keys")
-    return found
+    return jwks_uri

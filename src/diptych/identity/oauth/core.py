@@ -1,4 +1,4 @@
-"""Authlib's server on the records of the store: who a client is, and what an access token says."""
+"""Authlib's authorization server on the records of the store: clients, error texts, access tokens."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any, TypeVar
 from authlib.oauth2.rfc6749 import AuthorizationServer, OAuth2Error
 
 from diptych.identity.oauth.authentication import authenticate
-from diptych.identity.oauth.ledger import Ledger
-from diptych.identity.oauth.parties import OAuthClient
-from diptych.identity.oauth.wire import Answered, Bridge, OAuthRequest
+from diptych.identity.oauth.authlib_adapter import Bridge, OAuthRequest, OAuthResponse
+from diptych.identity.oauth.authlib_models import OAuthClient
+from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.records import Account, Client
-from diptych.identity.tokens import LIFETIME, Tokens
+from diptych.identity.tokens import TOKEN_LIFETIME, Tokens
 from diptych.model.model import Model
 
 T = TypeVar("T")
-_TOLD = {
+_DESCRIPTIONS = {
     "invalid_grant": "The code or refresh token is not valid, or not for this client.",
-    "unsupported_grant_type": "There are authorization_code, refresh_token and client_credentials.",
-    "unsupported_response_type": "There is code.",
+    "unsupported_grant_type": "Supported are authorization_code, refresh_token and client_credentials.",
+    "unsupported_response_type": "Supported is code.",
 }
-"""What is told of errors of which the core tells nothing."""
+"""Descriptions of errors for which Authlib has none."""
 _MISSING = {"unsupported_grant_type": "grant_type", "unsupported_response_type": "response_type"}
-"""What is wrong by its absence."""
+"""Errors that mean a missing parameter when it is absent."""
 
 
 class Core(AuthorizationServer):  # type: ignore[misc]
-    """Authlib's server; one for each request, since it has the way back into the event loop of that request."""
+    """Authlib's server; one for each request, since it holds the bridge into the event loop of that request."""
 
-    def __init__(self, ledger: Ledger, tokens: Tokens, model: Model, bridge: Bridge) -> None:
+    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, bridge: Bridge) -> None:
         super().__init__(scopes_supported=sorted(model.scopes))
-        self.ledger = ledger
+        self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
         self._bridge = bridge
@@ -40,8 +40,8 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         return self._bridge.run(work)
 
     def query_client(self, client_id: str) -> OAuthClient | None:
-        found = self.wait(self.ledger.client(client_id)) if len(client_id) <= 200 else None
-        return OAuthClient(found) if found else None
+        client = self.wait(self.grant_store.client(client_id)) if len(client_id) <= 200 else None
+        return OAuthClient(client) if client else None
 
     def authenticate_client(
         self, request: OAuthRequest, methods: Collection[str], endpoint: str = "token"
@@ -52,24 +52,24 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         return request
 
     def send_signal(self, name: str, *args: Any, **more: Any) -> None:
-        """Nobody listens."""
+        """Signals are not used."""
 
-    def handle_response(self, status: int, body: Any, headers: Sequence[tuple[str, str]]) -> Answered:
-        return Answered(status, body, dict(headers))
+    def handle_response(self, status: int, body: Any, headers: Sequence[tuple[str, str]]) -> OAuthResponse:
+        return OAuthResponse(status, body, dict(headers))
 
-    def handle_error_response(self, request: OAuthRequest, error: OAuth2Error) -> Answered:
+    def handle_error_response(self, request: OAuthRequest, error: OAuth2Error) -> OAuthResponse:
         name = _MISSING.get(error.error)
         if name and not request.payload.data.get(name):
             error.error, error.description = "invalid_request", f"Missing '{name}' in request."
-        error.description = error.description or _TOLD.get(error.error, "The request is not valid.")
-        answer: Answered = super().handle_error_response(request, error)
+        error.description = error.description or _DESCRIPTIONS.get(error.error, "The request is not valid.")
+        answer: OAuthResponse = super().handle_error_response(request, error)
         return answer
 
     def access_token(self, client: Client, account: Account | None, scope: str, grant: str) -> dict[str, Any]:
-        """A new access token, as the token endpoint tells it."""
+        """A new access token, as a response of the token endpoint."""
         more: dict[str, Any] = {"client_id": client.id, "grant": grant}
         if account is not None:
             more["account"] = account.id
         subject, roles = (account.user_id or account.id, account.roles) if account else (client.id, client.roles)
-        token = self.tokens.make(subject, roles, scope.split(), LIFETIME, more)
-        return {"token_type": "Bearer", "access_token": token, "expires_in": LIFETIME, "scope": scope}
+        token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more)
+        return {"token_type": "Bearer", "access_token": token, "expires_in": TOKEN_LIFETIME, "scope": scope}

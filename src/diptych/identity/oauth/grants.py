@@ -1,4 +1,4 @@
-"""The three ways to a token."""
+"""The three grant types: authorization code with PKCE, refresh token, client credentials."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from authlib.oauth2.rfc6749 import AccessDeniedError, InvalidGrantError, InvalidRequestError, InvalidScopeError, grants
 from authlib.oauth2.rfc7636 import CodeChallenge
 
+from diptych.identity.oauth.authlib_models import OAuthCode, OAuthToken
 from diptych.identity.oauth.core import Core
-from diptych.identity.oauth.ledger import is_usable, new_grant
-from diptych.identity.oauth.parties import OAuthCode, OAuthToken
+from diptych.identity.oauth.grant_store import is_usable, new_grant
 from diptych.identity.records import CLIENTS_OWN, Account, new_secret
 
 _METHODS = ["none", "client_secret_basic", "client_secret_post"]
 
 
 class Proof(CodeChallenge):  # type: ignore[misc]
-    """PKCE, by S256 only, for every client."""
+    """PKCE with S256, required of every client."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]  # noqa: RUF012
     CODE_CHALLENGE_METHODS = {"S256": CodeChallenge.CODE_CHALLENGE_METHODS["S256"]}  # noqa: RUF012
@@ -29,7 +29,7 @@ class Proof(CodeChallenge):  # type: ignore[misc]
 
 
 class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
-    """A code, which a person allowed a client, for tokens."""
+    """The authorization code grant."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS
     server: Core
@@ -37,18 +37,20 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     def save_authorization_code(self, code: str, request: Any) -> None:
         data = request.payload.data
         redirect = data["redirect_uri"]
-        is_kept = self.server.wait(self.server.ledger.add_code(
-            code, request.client.record, request.user, redirect, request.scope, data["code_challenge"],
-        ))  # fmt: skip
-        if not is_kept:
+        is_stored = self.server.wait(
+            self.server.grant_store.add_code(
+                code, request.client.record, request.user, redirect, request.scope, data["code_challenge"]
+            )
+        )
+        if not is_stored:
             raise AccessDeniedError(redirect_uri=redirect)
 
     def query_authorization_code(self, code: str, client: Any) -> OAuthCode | None:
-        found = self.server.wait(self.server.ledger.code(code))
-        return OAuthCode(found) if found and found.client_id == client.client_id else None
+        record = self.server.wait(self.server.grant_store.code(code))
+        return OAuthCode(record) if record and record.client_id == client.client_id else None
 
     def authenticate_user(self, authorization_code: OAuthCode) -> Account | None:
-        return self.server.wait(self.server.ledger.account(authorization_code.record.account_id))
+        return self.server.wait(self.server.grant_store.account(authorization_code.record.account_id))
 
     def generate_token(self, user: Any = None, scope: Any = None, **more: Any) -> dict[str, Any]:
         self.begun = new_grant(user, self.request.client.record, scope)
@@ -57,38 +59,38 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
 
     def save_token(self, token: dict[str, Any]) -> None:
         code = self.request.authorization_code.record
-        if not self.server.wait(self.server.ledger.exchange(code, self.begun, token["refresh_token"])):
-            self.server.wait(self.server.ledger.code(self.request.form["code"]))
+        if not self.server.wait(self.server.grant_store.exchange(code, self.begun, token["refresh_token"])):
+            self.server.wait(self.server.grant_store.code(self.request.form["code"]))
             raise InvalidGrantError("Invalid 'code' in request.")
 
     def delete_authorization_code(self, authorization_code: OAuthCode) -> None:
-        """It stays, as one that was used."""
+        """Kept, marked as used, so that a second use is detected."""
 
 
 class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
-    """A refresh token for new tokens; it is used once, and another comes with them."""
+    """The refresh token grant with rotation: a refresh token is used once, and a new one is returned."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS
     INCLUDE_NEW_REFRESH_TOKEN = True
     server: Core
 
     def authenticate_refresh_token(self, refresh_token: str) -> OAuthToken | None:
-        """A token that can be used. One that was used before ends its grant."""
-        found = self.server.wait(self.server.ledger.refresh(refresh_token))
-        if found is None:
+        """A refresh token that can be used. One that was used before revokes its grant."""
+        pair = self.server.wait(self.server.grant_store.refresh(refresh_token))
+        if pair is None:
             return None
-        refresh, grant = found
+        refresh, grant = pair
         if refresh.used_at is not None:
-            self.server.wait(self.server.ledger.end_grant(grant.id))
-        return OAuthToken(grant.client_id, grant.scope, True, None, *found) if is_usable(refresh) else None
+            self.server.wait(self.server.grant_store.end_grant(grant.id))
+        return OAuthToken(grant.client_id, grant.scope, True, None, *pair) if is_usable(refresh) else None
 
     def authenticate_user(self, refresh_token: OAuthToken) -> Account:
         assert refresh_token.grant is not None
-        account = refresh_token.grant.account_id
-        found = self.server.wait(self.server.ledger.account(account)) if account else None
-        if found is None:
+        account_id = refresh_token.grant.account_id
+        account = self.server.wait(self.server.grant_store.account(account_id)) if account_id else None
+        if account is None:
             raise InvalidGrantError()
-        return found
+        return account
 
     def generate_token(self, user: Any = None, scope: Any = None, **more: Any) -> dict[str, Any]:
         grant = self.request.refresh_token.grant
@@ -97,16 +99,16 @@ class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
 
     def save_token(self, token: dict[str, Any]) -> None:
         old = self.request.refresh_token
-        if not self.server.wait(self.server.ledger.rotate(old.refresh, old.grant, token["refresh_token"])):
-            self.server.wait(self.server.ledger.end_grant(old.grant.id))
+        if not self.server.wait(self.server.grant_store.rotate(old.refresh, old.grant, token["refresh_token"])):
+            self.server.wait(self.server.grant_store.end_grant(old.grant.id))
             raise InvalidGrantError()
 
     def revoke_old_credential(self, refresh_token: OAuthToken) -> None:
-        """It was used when the new one was kept, in one transaction."""
+        """Nothing to do: it was marked as used in the transaction that stored the new one."""
 
 
 class ClientCredentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
-    """A client by itself."""
+    """The client credentials grant."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS[1:]
     server: Core
@@ -119,4 +121,4 @@ class ClientCredentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
         return self.server.access_token(client.record, None, allowed, CLIENTS_OWN + client.record.id)
 
     def save_token(self, token: dict[str, Any]) -> None:
-        """Nothing is kept of a token that nobody can refresh."""
+        """Nothing is stored: such a token cannot be refreshed."""

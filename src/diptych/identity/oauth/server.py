@@ -1,9 +1,8 @@
-"""The authorization server: Authlib's core, on the records of the store.
+"""The authorization server: Authlib's core on the records of the store, for the event loop.
 
-Each of its answers is made by the core in a thread (`OAuth.token`, `revoke`, `introspect`, `asked`, `decide`), which
-waits for the event loop wherever it needs a record. Threads are few: callers take turns, and the statements run in
-their names (`identity/turn.py`). Only code with PKCE (S256), refresh tokens that rotate, and client
-credentials are offered; RFC 9700 holds without a setting.
+The core runs in a thread for each request, and waits for the event loop wherever it needs a record. Threads are few and
+shared fairly by callers; statements run in the caller's name (`identity/workers.py`). Offered are authorization codes
+with PKCE (S256), rotating refresh tokens and client credentials; RFC 9700 holds without a setting.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from authlib.oauth2.rfc6749 import OAuth2Error
 
+from diptych.identity.oauth.authlib_adapter import Bridge, Malformed, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.core import Core
-from diptych.identity.oauth.endpoints import Introspection, Revocation
+from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation
+from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.grants import ClientCredentials, CodeGrant, Proof, RefreshGrant
-from diptych.identity.oauth.ledger import Ledger
-from diptych.identity.oauth.wire import Answered, Bridge, Malformed, OAuthRequest
 from diptych.identity.records import Account, Client
 from diptych.identity.tokens import Tokens
-from diptych.identity.turn import Workers
+from diptych.identity.workers import Workers
 from diptych.model.model import Model
 
 T = TypeVar("T")
 Pairs = Sequence[tuple[str, str]]
 Headers = Mapping[str, str]
 _THREADS, _WAITING = 4, 2_048
-_BUSY = "The authorization server has too much to do; try again."
-logging.getLogger("authlib").setLevel(logging.INFO)  # below, it tells every token
+_BUSY = "The authorization server is busy; try again."
+logging.getLogger("authlib").setLevel(logging.INFO)  # at DEBUG it logs every token
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of a client that a person is to decide about."""
+class AuthorizationRequest:
+    """A validated authorization request, before the consent of the account."""
 
     client: Client
     scope: tuple[str, ...]
@@ -44,10 +43,10 @@ class Asked:
 
 
 class OAuth:
-    """The authorization server of one service, for the event loop."""
+    """The authorization server of one service."""
 
-    def __init__(self, ledger: Ledger, tokens: Tokens, model: Model) -> None:
-        self.ledger = ledger
+    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model) -> None:
+        self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
         self._workers = Workers(_THREADS, _WAITING, "diptych-oauth", _BUSY)
@@ -55,24 +54,24 @@ class OAuth:
     def stop(self) -> None:
         self._workers.stop()
 
-    async def token(self, headers: Headers, form: Pairs) -> Answered:
+    async def token(self, headers: Headers, form: Pairs) -> OAuthResponse:
         """The token endpoint."""
-        return await self._answer(headers, form, lambda core, request: core.create_token_response(request))
+        return await self._respond(headers, form, lambda core, request: core.create_token_response(request))
 
-    async def revoke(self, headers: Headers, form: Pairs) -> Answered:
-        """RFC 7009."""
+    async def revoke(self, headers: Headers, form: Pairs) -> OAuthResponse:
+        """The revocation endpoint (RFC 7009)."""
         return await self._endpoint("revocation", headers, form)
 
-    async def introspect(self, headers: Headers, form: Pairs) -> Answered:
-        """RFC 7662."""
+    async def introspect(self, headers: Headers, form: Pairs) -> OAuthResponse:
+        """The introspection endpoint (RFC 7662)."""
         return await self._endpoint("introspection", headers, form)
 
-    async def _endpoint(self, name: str, headers: Headers, form: Pairs) -> Answered:
-        return await self._answer(headers, form, lambda core, request: core.create_endpoint_response(name, request))
+    async def _endpoint(self, name: str, headers: Headers, form: Pairs) -> OAuthResponse:
+        return await self._respond(headers, form, lambda core, request: core.create_endpoint_response(name, request))
 
-    async def _answer(
-        self, headers: Headers, form: Pairs, work: Callable[[Core, OAuthRequest], Answered]
-    ) -> Answered:
+    async def _respond(
+        self, headers: Headers, form: Pairs, work: Callable[[Core, OAuthRequest], OAuthResponse]
+    ) -> OAuthResponse:
         try:
             request = OAuthRequest("POST", headers, form)
         except Malformed as error:
@@ -81,38 +80,38 @@ class OAuth:
 
     # the authorization endpoint
 
-    async def asked(self, query: Pairs, issuer: str) -> Asked | Answered:
-        """What a client asks a person for; or the answer, if it asks in a wrong way.
+    async def validate(self, query: Pairs, issuer: str) -> AuthorizationRequest | OAuthResponse:
+        """Validate the query of the authorization endpoint; an OAuthResponse if it is wrong.
 
-        An answer leads back to the client only if that is known and the address is one of its own.
+        Such a response redirects to the client only if the client is known and the redirect URI is registered.
         """
         try:
             request = OAuthRequest("GET", {}, query)
         except Malformed as error:
             return malformed(str(error))
 
-        def work(core: Core) -> Asked | Answered:
+        def work(core: Core) -> AuthorizationRequest | OAuthResponse:
             try:
                 grant = core.get_consent_grant(request)
             except OAuth2Error as error:
-                answer: Answered = core.handle_error_response(request, error)
-                return _signed(answer, request, issuer)
-            return Asked(request.client.record, tuple(request.scope.split()), grant.redirect_uri)
+                answer: OAuthResponse = core.handle_error_response(request, error)
+                return _with_issuer(answer, request, issuer)
+            return AuthorizationRequest(request.client.record, tuple(request.scope.split()), grant.redirect_uri)
 
         return await self._in_thread(work)
 
-    async def decide(self, query: Pairs, account: Account | None, issuer: str) -> Answered:
-        """The answer to a client: a code that stands for what the account allows, or that it allows nothing."""
+    async def decide(self, query: Pairs, account: Account | None, issuer: str) -> OAuthResponse:
+        """The response to an authorization request: a code if an account consents, else access_denied."""
         request = OAuthRequest("POST", {}, query)
 
-        def work(core: Core) -> Answered:
+        def work(core: Core) -> OAuthResponse:
             try:
                 grant = core.get_consent_grant(request)
             except OAuth2Error as error:
-                answer: Answered = core.handle_error_response(request, error)
-                return _signed(answer, request, issuer)
+                answer: OAuthResponse = core.handle_error_response(request, error)
+                return _with_issuer(answer, request, issuer)
             answer = core.create_authorization_response(request, grant_user=account, grant=grant)
-            return _signed(answer, request, issuer)
+            return _with_issuer(answer, request, issuer)
 
         return await self._in_thread(work)
 
@@ -121,32 +120,32 @@ class OAuth:
         return await self._workers.call(lambda: work(core))
 
     def _core(self) -> Core:
-        core = Core(self.ledger, self.tokens, self.model, Bridge())
+        core = Core(self.grant_store, self.tokens, self.model, Bridge())
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)
-        core.register_endpoint(Revocation)
-        core.register_endpoint(Introspection)
+        core.register_endpoint(OAuthRevocation)
+        core.register_endpoint(OAuthIntrospection)
         return core
 
 
-def malformed(description: str) -> Answered:
-    """RFC 6749, §5.2."""
-    return Answered(400, {"error": "invalid_request", "error_description": description})
+def malformed(description: str) -> OAuthResponse:
+    """An `invalid_request` response (RFC 6749, §5.2)."""
+    return OAuthResponse(400, {"error": "invalid_request", "error_description": description})
 
 
-def _signed(answer: Answered, request: OAuthRequest, issuer: str) -> Answered:
-    """Say who answers (RFC 9207), behind the address as the client wrote it: the core writes its query anew."""
+def _with_issuer(answer: OAuthResponse, request: OAuthRequest, issuer: str) -> OAuthResponse:
+    """Add the issuer (RFC 9207) to a redirect, behind the URI as the client wrote it: the core rewrites its query."""
     if answer.location is not None:
         address = request.args["redirect_uri"]
         own, whole = (parse_qsl(urlsplit(uri).query, keep_blank_values=True) for uri in (address, answer.location))
-        told = urlencode([*whole[len(own) :], ("iss", issuer)])
-        answer.location = f"{address}{'&' if '?' in address else '?'}{told}"
+        parameters = urlencode([*whole[len(own) :], ("iss", issuer)])
+        answer.location = f"{address}{'&' if '?' in address else '?'}{parameters}"
     return answer
 
 
 def metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
-    """What clients need to know (RFC 8414)."""
+    """The metadata of the authorization server (RFC 8414)."""
     methods = ["none", "client_secret_basic", "client_secret_post"]
     return {
         "issuer": issuer,

@@ -1,0 +1,1 @@
+"""The OpenAPI document of a role. It may import what `api` may."""

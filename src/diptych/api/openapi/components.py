@@ -1,0 +1,312 @@
+"""Components of the OpenAPI document that operations share: query parameters, headers and responses.
+
+Each is defined once among the components, and operations refer to it:
+
+    parameters   first, after, …   Order.sort, Order.where   total-Decimal_12_2 (`total[gte]`, …)   If-Match, …
+    headers      ETag, Link, …
+    responses    orders (a page)            NotFound, Conflict, … and Error (problems)
+
+The filters of a field are one `deepObject` parameter, shared by all fields of its name and type. A role sees those of
+the fields that exist for it. `GENERAL` says once what is true of every operation and would be repeated in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from diptych.api.ask_builder import DEFAULT_SIZE
+from diptych.api.openapi.schemas import Schema, nullable, query_filter_name, ref, scalar_name
+from diptych.api.query_string import RESERVED
+from diptych.model.defs import FieldDef
+from diptych.model.view import ResourceView
+
+JsonObject = dict[str, Any]
+
+SERVICE = "service"
+"""The tag of what is there whatever the model is; no resource begins with a small letter."""
+MAX_OFFSET = 10_000
+MAX_SORT = 5
+ERRORS = {
+    400: ("BadRequest", "Something in the request is not valid, or asks for more than the limits allow."),
+    401: ("Unauthenticated", "The token is not valid; or there is none, and one is needed."),
+    403: ("Forbidden", "The token does not allow this."),
+    404: ("NotFound", "There is no such thing, or none that the caller may read."),
+    405: ("MethodNotAllowed", "The path does not have this method; or a mutation came by GET."),
+    406: ("NotAcceptable", "No media type that the request accepts is available."),
+    409: ("Conflict", "It conflicts with a row: a state, a unique value, a reference."),
+    410: ("ResumeGap", "Changes after the cursor are no longer retained, or it is of another database: read again."),
+    412: ("PreconditionFailed", "The row has another version than `If-Match` names."),
+    413: ("PayloadTooLarge", "The body is too large."),
+    415: ("UnsupportedMediaType", "The media type of the body is not supported."),
+    422: ("BadUserInput", "A value in the body is not valid; or an `Idempotency-Key` came with another body."),
+    429: ("RateLimited", "The caller sent too many new requests; known ones are still answered."),
+    431: ("HeadersTooLarge", "The address and the headers are too large together."),
+    503: ("Unavailable", "The service cannot answer now."),
+    504: ("Timeout", "The answer took too long."),
+}
+"""The errors of routes: status → name of the response, and description."""
+OWN_ERRORS = (404, 409, 410, 412, 422)
+"""The errors that an operation has under their status; all others are `default`."""
+_HEADERS = {
+    "ETag": ("The ETag of this response, for `If-Match`.", True),
+    "Cache-Control": ("Who may cache the response, and for how long.", True),
+    "Location": ("The path of the new row; absent if there are several.", False),
+    "New-ETag": ("The ETag of the new row, for `If-Match`; absent if there are several.", False),
+    "Idempotency-Replayed": ("`true` if this is the stored response to an earlier request with this key.", False),
+    "Preference-Applied": ("The preference that was applied (RFC 7240).", True),
+    "Retry-After": ("Seconds after which to try again, with 429 and 503.", False),
+    "WWW-Authenticate": ("How to authenticate, with 401 (RFC 6750).", False),
+}
+_SENT_AS = {"New-ETag": "ETag"}
+"""Headers with another description in some responses, by their name among the components."""
+GENERAL = """\
+Every path that has GET answers HEAD like it, without the content, and every path answers OPTIONS with its methods in \
+`Allow` (and `Accept-Patch`).
+
+Every response has `Cache-Control`, and those that depend on the caller have `Vary`. A read has an `ETag`, and is \
+answered with 304 if `If-None-Match` names it; a page also has `Link` to the next and the previous one (RFC 8288).
+
+`Prefer: cost` adds the header `Cost`: `price=153, allowed=5000, depth=3`; on a read, `Prefer: change-cursor` adds \
+`Change-Cursor`, from which changes can be followed. What was applied is in `Preference-Applied` (RFC 7240).
+
+Rows are filtered by their fields, `status=paid` or `total[gte]=5`, and by `where`, a condition as JSON. All of them \
+must hold, and so must all members of an object in `where`; `and` and `or` take an array, or one object. Lists below \
+one row and changes take the same filters of fields as the list of the resource, though only `where` is repeated there.
+
+A response has the plain fields, or exactly what `fields` selects; a field that is selected under an alias has that \
+name. `authorId` is the id of `author`. Moments are in UTC, as `2026-01-31T12:00:00.000000Z` (RFC 3339), days as \
+`2026-01-31`; decimal numbers are strings with all their fraction digits.
+
+Changes come as `application/json`, a page of the log, or as `text/event-stream`, server-sent events: each has the \
+cursor as its `id` and a change as its `data`, a heartbeat has the cursor alone, and an event `end` has a code and a \
+cursor. Without a cursor, the log starts at the oldest retained change, and a stream now. The row is null with \
+`DELETED` and `LEFT`.
+"""
+"""What is true of every operation: said once, since a large model has thousands."""
+_WHERE = "A condition as JSON."
+_FIELDS = (
+    "The fields of the response, also of relations: `name,recent:posts[first=5;sort=-createdAt](title)`. "
+    "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before "
+    "offset sort where` in brackets before them. `alias:` renames. `*` is all plain fields, and the default."
+)
+_PAGING: dict[str, tuple[Schema, str, tuple[str, ...]]] = {
+    "first": ({"default": DEFAULT_SIZE}, "The number of rows from the start.", ("last",)),
+    "last": ({}, "The number of rows from the end.", ("first", "offset")),
+    "after": ({"type": "string", "format": "cursor"}, "Start after this cursor: `page.next`.", ()),
+    "before": ({"type": "string", "format": "cursor"}, "End before this cursor: `page.previous`.", ()),
+    "offset": ({"minimum": 0, "maximum": MAX_OFFSET}, "The number of rows to skip.", ("last",)),
+    "count": ({"type": "string", "enum": ["exact"]}, "Adds `page.total`.", ()),
+}
+"""Name → schema (an integer by default), description, and parameters that it excludes."""
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "An id; a malformed one is not found.",
+    "schema": {"type": "string"},
+}
+_REQUEST_HEADERS: dict[str, tuple[str, Schema]] = {
+    "If-Match": ("ETags of the row, of which only the version counts: 412 if the row has another one.", {}),
+    "Idempotency-Key": (
+        "A key of the client's choice. It is executed once: a repetition within 24 hours gets the same response.",
+        {"pattern": r'^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$', "format": "idempotency-key"},
+    ),
+    "Prefer": ("`return=representation` returns the row as it was (RFC 7240).", {}),
+    "Last-Event-ID": (
+        "The cursor after which a stream resumes, in preference to `after`; browsers send it when they reconnect.",
+        {"format": "change-cursor"},
+    ),
+}
+
+
+def refer(kind: str, name: str) -> JsonObject:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+# parameters
+
+
+def list_parameters(resource: ResourceView, *, filters: bool) -> list[JsonObject]:
+    """References to the parameters of a list of a resource, in documentation order; with `filters`, also those of its
+    fields."""
+    own = (f"{resource.resource.name}.{name}" for name in (*(["sort"] if _sortable(resource) else []), "where"))
+    fields = (_filter_key(field) for field in _filtered(resource)) if filters else ()
+    return [refer("parameters", name) for name in ("fields", *_PAGING, *own, *fields)]
+
+
+def build_parameters(max_page: int) -> dict[str, JsonObject]:
+    """The parameters that do not depend on the model."""
+    parameters = {name: _paging(name, max_page) for name in _PAGING}
+    parameters["id"] = _ID
+    for name, (text, more) in _REQUEST_HEADERS.items():
+        schema = {"type": "string", **more}
+        parameters[name] = {"name": name, "in": "header", "description": text, "schema": schema}
+    fields = {"type": "string", "format": "fields", "minLength": 1}
+    return {**parameters, "fields": {**_query("fields", _FIELDS), "schema": fields}}
+
+
+def add_parameters(parameters: dict[str, JsonObject], resource: ResourceView) -> None:
+    """Add the parameters of one resource; those of its fields may be there already."""
+    name = resource.resource.name
+    if sortable := _sortable(resource):
+        parameters[f"{name}.sort"] = _sort(sortable)
+    parameters[f"{name}.where"] = {**_query("where", _WHERE), "schema": in_json(ref(name + "Where"))}
+    for field in _filtered(resource):
+        key = _filter_key(field)
+        if key not in parameters:
+            parameters[key] = _filter(field)
+
+
+def in_json(schema: Schema) -> Schema:
+    """The schema of a query parameter whose text is JSON. (A parameter with `content` would say the same, but many
+    generators of clients cannot read that.)"""
+    return {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+
+
+def _paging(name: str, max_page: int) -> JsonObject:
+    schema, text, excludes = _PAGING[name]
+    if "type" not in schema:
+        schema = {"type": "integer", "minimum": 1, "maximum": max_page, **schema}
+    if excludes:
+        text += f" Not together with {' or '.join(f'`{other}`' for other in excludes)}."
+    part = {**_query(name, text), "schema": schema}
+    return {**part, "x-excludes": list(excludes)} if excludes else part
+
+
+def _query(name: str, description: str) -> JsonObject:
+    return {"name": name, "in": "query", "description": description}
+
+
+def _sortable(resource: ResourceView) -> list[str]:
+    return [name for name, view in resource.searchable.items() if view.field.scalar.sortable]
+
+
+def _sort(names: list[str]) -> JsonObject:
+    key = f"-?({'|'.join(names)})"
+    schema = {"type": "string", "pattern": f"^{key}(,{key}){{0,{MAX_SORT - 1}}}$"}
+    return {**_query("sort", f"Up to {MAX_SORT} fields; `-` is descending."), "schema": schema}
+
+
+def _filtered(resource: ResourceView) -> list[FieldDef]:
+    """The fields that have a parameter: others are named like one of every list."""
+    return [view.field for name, view in resource.searchable.items() if name not in RESERVED]
+
+
+def _filter_key(field: FieldDef) -> str:
+    """The component of the filters of a field: `total-Decimal_12_2`."""
+    return f"{field.name}-{scalar_name(field.scalar)}"
+
+
+def _filter(field: FieldDef) -> JsonObject:
+    text = f"Comparisons of `{field.name}`" + (
+        f"; `{field.name}=…` is short for `{field.name}[eq]=…`." if "eq" in field.scalar.ops else "."
+    )
+    schema = ref(query_filter_name(field.scalar))
+    return {**_query(field.name, text), "style": "deepObject", "explode": True, "schema": schema}
+
+
+# headers and responses
+
+
+def build_headers() -> dict[str, JsonObject]:
+    """Every header that responses refer to."""
+    return {
+        name: {"description": text, "required": required, "schema": {"type": "string"}}
+        for name, (text, required) in _HEADERS.items()
+    }
+
+
+def headers(*names: str) -> dict[str, JsonObject]:
+    """The headers of a response."""
+    return {_SENT_AS.get(name, name): refer("headers", name) for name in names}
+
+
+def operation(summary: str, tag: str, parameters: Iterable[JsonObject] = (), description: str = "") -> JsonObject:
+    """An operation without its id and its responses."""
+    part: JsonObject = {"summary": summary, "tags": [tag]}
+    if description:
+        part["description"] = description
+    if listed := list(parameters):
+        part["parameters"] = listed
+    return part
+
+
+def errors(statuses: Iterable[int]) -> JsonObject:
+    """The responses of errors: some under their status, the others as `default`."""
+    own = {str(status): refer("responses", ERRORS[status][0]) for status in sorted(statuses) if status in OWN_ERRORS}
+    return {**own, "default": refer("responses", "Error")}
+
+
+def build_responses(problem: str) -> dict[str, JsonObject]:
+    """The responses of errors; `problem` names the schema of one."""
+    content = {"application/problem+json": {"schema": ref(problem)}}
+    responses: dict[str, JsonObject] = {
+        ERRORS[status][0]: {"description": ERRORS[status][1], "content": content} for status in OWN_ERRORS
+    }
+    others = " ".join(f"{status}: {text}" for status, (_, text) in ERRORS.items() if status not in OWN_ERRORS)
+    more = headers("WWW-Authenticate", "Retry-After")
+    return {**responses, "Error": {"description": f"Any other error. {others}", "headers": more, "content": content}}
+
+
+def add_responses(responses: dict[str, JsonObject], resource: ResourceView) -> None:
+    """Add the response of a list of one resource."""
+    name = resource.resource.name
+    responses[resource.resource.many] = answer(f"A page of {name}.", page_of(name, "PageInfo"))
+
+
+def page_of(name: str, page: str) -> Schema:
+    """The schema of a page."""
+    properties = {"data": {"type": "array", "items": ref(name)}, "page": ref(page)}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def answer(text: str, schema: Schema, *names: str) -> JsonObject:
+    """A response with JSON."""
+    response: JsonObject = {"description": text, "content": {"application/json": {"schema": schema}}}
+    return {**response, "headers": headers(*names)} if names else response
+
+
+def closed(properties: dict[str, Schema], *optional: str) -> Schema:
+    """An object with these properties, all required but the optional ones, and no others."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def page_info(max_page: int) -> Schema:
+    """The schema of `page`."""
+    size: Schema = {"type": "integer", "minimum": 1, "maximum": max_page}
+    total: Schema = {"type": "integer", "minimum": 0}
+    cursor = nullable({"type": "string", "format": "cursor"})
+    properties = {
+        "size": {**size, "description": "The requested page size."},
+        "next": {**cursor, "description": "For `after`; null on the last page."},
+        "previous": {**cursor, "description": "For `before`; null on the first page."},
+        "total": {**total, "description": "The number of rows on all pages; only with `count=exact`."},
+    }
+    return closed(properties, "total")
+
+
+def problem_schema() -> Schema:
+    """The schema of an error."""
+    text: Schema = {"type": "string"}
+    fault = closed({"pointer": {**text, "description": "The path into the request."}, "message": text})
+    properties = {
+        "type": text,
+        "title": text,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": text,
+        "code": {**text, "description": "The error code, the same as in GraphQL."},
+        "errors": {"type": "array", "items": fault, "description": "Every fault of the request."},
+        "allowed": {
+            "type": ["array", "integer"],
+            "items": text,
+            "description": "The states that are possible next; or the allowed price or depth.",
+        },
+        "price": {"type": "integer", "minimum": 0, "description": "The price of the request."},
+        "depth": {"type": "integer", "minimum": 0, "description": "The depth of the request."},
+        "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
+    }
+    optional = ("errors", "allowed", "price", "depth", "retryAfter")
+    return {**closed(properties, *optional), "description": "An error (RFC 9457)."}

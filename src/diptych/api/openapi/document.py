@@ -1,0 +1,304 @@
+"""Builds the OpenAPI 3.1 document of one role: every route, as the role can use it.
+
+It is built from the same View that translates requests, so it cannot promise what the role may not do. There is one
+function for each kind of path:
+
+    /orders                   _collection      parameters and pages of a list; new rows
+    /orders/{id}              _member          one row, and its writes
+    /orders/changes           _changes         the change feed, as a log or as a stream
+    /users/{id}/orders        _relation        the same list, of one user
+    /posts/{id}/publish       _call            the model's own code
+    /graphql, /health/live    _service         routes that do not depend on the model
+    /oauth/token              oauth_operations the authorization server
+
+`schemas` and `input_schemas` describe values; `write_operations`, `change_operations` and `call_operations` the
+operations; `components` has what operations share, `security` the scopes that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable
+from itertools import chain, count
+from typing import Any
+
+from diptych.api.descriptions import INPUTS
+from diptych.api.openapi.call_operations import action_operation, call_path, query_operation
+from diptych.api.openapi.change_operations import add_changes, build_changes, following, following_parameters
+from diptych.api.openapi.components import (
+    GENERAL,
+    SERVICE,
+    JsonObject,
+    add_parameters,
+    add_responses,
+    answer,
+    build_headers,
+    build_parameters,
+    build_responses,
+    closed,
+    errors,
+    in_json,
+    list_parameters,
+    operation,
+    page_info,
+    problem_schema,
+    refer,
+)
+from diptych.api.openapi.input_schemas import add_inputs, json_patch
+from diptych.api.openapi.oauth_operations import authorization_paths
+from diptych.api.openapi.schemas import Schema, add_schemas, ref
+from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
+from diptych.api.openapi.write_operations import DELETED, collection_changes, member_changes
+from diptych.api.sse import STREAM
+from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.naming import upper_first
+from diptych.model.view import ResourceView, View
+
+_READ_ERRORS = (400, 401, 403, 406, 429, 431, 503, 504)
+_SUFFIXES = ("", "Where", "ListWhere", "Change", *(suffix for suffix, _ in INPUTS.values()))
+
+
+def build_openapi(view: View, **about: Any) -> dict[str, Any]:
+    """The document of one view, at once: see `openapi_steps`."""
+    steps = openapi_steps(view, **about)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+def openapi_steps(
+    view: View, *, title: str = "Diptych", version: str = "1", server: str = "", issuer: str = "", max_page: int = 100
+) -> Generator[None, None, dict[str, Any]]:
+    """Build the document of one view, and yield after each resource: a large model takes long. `server` is the public
+    address, or the path of the service if that is not known; `issuer` is the address of the authorization server;
+    `max_page` the largest page."""
+    taken = _taken_names(view)
+    problem, patch = _free(taken, "Problem", "ProblemDetails"), _free(taken, "JsonPatch", "JsonPatchOperations")
+    parameters, responses, paths = build_parameters(max_page), build_responses(problem), _Paths()
+    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema()}
+    if view.resources:
+        schemas |= build_changes()
+        parameters |= following_parameters(max_page)
+    if any(resource.may("update") for resource in view.resources.values()):
+        schemas[patch] = json_patch()
+    if any(resource.may("delete") for resource in view.resources.values()):
+        responses[DELETED] = {"description": "Deleted."}
+    for resource in view.resources.values():
+        add_schemas(schemas, resource)
+        add_inputs(schemas, resource)
+        add_changes(schemas, resource)
+        add_parameters(parameters, resource)
+        add_responses(responses, resource)
+        _add_paths(paths, resource, view, patch)
+        yield
+    for definition, call in view.calls.values():
+        paths.add(call_path(definition, call), secured_call(_call(definition, call, view), view, definition, call))
+        yield
+    for path, item in {**_service(view), **authorization_paths()}.items():
+        paths.add(path, item)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version, "description": GENERAL},
+        "servers": [{"url": server or "/"}],
+        "security": ANYONE,
+        "tags": _tags(view),
+        "paths": paths.items,
+        "components": {
+            "schemas": schemas,
+            "parameters": parameters,
+            "headers": build_headers(),
+            "responses": responses,
+            "securitySchemes": security_schemes(view, issuer),
+        },
+    }
+
+
+def _free(taken: Collection[str], *names: str) -> str:
+    """The first of these names that is not taken, or the last with a number."""
+    numbered = (f"{names[-1]}{number}" for number in count(2))
+    return next(name for name in chain(names, numbered) if name not in taken)
+
+
+class _Paths:
+    """Path items with unique operation ids: an action may be named `get`. The first one keeps its id, and links refer
+    to those only."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, JsonObject] = {}
+        self._taken: set[str] = set()
+
+    def add(self, path: str, item: JsonObject) -> None:
+        for part in item.values():
+            if isinstance(part, dict):
+                part["operationId"] = _free(self._taken, part["operationId"])
+                self._taken.add(part["operationId"])
+        self.items[path] = item
+
+
+def _taken_names(view: View) -> set[str]:
+    """The names of schemas that the model takes."""
+    taken = {name + suffix for name in view.resources for suffix in _SUFFIXES}
+    for resource in view.resources.values():
+        taken |= {field.field.scalar.name for field in resource.fields.values()}
+        taken |= {writes.field.scalar.name for writes in resource.writes.values()}
+    return taken
+
+
+def _tags(view: View) -> list[JsonObject]:
+    called = {resource.name: resource for resource, _ in view.calls.values()}
+    resources = {**{name: resource.resource for name, resource in view.resources.items()}, **called}.values()
+    tags = [{"name": resource.name, "description": resource.description} for resource in resources]
+    return [*tags, {"name": SERVICE, "description": "Routes that do not depend on the model."}]
+
+
+# resources
+
+
+def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str) -> None:
+    definition, path = resource.resource, f"/{resource.resource.path}"
+    collection = {"get": _collection(resource), **collection_changes(resource, view)}
+    member = {"parameters": [_ID], "get": _member(resource), **member_changes(resource, view, patch)}
+    paths.add(path, secured(collection, view, [definition], [definition]))
+    paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
+    paths.add(path + "/{id}", secured(member, view, [definition], [definition]))
+    for segment, name in definition.collections.items():
+        if name in resource.relations:
+            relation = resource.relations[name].relation
+            seen = [definition, *(view.model[other] for other in (relation.target, relation.link) if other)]
+            item = {"parameters": [_ID], "get": _relation(resource, relation, view.resources[relation.target])}
+            paths.add(f"{path}/{{id}}/{segment}", secured(item, view, seen))
+
+
+def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
+    if isinstance(call, QueryDef):
+        get = query_operation(resource, call)
+        return {"get": _get(upper_first(call.root), get, get["responses"]["200"], _READ_ERRORS)}
+    post = action_operation(resource, call, view)
+    return {"parameters": [_ID], "post": post} if call.on == "row" else {"post": post}
+
+
+def _collection(resource: ResourceView) -> JsonObject:
+    definition = resource.resource
+    get = operation(f"List {definition.many}.", definition.name, list_parameters(resource, filters=True))
+    return _get(upper_first(definition.many), get, refer("responses", definition.many), _READ_ERRORS, "list")
+
+
+def _member(resource: ResourceView) -> JsonObject:
+    definition = resource.resource
+    get = operation(f"Get one {definition.name}.", definition.name, [refer("parameters", "fields")])
+    ok = answer(f"One {definition.name}.", ref(definition.name))
+    return _get(definition.name, get, ok, (*_READ_ERRORS, 404))
+
+
+def _changes(resource: ResourceView) -> JsonObject:
+    get = following(resource)
+    return _get(resource.resource.name + "Change", get, get["responses"]["200"], (*_READ_ERRORS, 410), "follow")
+
+
+def _relation(resource: ResourceView, relation: RelationDef, target: ResourceView) -> JsonObject:
+    """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
+    definition = resource.resource
+    summary = f"List {relation.name} of one {definition.name}."
+    get = operation(summary, definition.name, list_parameters(target, filters=False), relation.description)
+    noun = f"{upper_first(relation.name)}Of{definition.name}"
+    return _get(noun, get, refer("responses", target.resource.many), (*_READ_ERRORS, 404), "list")
+
+
+def _get(noun: str, get: JsonObject, ok: JsonObject, statuses: Iterable[int], verb: str = "get") -> JsonObject:
+    """An operation with its id and its responses."""
+    return {"operationId": verb + noun, **get, "responses": {"200": ok, **errors(statuses)}}
+
+
+# the routes of the server itself
+
+
+def _service(view: View) -> dict[str, JsonObject]:
+    return {
+        "/graphql": _graphql([_KEY] if view.signature.signed_in else []),
+        "/openapi.json": _document(),
+        "/health/live": _health("Live", "Is the process up?", (400, 401, 406)),
+        "/health/ready": _health("Ready", "Can it answer requests?", (400, 401, 406, 503)),
+    }
+
+
+def _document() -> JsonObject:
+    get = operation("This document, as the caller's role sees it.", SERVICE)
+    ok = answer("An OpenAPI 3.1 document.", {"type": "object"})
+    return {"get": _get("Openapi", get, ok, (400, 401, 406))}
+
+
+def _health(name: str, summary: str, statuses: Iterable[int]) -> JsonObject:
+    ok = answer("Yes.", closed({"status": {"type": "string", "enum": ["ok"]}}))
+    return {"get": _get(f"Health{name}", operation(summary, SERVICE), ok, statuses)}
+
+
+def _graphql(keys: Iterable[JsonObject]) -> JsonObject:
+    """GraphQL: one path, whose own schema describes the rest."""
+    get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), *_HEADERS], _STREAMED)
+    post = operation("A GraphQL request.", SERVICE, [*keys, *_HEADERS], _STREAMED)
+    content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
+    post["requestBody"] = {"required": True, "content": content}
+    return {
+        "get": {"operationId": "getGraphql", **get, "responses": _graphql_responses()},
+        "post": {"operationId": "postGraphql", **post, "responses": _graphql_responses()},
+    }
+
+
+def _graphql_parameters() -> list[JsonObject]:
+    parameters: list[JsonObject] = []
+    for name, schema in _GRAPHQL_REQUEST["properties"].items():
+        part: JsonObject = {"name": name, "in": "query", "required": name in _GRAPHQL_REQUEST["required"]}
+        if "object" in schema["type"]:
+            part["schema"] = in_json(schema)
+        else:
+            part["schema"] = {**schema, "type": "string"}
+        parameters.append(part | ({"example": _GRAPHQL_EXAMPLE[name]} if part["required"] else {}))
+    return parameters
+
+
+def _graphql_responses() -> JsonObject:
+    """Responses of GraphQL: an error has its own status if the client accepts the first media type, and mostly 200 if
+    not."""
+    kinds = ("application/graphql-response+json", "application/json")
+    content = {kind: {"schema": _GRAPHQL_ANSWER} for kind in kinds}
+    streamed = {**content, STREAM: {"schema": {"type": "string"}, "example": _EVENTS}}
+    ok = {"description": "The result, or errors.", "content": streamed}
+    return {"200": ok, "default": {"description": "Errors, with the status of the first.", "content": content}}
+
+
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "With a mutation: a key of the client's choice; a repetition is not executed again.",
+    "schema": {"type": "string"},
+}
+_ID = refer("parameters", "id")
+_HEADERS = [refer("parameters", name) for name in ("Last-Event-ID",)]
+_STREAMED = (
+    "A subscription is answered as `text/event-stream`, by the graphql-sse protocol in distinct connections "
+    "mode, or over a WebSocket on this path, by the protocol `graphql-transport-ws`. Instead of `query`, a "
+    "document can be named by the SHA-256 of its text: `documentId=sha256:<hex>`, or in `extensions` as "
+    '`{"persistedQuery": {"version": 1, "sha256Hash": "<hex>"}}`; 404 says that it is not known.'
+)
+_EVENTS = 'event: next\ndata: {"data":{"__typename":"Query"}}\n\nevent: complete\ndata:\n\n'
+_GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}
+_GRAPHQL_REQUEST: Schema = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "format": "graphql"},
+        "operationName": {"type": ["string", "null"], "format": "graphql-operation"},
+        "variables": {"type": ["object", "null"]},
+        "extensions": {"type": ["object", "null"]},
+    },
+    "required": ["query"],
+}
+_GRAPHQL_ANSWER: Schema = {
+    "type": "object",
+    "properties": {
+        "data": {"type": ["object", "null"]},
+        "errors": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["message"]}},
+        "extensions": {"type": "object"},
+    },
+    "additionalProperties": False,
+}

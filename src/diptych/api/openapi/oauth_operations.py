@@ -1,0 +1,197 @@
+"""OpenAPI operations of the authorization server.
+
+    /.well-known/…        documents, which anyone may cache
+    /oauth/authorize      where a client sends a browser; the forms of its pages are internal
+    /oauth/token          forms of clients, answered as JSON, also errors (RFC 6749, §5.2)
+
+Tools that know OAuth do not need them: the security schemes name the endpoints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, errors, headers, operation
+from diptych.api.openapi.schemas import Schema
+from diptych.api.openapi.security import CLIENT_SECURITY, NO_TOKEN
+
+_TEXT: Schema = {"type": "string"}
+_FORM = "application/x-www-form-urlencoded"
+_CHALLENGE: Schema = {**_TEXT, "pattern": "^[A-Za-z0-9._~-]{43,128}$"}
+_AUTHORIZATION_PARAMETERS: dict[str, tuple[Schema, bool, str]] = {
+    "response_type": ({"type": "string", "enum": ["code"]}, True, "A code, which the client exchanges for tokens."),
+    "client_id": (_TEXT, True, "The client."),
+    "redirect_uri": (_TEXT, True, "A registered redirect URI of the client."),
+    "code_challenge": (_CHALLENGE, True, "The SHA-256 of the verifier, in base64url (RFC 7636)."),
+    "code_challenge_method": ({"type": "string", "enum": ["S256"]}, True, "The method of the challenge."),
+    "scope": (_TEXT, False, "The requested scopes, separated by spaces; if omitted, all that the client may have."),
+    "state": (_TEXT, False, "Returned unchanged."),
+}
+_PROOF: dict[str, Schema] = {
+    "client_id": {**_TEXT, "description": "Unless it is in the Authorization header."},
+    "client_secret": {**_TEXT, "description": "Of a client that has one, unless it is in the Authorization header."},
+}
+_GRANT: Schema = {
+    "type": "object",
+    "properties": {
+        "grant_type": {"type": "string", "enum": ["authorization_code", "refresh_token", "client_credentials"]},
+        "code": {**_TEXT, "description": "With `authorization_code`."},
+        "redirect_uri": {**_TEXT, "description": "With `authorization_code`: the same as before."},
+        "code_verifier": {**_CHALLENGE, "description": "With `authorization_code`."},
+        "refresh_token": {**_TEXT, "description": "With `refresh_token`: the last one that was issued."},
+        "scope": {**_TEXT, "description": "With the others: the requested scopes, separated by spaces."},
+        **_PROOF,
+    },
+    "required": ["grant_type"],
+}
+_OF_TOKEN: Schema = {
+    "type": "object",
+    "properties": {
+        "token": {**_TEXT, "description": "An access token or a refresh token."},
+        "token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"]},
+        **_PROOF,
+    },
+    "required": ["token"],
+}
+_TOKENS = closed(
+    {
+        "access_token": _TEXT,
+        "token_type": {"type": "string", "enum": ["Bearer"]},
+        "expires_in": {"type": "integer"},
+        "refresh_token": {**_TEXT, "description": "Not with `client_credentials`."},
+        "scope": _TEXT,
+    },
+    "refresh_token",
+)
+_INTROSPECTED: Schema = {
+    "type": "object",
+    "properties": {
+        "active": {"type": "boolean", "description": "Is the token valid? If not, there is nothing else."},
+        **{name: _TEXT for name in ("client_id", "scope", "sub", "jti", "iss", "aud", "token_type")},
+        "iat": {"type": "number"},
+        "exp": {"type": "integer"},
+        "roles": {"type": "array", "items": _TEXT},
+    },
+    "required": ["active"],
+    "additionalProperties": False,
+}
+_INTROSPECT = "Token introspection (RFC 7662), for clients with a secret."
+_PAGE_FORM: Schema = {"type": "object"}
+_ERROR = closed({"error": _TEXT, "error_description": _TEXT}, "error_description")
+_METADATA: Schema = {
+    "type": "object",
+    "properties": {
+        name: {**_TEXT, "format": "uri"}
+        for name in (
+            "issuer",
+            "authorization_endpoint",
+            "token_endpoint",
+            "revocation_endpoint",
+            "introspection_endpoint",
+            "jwks_uri",
+        )
+    },
+    "required": ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "response_types_supported"],
+}
+_KEYS = closed({"keys": {"type": "array", "items": {"type": "object", "required": ["kty", "kid", "alg"]}}})
+
+
+def authorization_paths() -> dict[str, JsonObject]:
+    """Every route of the authorization server, the same for all roles."""
+    page = "The form of the page, bound to the browser that got the page."
+    ask = operation(
+        "The authorization endpoint: pages to sign in and to consent.", SERVICE, _authorization_parameters()
+    )
+    decide = operation("The decision of a person.", SERVICE, description=page)
+    sign_in = operation("Sign a person in to these pages.", SERVICE, description=page)
+    sign_out = operation("Sign a person out of these pages.", SERVICE, description=page)
+    return {
+        "/.well-known/oauth-authorization-server": _document(
+            "OauthMetadata", "Metadata of the authorization server (RFC 8414).", _METADATA
+        ),
+        "/.well-known/jwks.json": _document("OauthKeys", "The keys that verify access tokens (RFC 7517).", _KEYS),
+        "/oauth/authorize": {
+            "get": _public("getOauthAuthorize", {**ask, "responses": _pages(200, 303, 400)}),
+            "post": _public("postOauthAuthorize", _with_form(decide, _PAGE_FORM, _pages(200, 303, 400, 403))),
+        },
+        "/oauth/login": _only_post("OauthLogin", _with_form(sign_in, _PAGE_FORM, _pages(303, 400, 403, 429))),
+        "/oauth/logout": _only_post("OauthLogout", _with_form(sign_out, _PAGE_FORM, _pages(303, 400, 403))),
+        "/oauth/token": _for_clients("OauthToken", "Get tokens (RFC 6749).", _GRANT, "The tokens.", _TOKENS),
+        "/oauth/revoke": _for_clients("OauthRevoke", "Revoke a token (RFC 7009).", _OF_TOKEN, "Revoked.", closed({})),
+        "/oauth/introspect": _for_clients(
+            "OauthIntrospect", _INTROSPECT, _OF_TOKEN, "The state of the token.", _INTROSPECTED
+        ),
+    }
+
+
+# documents
+
+
+def _document(noun: str, summary: str, schema: Schema) -> JsonObject:
+    part = operation(summary, SERVICE)
+    responses = {"200": answer("The document.", schema, "Cache-Control"), **errors((400, 503))}
+    return {"get": _public("get" + noun, {**part, "responses": responses})}
+
+
+# people
+
+
+def _authorization_parameters() -> list[JsonObject]:
+    return [
+        {"name": name, "in": "query", "required": required, "description": text, "schema": schema}
+        for name, (schema, required, text) in _AUTHORIZATION_PARAMETERS.items()
+    ]
+
+
+_PAGES: dict[int, tuple[str, str | None]] = {
+    200: ("A page to sign in or to consent.", None),
+    303: ("A redirect to the next page, or to the client with a code or an error.", "Location"),
+    400: ("A page with the error.", None),
+    403: ("The form does not belong to this browser.", None),
+    429: ("Too many attempts to sign in.", "Retry-After"),
+}
+
+
+def _pages(*statuses: int) -> JsonObject:
+    """Responses for browsers: HTML, or a redirect."""
+    return {**{str(status): _page(status) for status in statuses}, **errors((503,))}
+
+
+def _page(status: int) -> JsonObject:
+    text, header = _PAGES[status]
+    response: JsonObject = {"description": text, "headers": headers("Cache-Control")}
+    if header is not None:
+        response["headers"] |= {header: {"required": True, "schema": _TEXT}}
+    return response if status == 303 else {**response, "content": {"text/html": {"schema": _TEXT}}}
+
+
+# clients
+
+
+def _for_clients(noun: str, summary: str, form: Schema, description: str, schema: Schema) -> JsonObject:
+    wrong = answer("The error.", _ERROR, "Cache-Control")
+    unauthorized = answer("Client authentication failed.", _ERROR, "Cache-Control", "WWW-Authenticate")
+    responses = {
+        "200": answer(description, schema, "Cache-Control"),
+        "400": wrong,
+        "401": unauthorized,
+        **errors((503,)),
+    }
+    return _only_post(noun, _with_form(operation(summary, SERVICE), form, responses), CLIENT_SECURITY)
+
+
+# operations
+
+
+def _with_form(part: JsonObject, form: Schema, responses: JsonObject) -> JsonObject:
+    body = {"required": True, "content": {_FORM: {"schema": form}}}
+    return {**part, "requestBody": body, "responses": responses}
+
+
+def _only_post(noun: str, part: JsonObject, security: list[JsonObject] = NO_TOKEN) -> JsonObject:
+    post: dict[str, Any] = {"operationId": "post" + noun, **part, "security": security}
+    return {"post": post}
+
+
+def _public(name: str, part: JsonObject) -> JsonObject:
+    return {"operationId": name, **part, "security": NO_TOKEN}

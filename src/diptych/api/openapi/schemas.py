@@ -1,0 +1,251 @@
+"""JSON Schemas of responses and filters, for the resources that one role can read.
+
+A value has three forms on the wire. A response has the one canonical form, `"12.50"`. A filter accepts more, and its
+two forms differ: a query parameter is text, `12.5`, and the tree of `where` is JSON, `"12.5"` or `12`. So a scalar has
+three schemas, `response_schema`, `text_schema` and `json_schema`; each is exact: a value is accepted if and only if it
+matches.
+
+    Order           an object of a response         OrderWhere        a filter of orders
+    OrderStatus     an enum                         OrderListWhere    a filter of a to-many relation to them
+                                                    StringFilter      the comparisons of one scalar, in JSON
+                                                    String.query      the same, in a query string
+
+Names with a dot cannot be those of a model.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from diptych.api.descriptions import describe
+from diptych.model.defs import FieldDef, RelationDef
+from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
+from diptych.model.view import ResourceView
+
+Schema = dict[str, Any]
+
+MAX_IN = 250
+"""The most items of an `in` list."""
+_DECIMAL = re.compile(r"Decimal\((\d+),(\d+)\)")
+_INNER_YEAR = "(000[2-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])"
+_CLOCK = r"[Tt].{6}[0-5][0-9](\.[0-9]{1,6})?"
+_MOMENT = f"^(0{{0,3}}[1-9].*{_CLOCK}[Zz]|{_INNER_YEAR}-.*{_CLOCK}[+-].{{5}})$"
+"""In addition to the format: at most six fraction digits, and a year from 1 to 9999 in UTC."""
+
+
+def ref(name: str) -> Schema:
+    """A reference to a schema among the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def add_schemas(schemas: dict[str, Schema], resource: ResourceView) -> None:
+    """Add the schemas of one resource by name; those of its scalars may be there already."""
+    name = resource.resource.name
+    schemas[name] = _object(resource)
+    schemas[name + "Where"] = _where(resource)
+    for way in resource.relations.values():
+        target = way.relation.target
+        if way.relation.kind != "one" and target + "ListWhere" not in schemas:
+            schemas[target + "ListWhere"] = _list_where(target)
+    for field in resource.fields.values():
+        scalar = field.field.scalar
+        if field.field.python is None and filter_name(scalar) not in schemas:
+            schemas[filter_name(scalar)] = _filter(scalar)
+            schemas[query_filter_name(scalar)] = _query_filter(scalar)
+        if scalar.choices and scalar.name not in schemas:
+            schemas[scalar.name] = enumerated(scalar)
+
+
+def enumerated(scalar: Scalar) -> Schema:
+    """The schema of an enum."""
+    return described(dict(scalar.openapi), scalar.description)
+
+
+def described(schema: Schema, *sentences: str) -> Schema:
+    """A schema with a description of all non-empty sentences."""
+    text = " ".join(filter(None, sentences))
+    return {**schema, "description": text} if text else schema
+
+
+def nullable(schema: Schema) -> Schema:
+    """The schema of a value that may also be null."""
+    if not schema:  # anything, and so null too
+        return schema
+    if "type" in schema:
+        kinds = schema["type"]
+        return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+# what an answer holds
+
+
+def _object(resource: ResourceView) -> Schema:
+    properties = {name: response_schema(field.field) for name, field in resource.fields.items()}
+    properties |= {name: _related(way.relation) for name, way in resource.relations.items()}
+    return described({"type": "object", "properties": properties}, resource.resource.description)
+
+
+def value_schema(scalar: Scalar) -> Schema:
+    """The schema of a value in a response. (The format of an integer says its bounds.)"""
+    return {key: part for key, part in scalar.openapi.items() if key not in ("minimum", "maximum")}
+
+
+def response_schema(field: FieldDef) -> Schema:
+    """The schema of a field in a response."""
+    schema = ref(field.scalar.name) if field.scalar.choices else value_schema(field.scalar)
+    schema = nullable(schema) if field.nullable or field.hideable else schema
+    schema = schema if field.stored else {**schema, "readOnly": True}
+    return schema if field.relation else described(schema, describe(field))
+
+
+def _related(relation: RelationDef) -> Schema:
+    schema = ref(relation.target)
+    if relation.kind != "one":
+        schema = {"type": "array", "items": schema}
+    elif relation.nullable or relation.hideable:
+        schema = nullable(schema)
+    return described(schema, relation.description)
+
+
+# what a filter takes
+
+
+def text_schema(scalar: Scalar) -> Schema:
+    """The schema of a query parameter. Any text is accepted as an id: a malformed one is not found."""
+    if scalar.choices:
+        return ref(scalar.name)
+    if digits := _digits(scalar):
+        whole, scale = digits
+        fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
+        return {"type": "string", "pattern": rf"^-?{f'0*[0-9]{{1,{whole}}}' if whole else '0+'}{fraction}$"}
+    return dict(_TEXTS.get(scalar, scalar.openapi))
+
+
+def json_schema(scalar: Scalar) -> Schema:
+    """The schema of a value in `where`: also JSON integers for ids and for numbers that are sent as strings."""
+    either: Schema = {**text_schema(scalar), "type": ["string", "integer"]}
+    if scalar in (ID, INTEGER_ID):
+        return either
+    if scalar is BIGINT:
+        return {**either, "minimum": -(2**63), "maximum": 2**63 - 1}
+    if digits := _digits(scalar):
+        most = 10 ** digits[0] - 1
+        return {**either, "minimum": -most, "maximum": most}
+    return text_schema(scalar)
+
+
+def _digits(scalar: Scalar) -> tuple[int, int] | None:
+    """The number of digits of a decimal before and after the point."""
+    if match := _DECIMAL.fullmatch(scalar.name):
+        precision, scale = map(int, match.groups())
+        return precision - scale, scale
+    return None
+
+
+def _integer_pattern(bits: int) -> str:
+    """The pattern of integers of `bits` bits: of fewer digits than the largest, or of as many and not above it."""
+    most = str(2 ** (bits - 1) - 1)
+    below = (
+        f"{most[:index]}[{int(index == 0)}-{int(digit) - 1}][0-9]{{{len(most) - index - 1}}}"
+        for index, digit in enumerate(most)
+        if int(digit) > int(index == 0)
+    )
+    return f"^(-?(0|[1-9][0-9]{{0,{len(most) - 2}}}|{'|'.join(below)}|{most})|-{2 ** (bits - 1)})$"
+
+
+_TEXTS: Mapping[Scalar, Schema] = {
+    ID: {"type": "string"},
+    INTEGER_ID: {"type": "string"},
+    STRING: {"type": "string", "pattern": r"^[^\u0000]*$"},
+    INT: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    BIGINT: {"type": "string", "pattern": _integer_pattern(64)},
+    FLOAT: {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
+    DATE: {"type": "string", "format": "date", "pattern": "^0{0,3}[1-9]"},
+    DATETIME: {"type": "string", "format": "date-time", "pattern": _MOMENT},
+}
+"""The schemas of scalars in filters, where they differ from those of responses."""
+
+
+def scalar_name(scalar: Scalar) -> str:
+    """The name of a scalar among the components: `Decimal_12_2`."""
+    return scalar.name if scalar.name.isalnum() else re.sub(r"\W+", "_", scalar.name).strip("_")
+
+
+def filter_name(scalar: Scalar) -> str:
+    """The schema of comparisons in JSON: `StringFilter`."""
+    return scalar_name(scalar) + "Filter"
+
+
+def query_filter_name(scalar: Scalar) -> str:
+    """The schema of comparisons in a query string: `String.query`."""
+    return scalar_name(scalar) + ".query"
+
+
+def _filter(scalar: Scalar) -> Schema:
+    value = json_schema(scalar)
+    several = {"anyOf": [value, {"type": "array", "items": value, "maxItems": MAX_IN}]}
+    special = {"in": several, "isNull": {"type": "boolean"}}
+    return {
+        "type": "object",
+        "properties": {op: special.get(op, value) for op in scalar.ops},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "description": f"Comparisons of {scalar.name}; all of them must hold.",
+    }
+
+
+def _query_filter(scalar: Scalar) -> Schema:
+    """As `deepObject` parameters have it: every member is plain, so a list is text."""
+    value = text_schema(scalar)
+    special: dict[str, Schema] = {"in": _list_text(scalar), "isNull": {"type": "boolean"}}
+    return {
+        "type": "object",
+        "properties": {op: described(special.get(op, value), _MEANING[op]) for op in scalar.ops},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "description": f"Comparisons of {scalar.name} in a query string; all of them must hold.",
+    }
+
+
+def _list_text(scalar: Scalar) -> Schema:
+    """The text of a list, with commas between its items, as far as a pattern can tell; `eq` says what an item is."""
+    item = "|".join(map(re.escape, scalar.choices)) or _ITEMS.get(scalar, "")
+    if _digits(scalar) or scalar is BIGINT:
+        item = text_schema(scalar)["pattern"][1:-1]
+    if not item:
+        return {"type": "string"}
+    return {"type": "string", "pattern": f"^({item})(,({item})){{0,{MAX_IN - 1}}}$"}
+
+
+_ITEMS = {INT: _integer_pattern(32)[1:-1], BOOLEAN: "true|false"}
+_MEANING = {
+    "eq": "Equals this.",
+    "ne": "Does not equal this; null does not.",
+    "lt": "Is less than this.",
+    "lte": "Is at most this.",
+    "gt": "Is greater than this.",
+    "gte": "Is at least this.",
+    "in": f"Is one of these: up to {MAX_IN}, with commas between them.",
+    "contains": "Contains this text, in the same case.",
+    "startsWith": "Starts with this text, in the same case.",
+    "isNull": "Is it null?",
+}
+
+
+def _where(resource: ResourceView) -> Schema:
+    own = ref(resource.resource.name + "Where")
+    several = {"type": "array", "items": own}
+    properties = {name: ref(filter_name(field.field.scalar)) for name, field in resource.searchable.items()}
+    for name, way in resource.relations.items():
+        properties[name] = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
+    properties |= {"and": several, "or": several, "not": own}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _list_where(name: str) -> Schema:
+    properties = {word: ref(name + "Where") for word in ("some", "none", "every")}
+    return {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1}

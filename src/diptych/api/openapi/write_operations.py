@@ -1,0 +1,125 @@
+"""OpenAPI operations that write, as one role can use them.
+
+    POST   /orders          createOrder      one or many: an object in and out, or an array in and out
+    PUT    /orders/{id}     replaceOrder     accepts what GET returned
+    PATCH  /orders/{id}     updateOrder      a merge patch or a JSON Patch
+    DELETE /orders/{id}     deleteOrder
+
+An operation that the role may never use is left out. The response to a create links to the operations of the new row.
+"""
+
+from __future__ import annotations
+
+from diptych.api.openapi.components import JsonObject, answer, errors, operation, refer
+from diptych.api.openapi.schemas import Schema, ref
+from diptych.api.rest.translate import MAX_CREATED
+from diptych.model.naming import upper_first
+from diptych.model.view import ResourceView, View
+
+_BODY_ERRORS = (400, 401, 403, 406, 409, 413, 415, 422, 429, 431, 503, 504)
+_DELETE_ERRORS = (400, 401, 404, 406, 409, 412, 429, 431, 503, 504)
+DELETED = "Deleted"
+"""The response to a DELETE without a content."""
+_REPLAYED = "Idempotency-Replayed"
+
+
+def collection_changes(resource: ResourceView, view: View) -> JsonObject:
+    """The writes of a collection, by method."""
+    return {"post": _create(resource, view)} if resource.may("create") else {}
+
+
+def member_changes(resource: ResourceView, view: View, patch: str) -> JsonObject:
+    """The writes of one row, by method; `patch` names the schema of a JSON Patch."""
+    operations: JsonObject = {}
+    if resource.may("update"):
+        operations = {"put": _replace(resource), "patch": _update(resource, view, patch)}
+    return {**operations, "delete": _delete(resource)} if resource.may("delete") else operations
+
+
+def _create(resource: ResourceView, view: View) -> JsonObject:
+    definition = resource.resource
+    one, new = ref(definition.name), ref(definition.name + "Create")
+    several: Schema = {"type": "array", "items": new, "minItems": 1, "maxItems": MAX_CREATED}
+    text = "An array creates all of them or none, and answers with an array."
+    post = operation(f"Create one {definition.name}, or many.", definition.name, _parameters(*_keys(view)), text)
+    schema: Schema = {"anyOf": [one, {"type": "array", "items": one}]}
+    made = answer(f"The new {definition.name}.", schema, "Location", "New-ETag", *_replayed(view))
+    made["links"] = _links(resource, view)
+    return {
+        "operationId": "create" + definition.name,
+        **post,
+        "requestBody": _body({"application/json": {"anyOf": [new, several]}}),
+        "responses": {"201": made, **errors(_BODY_ERRORS)},
+    }
+
+
+def _replace(resource: ResourceView) -> JsonObject:
+    definition = resource.resource
+    text = "Accepts what GET returned. Omitted fields become their default or null."
+    ok = answer(f"The {definition.name} as it is now.", ref(definition.name), "ETag")
+    put = operation(f"Replace one {definition.name}.", definition.name, _parameters("If-Match"), text)
+    return {
+        "operationId": "replace" + definition.name,
+        **put,
+        "requestBody": _body({"application/json": ref(definition.name + "Replace")}),
+        "responses": {"200": ok, **errors((*_BODY_ERRORS, 404, 412))},
+    }
+
+
+def _update(resource: ResourceView, view: View, patch: str) -> JsonObject:
+    definition = resource.resource
+    text = "Other fields keep their values. A JSON Patch applies to the object as the caller sees it."
+    parameters = _parameters("If-Match", *_keys(view))
+    change = operation(f"Change one {definition.name}.", definition.name, parameters, text)
+    merge = ref(definition.name + "Patch")
+    kinds = {
+        "application/json": merge,
+        "application/merge-patch+json": merge,
+        "application/json-patch+json": ref(patch),
+    }
+    ok = answer(f"The {definition.name} as it is now.", ref(definition.name), "ETag", *_replayed(view))
+    return {
+        "operationId": "update" + definition.name,
+        **change,
+        "requestBody": _body(kinds),
+        "responses": {"200": ok, **errors((*_BODY_ERRORS, 404, 412))},
+    }
+
+
+def _delete(resource: ResourceView) -> JsonObject:
+    definition = resource.resource
+    delete = operation(f"Delete one {definition.name}.", definition.name, _parameters("If-Match", "Prefer"))
+    ok = answer(f"The {definition.name} as it was.", ref(definition.name), "Preference-Applied")
+    return {
+        "operationId": "delete" + definition.name,
+        **delete,
+        "responses": {"200": ok, "204": refer("responses", DELETED), **errors(_DELETE_ERRORS)},
+    }
+
+
+def _parameters(*names: str) -> list[JsonObject]:
+    return [refer("parameters", name) for name in ("fields", *names)]
+
+
+def _keys(view: View) -> tuple[str, ...]:
+    """The Idempotency-Key parameter, for authenticated callers: keys are stored for each caller."""
+    return ("Idempotency-Key",) if view.signature.signed_in else ()
+
+
+def _replayed(view: View) -> tuple[str, ...]:
+    return (_REPLAYED,) if view.signature.signed_in else ()
+
+
+def _body(kinds: dict[str, Schema]) -> JsonObject:
+    return {"required": True, "content": {kind: {"schema": schema} for kind, schema in kinds.items()}}
+
+
+def _links(resource: ResourceView, view: View) -> JsonObject:
+    """Where one goes from a new row: to what can be done with it, and to what belongs to it."""
+    name = resource.resource.name
+    ids = ["get" + name]
+    ids += [verb + name for verb in ("replace", "update", "delete") if resource.may(verb)]
+    ids += [
+        f"list{upper_first(to)}Of{name}" for to in resource.resource.collections.values() if to in resource.relations
+    ]
+    return {each_id: {"operationId": each_id, "parameters": {"id": "$response.body#/id"}} for each_id in ids}

@@ -1,0 +1,45 @@
+"""Garbage collection in short pauses.
+
+A full collection of CPython visits every live object: with very many streams open it stops the process for a third of
+a second, and it starts each time that the number of objects has grown by a quarter. So server processes collect by
+themselves. Up to four times a second, what is new is collected and the survivors are frozen: no later collection visits
+them, and they are freed by their reference counts. Reference cycles among old objects remain until the next full
+collection, once an hour; nothing that a request or a stream leaves behind is such a cycle (`test_garbage.py`).
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+
+_FULL = 3_600.0
+"""Seconds between two full collections."""
+_IDLE, _BUSY = 1.0, 0.25
+"""Seconds between two ticks: the pause of each is as long as there are new objects."""
+_NEVER = 1_000_000_000
+"""A threshold that is never reached."""
+
+
+class GarbageCollector:
+    """The garbage collector of a server process, driven by `tick`."""
+
+    def __init__(self) -> None:
+        young, middle, _ = gc.get_threshold()
+        gc.set_threshold(young, middle, _NEVER)
+        self._full()
+
+    def tick(self) -> float:
+        """Collect and freeze what is new; everything, once an hour. The seconds until the next tick."""
+        if time.monotonic() > self._next:
+            self._full()
+        elif any(gc.get_count()[1:]):
+            gc.collect()
+            gc.freeze()
+            return _BUSY
+        return _IDLE
+
+    def _full(self) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._next = time.monotonic() + _FULL

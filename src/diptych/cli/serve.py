@@ -1,0 +1,70 @@
+"""`diptych serve`: the production server, and what it shares with `diptych dev`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import click
+
+from diptych.cli.model import load_model, model_argument, model_name
+from diptych.cli.server import listen, serve_by_workers, serve_here
+from diptych.cli.settings import check_lasting, config_of, options
+from diptych.config import SETTINGS, Config
+from diptych.demo.data import insert_sample
+from diptych.demo.model import model as default_model
+from diptych.model.model import Model
+from diptych.serve.app import Diptych
+
+SERVING = tuple(setting.name for setting in SETTINGS if setting.name != "model")
+"""The settings that both commands take as options."""
+
+
+@click.command()
+@model_argument
+@options(*SERVING)
+def serve(model: str | None, **flags: Any) -> None:
+    """Serve a model, with production defaults."""
+    config = config_of({**flags, "model": model_name(model)})
+    loaded = load_model(config.model)
+    if config.workers == 1:
+        serve_here(config, prepared(loaded, config, dev=False), partial(announce, config))
+        return
+    asyncio.run(_prepare(loaded, config))
+    listener = listen(config)
+    announce(config, listener.getsockname()[1])
+    serve_by_workers(config, listener)
+
+
+async def _prepare(model: Model, config: Config) -> None:
+    async with prepared(model, config, dev=False):
+        pass
+
+
+@asynccontextmanager
+async def prepared(model: Model, config: Config, *, dev: bool) -> AsyncIterator[Diptych]:
+    """The application, started once to create tables, keys and sample data."""
+    check_lasting(config)
+    app = Diptych(model, config=config, add_columns=dev, tell=click.echo if dev else None)
+    try:
+        await app.start()
+        if config.sample and model is default_model:
+            await insert_sample(app.store, model)
+        yield app
+    finally:
+        await app.stop()
+
+
+def announce(config: Config, port: int) -> str:
+    """Print the addresses of the service."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    address = config.base_url or f"http://{host}:{port}"
+    if config.base_url:
+        click.echo(f"Here     http://{host}:{port}")
+    click.echo(f"GraphQL  {address}/graphql\nREST     {address}/openapi.json lists every path")
+    sys.stdout.flush()
+    return address

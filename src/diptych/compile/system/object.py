@@ -1,0 +1,50 @@
+"""A SystemObject: one thing that a database has besides the tables of the model.
+
+A store lists those that are there and creates those that are not, so that a database of an earlier form gets them
+when it is opened, and one that has them all is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+DialectName = Literal["sqlite", "postgres"]
+
+NOW: Mapping[DialectName, str] = {"sqlite": "(strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))", "postgres": "now()"}
+"""The moment of a statement, in the form of a DateTime column. SQLite's clock has three fraction digits of six."""
+
+
+LONG_VALUE = 1_024
+"""Characters of a value from which on the feed does not repeat it in changes that leave it as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemObject:
+    """A table, index, function or trigger that is not the model's.
+
+    `text` is its definition in the catalogue of the database; without it, one of that name is taken as it is.
+    """
+
+    name: str
+    create: tuple[str, ...]
+    text: str | None = None
+
+    def is_in(self, have: Mapping[str, str | None]) -> bool:
+        """Is it among the parts that a database has, by name and text?"""
+        return self.name in have and self.text in (None, have[self.name])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the model, as its triggers need it."""
+
+    name: str
+    columns: Sequence[str]
+    unique: Sequence[str] = ()
+    """The columns besides the id in which no two rows may be equal."""
+    texts: Sequence[str] = ()
+    """The columns of text, which may be long."""
+    textual: Sequence[str] = ()
+    """The columns of SQLite whose declared type converts numbers to text: they hold nothing but text and blobs."""

@@ -1,0 +1,122 @@
+"""The system tables and triggers of a database.
+
+Every table has the trigger `diptych_touch`: a row whose update does not move `version` (SQL from outside, a foreign
+key that is set to null) gets the next version and the moment of the change. Statements of Diptych's own move both
+by themselves, so for them the trigger is a comparison and nothing more. Other triggers log every change in the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from diptych.compile.fragment import identifier
+from diptych.compile.system.feed_postgres import postgres_feed
+from diptych.compile.system.feed_sqlite import sqlite_feed
+from diptych.compile.system.object import DialectName, SystemObject, Table
+
+
+def parts(tables: Sequence[Table], dialect: DialectName) -> list[SystemObject]:
+    """All parts that a database with these tables of a model needs, in the order in which they can be made."""
+    if dialect == "sqlite":
+        return [*_system_tables(dialect), *sqlite_feed(tables)]
+    touch = [_TOUCH_FUNCTION, *(_touch(table.name) for table in tables)]
+    return [*_system_tables(dialect), *touch, *postgres_feed(tables)]
+
+
+# tables
+
+
+def _system_tables(dialect: DialectName) -> Iterable[SystemObject]:
+    text, code, data = ("TEXT", "TEXT", "BLOB") if dialect == "sqlite" else ("text", 'text COLLATE "C"', "bytea")
+    number = "INTEGER" if dialect == "sqlite" else "bigint"
+    tables = {name: columns.format(text=text, code=code, data=data) for name, columns in _TABLES.items()}
+    tables |= {name: columns.format(text=code, number=number) for name, columns in _RECORDS.items()}
+    for name, columns in tables.items():
+        yield SystemObject(name, (f"CREATE TABLE {name} ({columns})",))
+    for name, on in _INDEXES.items():
+        yield SystemObject(name, (f"CREATE INDEX {name} ON {on}",))
+
+
+_TABLES = {
+    "diptych_keys": "kid {text} PRIMARY KEY, kind {text} NOT NULL, secret {text} NOT NULL, created_at {text} NOT NULL",
+    # what the model means by the columns of each table (`meaning.py`)
+    "diptych_schema": "name {code} PRIMARY KEY, format integer NOT NULL, columns {text} NOT NULL",
+    # answers that are given again when a request comes again; `at` is a DateTime as text, whose order is that of time
+    "diptych_replays": (
+        "caller {code} NOT NULL, key {code} NOT NULL, print {code} NOT NULL, status integer, head {text}, body {data}, "
+        "at {code} NOT NULL, PRIMARY KEY (caller, key)"
+    ),
+}
+# who may sign in, and what was given to them; moments are seconds
+_RECORDS = {
+    "diptych_accounts": (
+        "id {text} PRIMARY KEY, email {text} NOT NULL UNIQUE, password {text}, user_id {text}, roles {text} NOT NULL, "
+        "disabled_at {number}, created_at {number} NOT NULL"
+    ),
+    "diptych_clients": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, secret {text}, redirects {text} NOT NULL, "
+        "roles {text} NOT NULL, scopes {text} NOT NULL, created_at {number} NOT NULL"
+    ),
+    "diptych_grants": (
+        "id {text} PRIMARY KEY, account_id {text}, client_id {text} NOT NULL, scope {text} NOT NULL, "
+        "created_at {number} NOT NULL, expires_at {number} NOT NULL, revoked_at {number}"
+    ),
+    "diptych_codes": (
+        "hash {text} PRIMARY KEY, client_id {text} NOT NULL, account_id {text} NOT NULL, redirect {text} NOT NULL, "
+        "scope {text} NOT NULL, challenge {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}, "
+        "grant_id {text}"
+    ),
+    "diptych_refreshes": (
+        "hash {text} PRIMARY KEY, grant_id {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}"
+    ),
+    "diptych_browsers": (
+        "hash {text} PRIMARY KEY, account_id {text} NOT NULL, created_at {number} NOT NULL, "
+        "expires_at {number} NOT NULL"
+    ),
+    "diptych_attempts": ("who {text} PRIMARY KEY, failures {number} NOT NULL, until_at {number} NOT NULL"),
+    "diptych_revocations": (
+        "id {text} PRIMARY KEY, kind {text} NOT NULL, what {text} NOT NULL, at {number} NOT NULL, "
+        "expires_at {number} NOT NULL"
+    ),
+    "diptych_api_keys": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, hash {text} NOT NULL, user_id {text}, "
+        "roles {text} NOT NULL, scopes {text}, created_at {number} NOT NULL, expires_at {number}, used_at {number}"
+    ),
+    # not of anyone who signs in: the documents that may be sent
+    "diptych_documents": (
+        "hash {text} PRIMARY KEY, name {text} NOT NULL, body {text} NOT NULL, created_at {number} NOT NULL"
+    ),
+}
+_INDEXES = {
+    "diptych_replays_at": "diptych_replays (at)",
+    "diptych_accounts_user": "diptych_accounts (user_id)",
+    "diptych_grants_account": "diptych_grants (account_id)",
+    "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
+    "diptych_revocations_at": "diptych_revocations (at)",
+}
+
+
+# triggers (on SQLite, this one takes part in logging changes, and is in `feed_sqlite.py`)
+
+
+def _touch(table: str) -> SystemObject:
+    create = (
+        f"CREATE TRIGGER diptych_touch BEFORE UPDATE ON {identifier(table).text} FOR EACH ROW "
+        "WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION diptych_touch()"
+    )
+    return SystemObject(f"diptych_touch on {table}", (create,))
+
+
+# The clock, and not the begin of the transaction: the row may have waited for another that began later.
+_TOUCH_BODY = """
+BEGIN
+  NEW.version := OLD.version + 1;
+  NEW.updated_at := clock_timestamp();
+  RETURN NEW;
+END
+"""
+_TOUCH_FUNCTION = SystemObject(
+    "diptych_touch()",
+    (f"CREATE OR REPLACE FUNCTION diptych_touch() RETURNS trigger LANGUAGE plpgsql AS $${_TOUCH_BODY}$$",),
+    _TOUCH_BODY,
+)

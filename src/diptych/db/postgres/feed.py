@@ -1,0 +1,128 @@
+"""The feed of PostgreSQL: numbering of changes, and LISTEN for new ones.
+
+Changes are numbered on demand, by the node that asks for the newest position: `diptych_number()` is one statement that
+commits itself, so there is nothing to clean up after a node that dies. Concurrent calls in one process share a round:
+one that has not begun when they come sees all that was committed before.
+
+A dedicated connection listens for the notice that something was numbered; it says no more than that. It only saves
+time: readers of the feed poll it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+
+import asyncpg
+
+from diptych.compile.plan import Plan
+from diptych.db.feed import Run, head_of
+from diptych.db.postgres.writer import BROKEN
+from diptych.db.store import FeedHead
+from diptych.errors import Code, Refusal
+from diptych.fair.caller import CALLER
+
+log = logging.getLogger("diptych")
+CHANNEL = "diptych_feed"
+_MOST = 2_000
+"""Changes that are numbered by one statement."""
+_PATIENCE = 2.0
+"""The timeout of a round, in seconds."""
+_PAUSE = 0.005
+"""Seconds until a round is tried again while another node is at it, at most."""
+_HEAD = Plan("SELECT * FROM diptych_head($1::integer)", columns=5)
+_TRIM = Plan("SELECT diptych_trim($1::timestamptz, $2::bigint, $3::integer)")
+
+
+class Numbering:
+    """Numbers the changes of one feed, one round at a time."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._one = asyncio.Lock()
+        self._next: asyncio.Task[FeedHead] | None = None
+        """The round that has not begun."""
+
+    async def head(self) -> FeedHead:
+        """The newest position; all that was committed before the call is numbered."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._round())
+            self._next.add_done_callback(_heard)
+        return await asyncio.shield(self._next)  # others may wait for the same
+
+    async def _round(self) -> FeedHead:
+        CALLER.set("")  # it runs for all who wait
+        async with self._one:
+            self._next = None  # later calls may have committed something since
+            loop = asyncio.get_running_loop()
+            until = loop.time() + _PATIENCE
+            while True:
+                numbered, *head = await self._run(_HEAD, [_MOST])
+                if 0 <= numbered < _MOST:
+                    return head_of(head)
+                if loop.time() > until:
+                    raise Refusal(Code.UNAVAILABLE, "The changes are being numbered; try again.")
+                if numbered < 0:
+                    await asyncio.sleep(random.uniform(0, _PAUSE))
+
+
+def _heard(round: asyncio.Task[FeedHead]) -> None:
+    """Mark its exception as retrieved: all who waited got it, and there may be none."""
+    if not round.cancelled():
+        round.exception()
+
+
+async def trim(run: Run, before: datetime, rows: int, most: int) -> int:
+    """Delete the oldest changes, and return how many."""
+    (deleted,) = await run(_TRIM, [before, rows, most])
+    return int(deleted)
+
+
+class Listening:
+    """A connection that listens for new positions, and reconnects when it breaks."""
+
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], wake: Callable[[], None]) -> None:
+        self._connect = connect
+        self._wake = wake
+        self.connection: asyncpg.Connection | None = None
+        """The one that listens now, if there is one; nothing else uses it."""
+        self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _listen(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            connection: asyncpg.Connection | None = None
+            try:
+                connection = await self._connect()
+                terminated = asyncio.Event()
+                connection.add_termination_listener(lambda _, terminated=terminated: terminated.set())
+                await connection.add_listener(CHANNEL, self._heard)
+                self.connection = connection
+                pause = _FIRST_PAUSE
+                self._wake()  # something may have been numbered while nobody listened
+                await terminated.wait()
+            except (*BROKEN, asyncpg.PostgresError, TimeoutError):
+                log.debug("the connection that listens for changes is broken", exc_info=True)
+            finally:
+                self.connection = None
+                if connection is not None:
+                    connection.terminate()
+            await asyncio.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 2, _LAST_PAUSE)
+
+    def _heard(self, *_: object) -> None:
+        self._wake()
+
+
+_FIRST_PAUSE = 0.1
+_LAST_PAUSE = 5.0
+"""Seconds between two attempts to listen."""

@@ -1,0 +1,194 @@
+"""The connection pool of PostgreSQL, last in, first out.
+
+There is no reset between two requests: a read leaves nothing behind. Every connection has its own prepared
+statements. A caller acquires a permit first (`fair/semaphore.py`); with it, a connection is free or can be made.
+
+A connection can be returned in any state, also when its task was cancelled in the middle of a statement. One that is
+not clean (a statement is being cancelled, a transaction is open, code of a model used it) is reset in the background
+first, and dropped if that takes too long. So a connection from the pool is always clean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+
+from diptych.db.write_health import Reason, WriteHealth
+from diptych.errors import Code, Refusal
+from diptych.fair.caller import CALLER
+from diptych.fair.eager import in_task
+from diptych.fair.semaphore import FairSemaphore
+from diptych.lru import LRUCache
+
+_STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
+"""Prepared statements of a connection, at most, and bytes of their SQL."""
+_MENDING = 3.0
+"""Seconds after which a connection that is not clean is dropped."""
+
+_FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
+"""What asyncpg's reset leaves behind of a session: another role, temporary tables, and the last values of sequences."""
+
+
+class Link:
+    """A connection with its prepared statements; the least recently used are closed."""
+
+    __slots__ = ("caller", "connection", "foreign", "settings", "since", "statements", "used")
+
+    def __init__(self, connection: asyncpg.Connection, settings: str) -> None:
+        self.connection = connection
+        self.settings = settings
+        """The statements that set up its session."""
+        self.statements: LRUCache[PreparedStatement] = LRUCache("prepared statements", _STATEMENTS, _STATEMENT_BYTES)
+        self.used = False
+        """Was it in the pool before? Then it may have broken while it was idle."""
+        self.caller = ""
+        """The caller that holds its permit."""
+        self.since = 0.0
+        """Since when it is held, by the loop's clock."""
+        self.foreign = False
+        """Did it run SQL of model code, which may have changed its settings?"""
+
+    async def row(self, sql: str, parameters: Sequence[Any]) -> Any:
+        """The one row of a statement, or None."""
+        statement = self.statements.get(sql)
+        if statement is None:
+            statement = await self._prepare(sql)
+        try:
+            return await statement.fetchrow(*parameters)
+        except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
+            self.statements.clear()
+            return await (await self._prepare(sql)).fetchrow(*parameters)
+
+    async def _prepare(self, sql: str) -> PreparedStatement:
+        statement = await self.connection.prepare(sql)
+        self.statements.put(sql, statement, len(sql))
+        return statement
+
+    @property
+    def is_clean(self) -> bool:
+        """Can anyone use it as it is? (A transaction may still begin while a statement is being cancelled.)"""
+        connection: Any = self.connection
+        return not (self.foreign or connection._protocol._is_cancelling() or connection.is_in_transaction())
+
+    async def clean(self) -> None:
+        """Reset it: end what is under way, roll back, and restore the settings."""
+        connection: Any = self.connection
+        await connection._protocol._wait_for_cancellation()
+        if connection.is_in_transaction():
+            await connection.execute("ROLLBACK")
+        if self.foreign:
+            await connection.reset()
+            await connection.execute(_FORGET + self.settings)
+            self.foreign = False
+
+
+def reason_of(error: BaseException | None) -> Reason:
+    """Why the database accepts no changes, if that is what an error says."""
+    if isinstance(error, asyncpg.DiskFullError):
+        return "full"
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return "read-only"
+    return "failing" if isinstance(error, asyncpg.PostgresSystemError) else ""
+
+
+class Pool:
+    """At most `size` connections, made on demand; `waiting` callers may wait, for `wait` seconds each."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        size: int,
+        wait: float,
+        waiting: int = 1_000,
+        settings: str = "",
+    ) -> None:
+        self.size = size
+        self.semaphore = FairSemaphore(size, waiting, wait)
+        self.health = WriteHealth(reason_of)
+        self._connect = connect
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._free: list[Link] = []
+        self._mending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def add(self, connection: asyncpg.Connection) -> None:
+        """Take over a connection that was made elsewhere."""
+        self._free.append(Link(connection, self._settings))
+
+    @property
+    def idle(self) -> int:
+        """Connections that are free, or that could be made."""
+        return self.semaphore.free
+
+    async def take(self) -> Link:
+        """Wait for a permit, and return a free connection or a new one."""
+        if self._closed:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        caller = CALLER.get()
+        if not self.semaphore.acquire_nowait(caller):
+            await self.semaphore.acquire(caller)
+        while self._free:
+            link = self._free.pop()
+            if not link.connection.is_closed():
+                link.caller = caller
+                link.since = self._loop.time()
+                return link
+        return await self._new(caller)
+
+    async def _new(self, caller: str) -> Link:
+        try:
+            await in_task()  # asyncpg.connect() has a timeout
+            link = Link(await self._connect(), self._settings)
+        except BaseException as error:
+            self.semaphore.release(caller)
+            if isinstance(error, asyncpg.PostgresError):  # it takes no connections now
+                raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+            raise
+        link.caller = caller
+        link.since = self._loop.time()
+        return link
+
+    def give(self, link: Link) -> None:
+        """Return a connection to the pool, in whatever state; a broken one makes room for a new one."""
+        link.used = True
+        if link.connection.is_closed() or link.is_clean or self._closed:
+            self._put_back(link)
+            return
+        task = asyncio.get_running_loop().create_task(self._mend(link))
+        self._mending.add(task)
+        task.add_done_callback(self._mending.discard)
+
+    async def _mend(self, link: Link) -> None:
+        try:
+            async with asyncio.timeout(_MENDING):
+                await link.clean()
+        except BaseException as error:
+            link.connection.terminate()
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._put_back(link)
+
+    def _put_back(self, link: Link) -> None:
+        if self._closed:
+            link.connection.terminate()
+        elif not link.connection.is_closed():
+            self._free.append(link)
+        self.semaphore.release(link.caller, link.since)
+
+    async def close(self) -> None:
+        """Close the free connections; those in use are closed when they are returned."""
+        self._closed = True
+        self.semaphore.close()
+        await asyncio.gather(*self._mending, return_exceptions=True)
+        for link in self._free:
+            try:
+                await link.connection.close(timeout=_MENDING)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                link.connection.terminate()
+        self._free.clear()

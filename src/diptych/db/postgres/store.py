@@ -1,0 +1,307 @@
+"""The store of PostgreSQL, by asyncpg. A broken connection is replaced by the next request that needs one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+import asyncpg
+
+from diptych.compile.catalogue import Catalogue
+from diptych.compile.dialect import POSTGRES
+from diptych.compile.differences import Difference
+from diptych.compile.plan import MAX_ANSWER, Plan, too_long
+from diptych.compile.tables import catch_up
+from diptych.db.catalogue import postgres_catalogue
+from diptych.db.fitting import Fitted, Fitting, fit, look
+from diptych.db.postgres.feed import Listening, Numbering, trim
+from diptych.db.postgres.pool import Pool
+from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
+from diptych.db.script import ResultRow, Script, Step
+from diptych.db.store import FeedHead, insert_plan
+from diptych.db.write_health import Probe
+from diptych.errors import Code, Refusal, StartError
+from diptych.fair.caller import CALLER
+from diptych.model.declare.roles import NOBODY
+from diptych.model.defs import ResourceDef
+from diptych.model.model import Model
+from diptych.model.scalars import INTEGER_ID
+
+T = TypeVar("T")
+_LOCK = 7_361_220_471
+"""The advisory lock that lets one node at a time make the tables."""
+_PARTS = """
+    SELECT relname::text, NULL FROM pg_class
+    WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname ~ '^diptych_'
+    UNION ALL SELECT proname || '()', CASE WHEN proconfig IS NULL
+      OR 'search_path=' || quote_ident(current_schema()) || ', pg_temp' = ANY (proconfig) THEN prosrc END
+    FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname ~ '^diptych_'
+    UNION ALL SELECT t.tgname || ' on ' || c.relname, NULL FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND t.tgname ~ '^!?diptych_'
+"""
+"""What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`. A
+function whose search_path is another schema (this one was renamed) counts as outdated."""
+
+_SETTINGS = """
+    SET jit = off; SET statement_timeout = {}; SET lock_timeout = 2000; SET idle_in_transaction_session_timeout = 10000;
+    SET TimeZone = 'UTC'; SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed'
+"""
+"""The settings of every session. They are no start-up parameters, since PgBouncer would refuse those."""
+_ENDED = (
+    asyncpg.AdminShutdownError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+"""Errors of a new connection whose backend is terminated while its session is set up."""
+_CONNECTS = 3
+"""Attempts to connect, if that happens. A server that accepts no connections is not asked again."""
+
+
+class PostgresStore:
+    """A PostgreSQL database, by its URL."""
+
+    dialect = POSTGRES
+    numbers = True
+    look_every = 0.5
+
+    def __init__(
+        self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0, waiting: int = 1_000
+    ) -> None:
+        self.url = url
+        self.timeout = timeout
+        self._settings = _SETTINGS.format(int(timeout * 1000))
+        self._size = size
+        self._wait = wait
+        self._waiting = waiting
+        self._pool: Pool | None = None
+        self._wake: Callable[[], None] | None = None
+        self._numbering: Numbering | None = None
+        self._listening: Listening | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self._probing: Probe | None = None
+
+    @property
+    def places(self) -> int:
+        return self._size
+
+    async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
+        try:
+            connection = await self._connect()
+            try:
+                fitted = await self._prepare(connection, model, add_columns, accept)
+            except BaseException:
+                await connection.close()
+                raise
+        except _UNOPENED as error:
+            raise _unopened(error) from None
+        self._pool = Pool(self._connect, self._size, self._wait, self._waiting, self._settings)
+        self._pool.add(connection)
+        self._probing = Probe(self._pool.health, self.write)
+        self._numbering = Numbering(self.run)
+        return fitted
+
+    async def _prepare(self, connection: asyncpg.Connection, model: Model, add: bool, accept: bool) -> Fitted:
+        """Make the tables, or check them against the model; one node at a time."""
+        encoding = connection.get_settings().server_encoding
+        if encoding != "UTF8":
+            raise StartError(f"The PostgreSQL database is encoded in {encoding}, and must be in UTF8.")
+        async with connection.transaction():
+            await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'")
+            await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", _LOCK)
+            have = await postgres_catalogue(connection)
+            parts = {name: text for name, text in await connection.fetch(_PARTS)}
+            return await _drive(connection, fit(model, have, parts, "postgres", add=add, accept=accept))
+
+    async def close(self) -> None:
+        self._wake = None
+        if self._listening is not None:
+            await self._listening.close()
+            self._listening = None
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    async def catalogue(self) -> Catalogue:
+        return await self._reading(postgres_catalogue)
+
+    async def look(self, model: Model) -> list[Difference]:
+        async def compared(connection: asyncpg.Connection) -> list[Difference]:
+            have = await postgres_catalogue(connection)
+            await connection.execute("SET statement_timeout = 0")
+            return await _drive(connection, look(model, have, "postgres"))
+
+        return await self._reading(compared)
+
+    async def _reading(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Run work in a read-only transaction, on a connection of its own."""
+        try:
+            connection = await self._connect()
+            try:
+                async with connection.transaction(readonly=True):
+                    return await work(connection)
+            finally:
+                await connection.close()
+        except _UNOPENED as error:
+            raise _unopened(error) from None
+
+    @property
+    def pool(self) -> Pool:
+        """The connections of an open store."""
+        if self._pool is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        return self._pool
+
+    async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
+        """Connect; again, if the backend is terminated while its session is set up."""
+        for _ in range(_CONNECTS - 1):
+            try:
+                return await self._connect_once(name)
+            except _ENDED:
+                continue
+        return await self._connect_once(name)
+
+    async def _connect_once(self, name: str) -> asyncpg.Connection:
+        # without its own cache, asyncpg has the server parse a prepared statement again for every run
+        connection = await asyncpg.connect(
+            self.url, server_settings={"application_name": name}, statement_cache_size=16, timeout=5
+        )
+        try:
+            await connection.execute(self._settings, timeout=5)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    def cautions(self) -> list[str]:
+        return []
+
+    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        pool = self.pool
+        try:
+            while True:
+                link = await pool.take()
+                try:
+                    row = await link.row(plan.sql, parameters)
+                    return (None,) if row is None else _bounded(row)
+                except (asyncpg.QueryCanceledError, asyncpg.DataError):
+                    raise
+                except BROKEN:
+                    link.connection.terminate()
+                    if not link.used:
+                        raise
+                    # it broke while it was idle: a read can be sent again
+                finally:
+                    pool.give(link)
+        except asyncpg.QueryCanceledError as error:
+            raise Refusal(Code.TIMEOUT, "The request took too long.") from error
+        except asyncpg.DataError:
+            raise
+        except asyncpg.ProgramLimitExceededError as error:  # a text of more than a gigabyte
+            raise too_long() from error
+        except (*BROKEN, *STORE_ERRORS, TimeoutError) as error:
+            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+
+    async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
+        result = await write(self.pool, script, locks)
+        self._changed()
+        return result
+
+    async def change(self, step: Step, lookup: Callable[[], Step]) -> ResultRow:
+        row = await run_change(self.pool, step, lookup)
+        if row is not None:
+            self._changed()
+        return row
+
+    async def session(self, *, reading: bool = False) -> ForeignSession:
+        if reading:
+            return await open_session(self.pool, "BEGIN READ ONLY")
+        return await open_session(self.pool, "BEGIN", self._changed)
+
+    # the feed
+
+    async def head(self) -> FeedHead:
+        if self._numbering is None:
+            raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        return await self._numbering.head()
+
+    async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
+        return await trim(self.run, before, rows, most)
+
+    def on_commit(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
+        if wake is not None and self._listening is None:
+            self._listening = Listening(lambda: self._connect("diptych listens"), self._committed)
+
+    def _changed(self) -> None:
+        self.pool.health.worked()
+        self._committed()
+
+    def _committed(self) -> None:
+        if self._wake is not None:
+            self._wake()
+
+    async def ping(self) -> None:
+        """Check the connection; concurrent calls share one check, so that frequent health checks cost nothing."""
+        if self._pinging is None:
+            self._pinging = asyncio.get_running_loop().create_task(self._ping())
+            self._pinging.add_done_callback(self._pinged)
+        await asyncio.shield(self._pinging)
+        if self._probing is not None:
+            self._probing.check()
+
+    async def _ping(self) -> None:
+        """Use the connection that listens, which is idle, so that a health check never waits for the pool."""
+        CALLER.set("")
+        idle = self._listening.connection if self._listening is not None else None
+        if idle is None or idle.is_closed():
+            await self.run(Plan("SELECT NULL::bytea"), ())
+            return
+        try:
+            await idle.fetchval("SELECT 1", timeout=self._wait)
+        except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
+            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+
+    def _pinged(self, done: asyncio.Task[None]) -> None:
+        self._pinging = None
+        if not done.cancelled():
+            done.exception()  # mark it as retrieved
+
+    async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        plan = insert_plan(resource, names, POSTGRES)
+        link = await self.pool.take()
+        try:
+            async with link.connection.transaction():
+                await link.connection.executemany(plan.sql, [plan.parameters(row, NOBODY, {}) for row in rows])
+                if resource.key is INTEGER_ID:
+                    await link.connection.execute(catch_up(resource))
+        finally:
+            self.pool.give(link)
+
+
+async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
+    """Run the statements of a fitting, and send it the rows of each."""
+    rows: Sequence[Any] | None = None
+    try:
+        while True:
+            step = fitting.send(rows)  # type: ignore[arg-type]  # a generator begins with None
+            rows = await connection.fetch(step.sql, *step.parameters)
+    except StopIteration as end:
+        return cast(T, end.value)
+
+
+def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    for answer in row:
+        if isinstance(answer, bytes) and len(answer) > MAX_ANSWER:
+            raise too_long()
+    return row
+
+
+_UNOPENED = (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError)
+
+
+def _unopened(error: BaseException) -> StartError:
+    cause = str(error).rstrip(".") or type(error).__name__
+    return StartError(f"The PostgreSQL database cannot be opened: {cause}.")

@@ -1,0 +1,185 @@
+"""SQLite connections that read, in the loop or in a worker, and the SQL functions that statements call."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import apsw
+
+from diptych.ask.cursor import key_digest, sign
+from diptych.compile.plan import MAX_ANSWER, Plan
+from diptych.db.sqlite.unicode import has_no_half, unicode
+from diptych.db.sqlite.watchdog import StatementDeadline, Watchdog
+
+BytesRow = Sequence[bytes | None]
+_TICK = 2_000
+"""Steps of SQLite's virtual machine between two calls of the progress handler."""
+_TICK_SECONDS = 100e-6
+"""Processor time of a tick, at most, as long as no long texts are read."""
+_BYTES_A_SECOND = 100e6
+"""How fast long texts are read and put into a response, at least."""
+_UNLIMITED = 1 << 60
+INLINE_DEADLINE = 0.05
+"""Deadline of a read in the loop, in seconds, however few steps it takes."""
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
+
+
+class SqliteConnection:
+    """A connection of one thread, whose statements are interrupted at their deadline."""
+
+    def __init__(self, path: str, dog: Watchdog, *, write: bool = False, inline: bool = False) -> None:
+        self.db = apsw.Connection(path, flags=_FLAGS, statementcachesize=512)
+        self.db.set_busy_timeout(5_000)
+        for pragma in _PRAGMAS:
+            self.db.execute(f"PRAGMA {pragma}").fetchall()
+        if not write:
+            self.db.execute("PRAGMA query_only=1").fetchall()
+            self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
+        self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_digest", cast(Any, key_digest), 1, deterministic=True)
+        self.db.create_scalar_function("diptych_contains", cast(Any, self._contains), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
+        self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
+        if inline:
+            self.db.set_busy_timeout(0)  # nothing may block the loop, least of all on what needs the loop
+            self.db.set_progress_handler(self._tick, _TICK)
+        self.guard = dog.guard(self.db)
+        self._dog = dog
+        self._execute = self.db.cursor().execute
+        self._ticks = _UNLIMITED
+
+    def _tick(self) -> bool:
+        self._ticks -= 1
+        return self._ticks < 0
+
+    def _contains(self, text: Any, part: Any) -> bool | None:
+        """Is one text in another? In linear time, unlike SQLite's instr(). Both come as the bytes of their UTF-8.
+
+        A row may be searched many times, and SQLite obeys an interrupt only at the next row.
+        """
+        if self.guard.is_over:
+            raise apsw.InterruptError("interrupted")
+        return None if text is None or part is None else part in text
+
+    def run_inline(self, plan: Plan, parameters: Sequence[Any], steps: int, now: float) -> BytesRow:
+        """The one row of a plan, in the loop; apsw.InterruptError if it takes more steps, or too long from `now` on.
+
+        `get` reads all rows of the statement, so that its snapshot ends.
+        """
+        self._ticks = steps // _TICK
+        guard, dog = self.guard, self._dog
+        guard.until = now + INLINE_DEADLINE
+        dog.used = True
+        if dog.asleep:
+            dog.wake()
+        try:
+            row = self._one_row(plan, parameters)
+        finally:
+            guard.until = math.inf  # without its lock: a read that is interrupted by mistake runs again in a worker
+        return _row(plan, row)
+
+    def estimate(self, steps: int, row: Sequence[Any]) -> float:
+        """Processor time that the last read took in the loop, at most: by its steps and its size.
+
+        Clocks would count what other processes took as well, and that of the thread costs as much as a short read.
+        """
+        size = sum(len(column) for column in row if isinstance(column, bytes | str))  # the feed has numbers, too
+        return (steps // _TICK - self._ticks + 1) * _TICK_SECONDS + size / _BYTES_A_SECOND
+
+    @property
+    def is_out_of_steps(self) -> bool:
+        """Was the last read in the loop interrupted because of its steps?"""
+        return self._ticks < 0
+
+    def run(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow:
+        """The one row of a plan, in a thread, under a deadline that was set before."""
+        return _row(plan, self._one_row(plan, parameters))
+
+    def _one_row(self, plan: Plan, parameters: Sequence[Any]) -> Any:
+        try:
+            return self._execute(plan.sql, parameters).get
+        except apsw.SQLError as error:
+            if "vtable constructor failed" in str(error):  # json_each, interrupted while the statement was prepared
+                raise apsw.InterruptError("interrupted") from error
+            raise
+
+    def close(self) -> None:
+        self._dog.release(self.guard)
+        self.db.close()
+
+
+class ReadTask:
+    """A read that a worker runs; it can be cancelled at any moment."""
+
+    __slots__ = ("_cancelled", "_guard", "_lock", "_parameters", "_plan")
+
+    def __init__(self, plan: Plan, parameters: Sequence[Any]) -> None:
+        self._plan = plan
+        self._parameters = parameters
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._guard: StatementDeadline | None = None
+        """The guard of the connection on which it runs."""
+
+    def run(self, connection: SqliteConnection, seconds: float) -> BytesRow:
+        """Run it, in the worker."""
+        guard = connection.guard
+        guard.begin(seconds)
+        try:
+            self._runs_under(guard)
+            return connection.run(self._plan, self._parameters)
+        finally:
+            self._runs_under(None)
+            guard.end()
+
+    def _runs_under(self, guard: StatementDeadline | None) -> None:
+        with self._lock:
+            self._guard = guard
+            if self._cancelled and guard is not None:
+                guard.cancel()
+
+    def cancel(self) -> None:
+        """Cancel it, in the loop."""
+        with self._lock:
+            self._cancelled = True
+            if self._guard is not None:
+                self._guard.cancel()
+
+
+def _row(plan: Plan, row: Any) -> BytesRow:
+    if plan.columns == 1:
+        return (unicode(row),)
+    if not row:
+        return cast(BytesRow, row)
+    repaired = [*map(unicode, row)]
+    if plan.page is not None and not plan.page.labels:
+        repaired[1] = row[1]  # sort keys: one that was repaired would lead to another place
+    return repaired
+
+
+def _seal(key: Any, payload: Any) -> str | None:
+    """The signed cursor of a row; an empty page has none."""
+    return None if payload is None else sign(key, payload)
+
+
+def _same_json(one: Any, other: Any) -> bool | None:
+    """Are two JSON texts the same value, whatever the order of their keys? (As jsonb has it: 1.0 is 1.)"""
+    return None if one is None or other is None else _canonical(one) == _canonical(other)
+
+
+def _canonical(text: str) -> str:
+    """The same text for equal values; what is not JSON stays as it is."""
+    try:
+        return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _number(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() else number

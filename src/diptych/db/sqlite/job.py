@@ -1,0 +1,71 @@
+"""A write job of SQLite: a script with the future that gets its result once it is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from diptych.db.script import Script, Step
+from diptych.fair.caller import CALLER
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """A script in the queue of the writer, and its outcome."""
+
+    __slots__ = ("alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
+
+    def __init__(
+        self, script: Callable[[], Script[T]], loop: asyncio.AbstractEventLoop, step: Step | None = None
+    ) -> None:
+        self.script = script
+        self.step = step
+        """Its one statement, if that is all; that is atomic and needs no savepoint."""
+        self.loop = loop
+        self.future: asyncio.Future[T] = loop.create_future()
+        self.result: T | None = None
+        self.error: BaseException | None = None
+        self.settled = False
+        """Is its outcome final?"""
+        self.alone = False
+        """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
+        self.caller = CALLER.get()
+        self.ticket = 0
+        """Its ticket in the fair queue, to be put back with."""
+
+    def fail(self, error: BaseException) -> None:
+        """Settle it with an error."""
+        self.error = error
+        settle([self])
+
+    def deliver(self) -> None:
+        """Set the future, in the thread of its loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+
+
+def settle(batch: Sequence[Job[Any]]) -> None:
+    """Set the futures of all jobs, with one callback for each loop."""
+    for job in batch:
+        job.settled = True
+    for loop in {job.loop for job in batch}:
+        own = [job for job in batch if job.loop is loop]
+        call(loop, partial(_deliver, own))
+
+
+def call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(what)
+
+
+def _deliver(batch: Sequence[Job[Any]]) -> None:
+    for job in batch:
+        job.deliver()

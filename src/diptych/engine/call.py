@@ -1,0 +1,282 @@
+"""Runs the model's own functions, actions and queries, in a transaction.
+
+    begin → load the row → await function(row, tx, **arguments) → read the result → commit
+
+An exception rolls everything back, and the client learns nothing of it. The other writes of the same request run in
+the same session, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from diptych.ask.measures import RequestMeasures
+from diptych.ask.nodes import Call, Field, Page, Read
+from diptych.ask.slots import SIZE
+from diptych.ask.wish import CallWish
+from diptych.check.cache_age import max_age_of_call
+from diptych.check.cost import Cost, cost_of
+from diptych.check.values import Binder
+from diptych.compile.fragment import identifier, sql
+from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.read import compile_reads
+from diptych.db.script import Script, Step
+from diptych.db.sqlite.unicode import unicode
+from diptych.db.store import Session
+from diptych.engine.python_fields import finish as finish_answers
+from diptych.engine.read import ReadPlan, without_viewer
+from diptych.engine.transaction import ModelTx
+from diptych.engine.write import IdempotentReply, WriteEngine
+from diptych.engine.write_op import WriteOp, WriteResult, locked_steps
+from diptych.errors import Code, Path, Refusal
+from diptych.model.declare import rows
+from diptych.model.declare.resource import Resource
+from diptych.model.declare.roles import NOBODY, Viewer
+from diptych.model.defs import CallDef, ResourceDef
+from diptych.model.rules.expr import TRUE, Col, Compare, Expr, Slot, and_
+from diptych.model.scalars import from_json, to_json
+from diptych.model.view import View, ViewName, not_yours
+from diptych.nesting import decode
+
+T = TypeVar("T")
+_rows = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedCall:
+    """A prepared call: the function, the binder of its arguments, and the plan that reads its result."""
+
+    call: Call
+    resource: ResourceDef
+    definition: CallDef
+    binder: Binder
+    view: ViewName
+    path: Path
+    answer: ReadPlan | None
+    cost: Cost
+    """The cost of the call and of reading its result."""
+    admits: Plan | None
+    """Selects the row if the rules of the action hold on it; None if no rule depends on the row."""
+    measures: RequestMeasures | None = None
+    max_age: int = 0
+    """Seconds for which a shared cache may keep the result of a query; 0 means never."""
+
+    @property
+    def size(self) -> int:
+        return self.binder.size + sum(plan.size for plan in (self.answer, self.admits) if plan is not None)
+
+    def price(self, inputs: Mapping[str, Any], most: int) -> int:
+        """The price of the call. The number of rows it will list is not known, so the page limit is assumed."""
+        return self.cost.price([*self.binder(inputs), None, most])
+
+    def arguments(self, values: Sequence[Any]) -> dict[str, Any]:
+        """The arguments of the function, as Python values."""
+        sent = {assign.name: assign.value for assign in self.call.values}
+        arguments: dict[str, Any] = {}
+        for argument in self.definition.arguments:
+            slot = sent.get(argument.name)
+            value = values[slot.index] if slot is not None else None if argument.name in sent else argument.default
+            arguments[argument.attr] = from_json(argument.scalar, value)
+        return arguments
+
+
+class CallOp(NamedTuple):
+    """A call of a request, with its inputs; `path` is its path in the response."""
+
+    prepared: PreparedCall
+    inputs: Mapping[str, Any]
+    path: Path = ()
+
+
+class CallEngine:
+    """Runs the actions and queries of one model."""
+
+    def __init__(self, write_engine: WriteEngine) -> None:
+        self.write_engine = write_engine
+        self.engine = write_engine.engine
+
+    def prepare(
+        self, wish: CallWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None = None
+    ) -> PreparedCall:
+        """check → compile, once for each shape of a call; values are bound later."""
+        call = wish.ask
+        binder = self.write_engine.binder(wish, inputs)
+        resource = self.engine.model.resources[call.resource]
+        definition = resource.call(call.name)
+        read = _answer(call, definition, self.engine.model.resources, len(wish.slots))
+        planned = None
+        if read is not None:
+            self.engine.checks.shape(measures, (read,))
+            planned = self.engine.plan_reads((read,), view, {})
+        cost = cost_of_call(call, len(wish.slots), self.engine.model.resources)
+        admits = self._admits(resource, view.call_rule(resource, definition))
+        age = max_age_of_call(call, view).seconds
+        kept = without_viewer(measures)
+        return PreparedCall(call, resource, definition, binder, view.name, wish.path, planned, cost, admits, kept, age)
+
+    def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
+        if rule == TRUE:
+            return None
+        where = and_(Compare("eq", Col(("id",)), Slot(0, resource.key)), rule)
+        read = Read(resource.name, "one", (Field("id", "id"),), where)
+        return compile_reads([read], self.engine.model, self.engine.store.dialect)
+
+    async def write(
+        self,
+        ops: Sequence[WriteOp | CallOp],
+        viewer: Viewer,
+        finish: Callable[[Sequence[WriteResult]], T],
+        kept: IdempotentReply[T] | None = None,
+    ) -> T:
+        """Run the writes and calls of a request in one transaction: all or none."""
+        self._check(ops, viewer)
+
+        async def work(session: Session) -> list[WriteResult]:
+            return [await self._do(op, viewer, session) for op in ops]
+
+        return await self.write_engine.write_apart(work, finish, kept)
+
+    async def read(self, op: CallOp, viewer: Viewer) -> bytes:
+        """Run a query in a read-only session and return its result as JSON."""
+        self._check([op], viewer)
+        session = await self.engine.store.session(reading=True)
+        try:
+            return (await self._do(op, viewer, session)).answer or b"null"
+        finally:
+            await session.end()
+
+    def _check(self, ops: Sequence[WriteOp | CallOp], viewer: Viewer) -> None:
+        """Refuse invalid values, and requests over the price limit, before anything runs."""
+        bound = self.write_engine.bind([op for op in ops if isinstance(op, WriteOp)], viewer)
+        price = sum(write.price for write in bound)
+        most = self.engine.limits.page
+        price += sum(op.prepared.price(op.inputs, most) for op in ops if isinstance(op, CallOp))
+        self.engine.checks.price(ops[0].prepared.measures, viewer, price)
+
+    async def _do(self, op: WriteOp | CallOp, viewer: Viewer, session: Session) -> WriteResult:
+        try:
+            if isinstance(op, WriteOp):
+                (bound,) = self.write_engine.bind([op], viewer)
+                return await session.drive(lambda: locked_steps(bound, self.engine.store.dialect))
+            return await self._call(op, viewer, session)
+        except Refusal as refusal:
+            refusal.path = op.path
+            raise
+
+    async def _call(self, op: CallOp, viewer: Viewer, session: Session) -> WriteResult:
+        prepared = op.prepared
+        values = prepared.binder(op.inputs)
+        tx = ModelTx(self.write_engine, session, viewer, self.engine.model.view(prepared.view.signature))
+        target: Any = prepared.resource.cls
+        if prepared.call.id is not None:
+            key = values[prepared.call.id.index]
+            await self._hold(prepared.resource, key, session)
+            target = await tx.get(prepared.resource.cls, key) if key is not None else None
+            if target is None:
+                raise Refusal(Code.NOT_FOUND, "There is nothing here.")
+            await self._admit(prepared, key, viewer, session)
+        result = await prepared.definition.function(target, tx, **prepared.arguments(values))
+        return WriteResult(None, await self._answered(prepared, values, result, viewer, session))
+
+    async def _admit(self, prepared: PreparedCall, key: Any, viewer: Viewer, session: Session) -> None:
+        """Refuse the call if the rules of the action do not hold on the row."""
+        if prepared.admits is not None:
+            step = Step(prepared.admits.sql, prepared.admits.parameters([key], viewer, {}))
+            if await session.drive(lambda: _one_step(step)) is None:
+                raise not_yours(prepared.view)
+
+    async def _hold(self, resource: ResourceDef, key: Any, session: Session) -> None:
+        """Lock the row until the transaction ends, where the database has row locks."""
+        dialect = self.engine.store.dialect
+        if dialect.lock:
+            bind = dialect.value(SlotBind(0, resource.key))
+            plan = dialect.plan(sql(dialect.lock, identifier(resource.table), bind))
+            await session.drive(lambda: _one_step(Step(plan.sql, plan.parameters([key], NOBODY, {}))))
+
+    # the result
+
+    async def _answered(
+        self, prepared: PreparedCall, values: Sequence[Any], result: Any, viewer: Viewer, session: Session
+    ) -> bytes:
+        declared, name = prepared.definition.result, f"{prepared.resource.name}.{prepared.definition.attr}"
+        if declared.kind == "none":
+            return b"true"
+        if result is None:
+            if not declared.nullable:
+                raise TypeError(f"{name} returned None, which its annotation does not allow")
+            return b"null"
+        if declared.scalar is not None:
+            return msgspec.json.encode(to_json(declared.scalar, result))
+        key = self.engine.model.resources[declared.resource].key
+        if declared.kind == "one":
+            shown = await self._read(prepared, [*values, key.parse(_id_of(result, name))], viewer, session)
+            if shown is None and not declared.nullable:
+                raise Refusal(Code.FORBIDDEN, "You may not read the result.")
+            return shown or b"null"
+        ids = [key.parse(_id_of(row, name)) for row in result]
+        if len(ids) > self.engine.limits.page:
+            raise ValueError(f"{name} returned {len(ids)} rows; the limit is {self.engine.limits.page}")
+        listed = await self._read(prepared, [*values, list(dict.fromkeys(ids)), max(1, len(ids))], viewer, session)
+        return _in_order(listed or b"[]", ids, _id_label(prepared.call))
+
+    async def _read(self, prepared: PreparedCall, values: list[Any], viewer: Viewer, session: Session) -> bytes | None:
+        assert prepared.answer is not None
+        answer = prepared.answer
+        keys = self.engine.cursor_keys(answer.pages, prepared.binder, values, viewer)
+        step = Step(answer.plan.sql, answer.plan.parameters(values, viewer, keys))
+        row = await session.drive(lambda: _one_step(step))
+        if row is None or answer.finish is None:
+            return None if row is None else unicode(row[0])
+        (finished,) = await finish_answers(answer.finish, [unicode(row[0])], self.engine.model.resources)
+        return finished
+
+
+def cost_of_call(call: Call, slots: int, resources: Mapping[str, ResourceDef]) -> Cost:
+    """The cost of a call with `slots` arguments, and of its result. The page size of a list is in slot `slots + 1`."""
+    definition = resources[call.resource].call(call.name)
+    read = _answer(call, definition, resources, slots)
+    cost = cost_of((read,) if read else (), resources, definition.weight)
+    return Cost(max(cost.depth, 1), cost.price)
+
+
+def _one_step(step: Step) -> Script[Any]:
+    return (yield step)
+
+
+def _answer(call: Call, definition: CallDef, resources: Mapping[str, ResourceDef], slots: int) -> Read | None:
+    """The Read of a call's result; its slots follow those of the arguments."""
+    result = definition.result
+    if not result.resource:
+        return None
+    key = resources[result.resource].key
+    if result.kind == "one":
+        return Read(result.resource, "one", call.pick, Compare("eq", Col(("id",)), Slot(slots, key)))
+    where = Compare("in", Col(("id",)), Slot(slots, key, many=True))
+    picks = (Field("id", _id_label(call)), *call.pick)
+    return Read(result.resource, "list", picks, where, page=Page(Slot(slots + 1, SIZE)))
+
+
+def _id_of(row: object, name: str) -> str:
+    if not isinstance(row, Resource) or rows.is_new(row):
+        raise TypeError(f"{name} returned {row!r}, which is not a saved row")
+    return row.id
+
+
+def _id_label(call: Call) -> str:
+    """The label of the id column by which listed rows are sorted: one that is no alias of the client's."""
+    taken, label = {pick.label for pick in call.pick}, "_id"
+    while label in taken:
+        label = "_" + label
+    return label
+
+
+def _in_order(listed: bytes, ids: Sequence[Any], label: str) -> bytes:
+    """The rows in the order of `ids`, without those that the viewer may not read."""
+    by_id: dict[str, dict[str, msgspec.Raw]] = {}
+    for row in decode(_rows, listed):
+        by_id[msgspec.json.decode(row.pop(label))] = row
+    return msgspec.json.encode([by_id[str(id)] for id in ids if str(id) in by_id])

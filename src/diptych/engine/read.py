@@ -1,0 +1,312 @@
+"""The read pipeline on one page.
+
+    wire → api → ask → check → compile → db → bytes → wire
+
+`prepare` is the cold half: the Asks are checked against the limits, joined with the access rules, and compiled into
+one statement. `answer` is the hot half: values are bound and priced, the statement runs, and the bytes that come back
+go to the wire as they are; a page by itself is put together first (`page`). Plans are cached by the Asks, which hold no
+values, and the signature of the viewer's role.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
+from diptych.ask.measures import RequestMeasures
+from diptych.ask.nodes import Page, Read
+from diptych.ask.python_fields import PythonFields, extract
+from diptych.ask.walk import reads
+from diptych.ask.wish import Wish
+from diptych.check.access import narrow
+from diptych.check.cache_age import max_age
+from diptych.check.cost import Cost, Price, cost_of
+from diptych.check.limits import Checks
+from diptych.check.values import Binder
+from diptych.compile.plan import PageLayout, Plan
+from diptych.compile.read import compile_reads
+from diptych.db.store import Store
+from diptych.engine.page import put_together
+from diptych.engine.plan_cache import PlanCache
+from diptych.engine.python_fields import finish
+from diptych.errors import Code, Refusal
+from diptych.fair.idempotency_quota import IdempotencyQuota
+from diptych.fair.planning_budget import PlanningBudget
+from diptych.lru import LRUCache, footprint
+from diptych.model.declare.roles import NOBODY, Viewer
+from diptych.model.model import Model
+from diptych.model.scalars import Scalar
+from diptych.model.view import View
+
+_NO_KEYS: Mapping[int, bytes] = {}
+_PLAN_BYTES, _LEAST = 16 << 10, 4 << 20
+"""Average bytes allowed for a plan, and the least bytes of a plan cache."""
+FINISH = 8 << 10
+"""An estimate of the bytes of the decoder types of an answer with Python fields."""
+_KEYS, _KEY_BYTES, _LONGEST_VALUES = 4_096, 8 << 20, 256
+_SIZES = 4
+"""Page sizes of one shape of requests that get a plan of their own."""
+_VIEWER, _PER_CHARACTER = 1_000, 12
+"""Bytes of a viewer in a key, and of each character of what identifies it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paged:
+    """A paginated list of an Ask: what its cursors are bound to, and the slots and types that they are made of."""
+
+    page: Page
+    binding: bytes
+    where: tuple[int, ...]
+    keys: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadPlan:
+    """A compiled read with all that is needed to run it again."""
+
+    plan: Plan
+    pages: tuple[Paged, ...]
+    finish: tuple[PythonFields | None, ...] | None = None
+    """The Python fields of each answer; None if there are none in any."""
+    max_age: int = 0
+    """Seconds for which a shared cache may keep the answers; 0 means never."""
+    whole: Callable[[], Plan] | None = None
+    """Compiles a page as one text: it may fit into an answer where its parts, with the row beyond it, do not."""
+
+    @property
+    def size(self) -> int:
+        return self.plan.size + sum(len(paged.binding) for paged in self.pages) + FINISH * (self.finish is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlansBySize:
+    """Plans for the page sizes of requests, as constants: PostgreSQL keeps the plan of such a statement, and plans one
+    whose LIMIT is bound anew for every run. The first few sizes of a shape get one."""
+
+    slots: tuple[int, ...]
+    compile: Callable[[Mapping[int, int]], ReadPlan]
+    plans: dict[tuple[int, ...], ReadPlan] = field(default_factory=dict)
+
+    def get(self, values: Sequence[Any], otherwise: ReadPlan) -> ReadPlan:
+        sizes = tuple([values[slot] for slot in self.slots])
+        planned = self.plans.get(sizes)
+        if planned is None:
+            if len(self.plans) >= _SIZES:
+                return otherwise
+            planned = self.plans[sizes] = self.compile(dict(zip(self.slots, sizes, strict=True)))
+        return planned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedRead:
+    """A prepared read: its plan and the binder of its values. `price` is None if it is known to be within the limit."""
+
+    planned: ReadPlan
+    price: Price | None
+    binder: Binder
+    cost: Cost
+    """The cost in any case, for the cost header."""
+    measures: RequestMeasures | None = None
+    """The measures of the request, without viewer and price."""
+    by_size: PlansBySize | None = None
+    """Plans for its page sizes, if the store makes better ones when it knows them."""
+
+    @property
+    def max_age(self) -> int:
+        """Seconds for which a shared cache may keep the answers; 0 means never."""
+        return self.planned.max_age
+
+    @property
+    def size(self) -> int:
+        return self.planned.size * (1 if self.by_size is None else 1 + _SIZES) + self.binder.size
+
+
+def without_viewer(measures: RequestMeasures | None) -> RequestMeasures | None:
+    """The measures to keep with a cached plan, which must not hold on to the first viewer."""
+    return None if measures is None else replace(measures, viewer=NOBODY)
+
+
+def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
+    """The page sizes that are literals of the request, by their slots."""
+    return {slot: binder.fixed[slot] for slot in page_slots(asks) if binder.is_fixed(slot)}
+
+
+def page_slots(asks: Sequence[Read]) -> list[int]:
+    """The slots of all page sizes."""
+    return [read.page.size.index for read in reads(asks) if read.page is not None]
+
+
+class Engine:
+    """Runs reads of one model on one store."""
+
+    def __init__(
+        self,
+        model: Model,
+        store: Store,
+        checks: Checks,
+        secret: bytes = b"",
+        plans: int = 1_000,
+        planning_budget: PlanningBudget | None = None,
+        quota: IdempotencyQuota | None = None,
+    ) -> None:
+        self.model = model
+        self.store = store
+        self.checks = checks
+        self.limits = checks.limits
+        self.secret = secret
+        self.plan_cache = plans
+        self._plans: PlanCache[ReadPlan] = self.plans("plans of reads")
+        self.planning_budget = planning_budget or PlanningBudget()
+        self.quota = quota or IdempotencyQuota()
+        self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
+
+    def cache(self, name: str) -> LRUCache[Any]:
+        """A new cache, of as many plans or prepared requests as the settings allow."""
+        return LRUCache(name, self.plan_cache, max(_LEAST, self.plan_cache * _PLAN_BYTES), second_sight=True)
+
+    def plans(self, name: str) -> PlanCache[Any]:
+        """A new cache of plans for this store."""
+        return PlanCache(self.cache(name), sees_limits=self.store.dialect.sees_limits)
+
+    def plan_reads(
+        self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int], with_change_cursor: bool = False
+    ) -> ReadPlan:
+        """check → compile: the cached plan of a request. `sizes` are the page sizes that are known beforehand."""
+
+        def compile() -> ReadPlan:
+            parts = [extract(ask, self.model.resources) for ask in asks]
+            narrowed = [narrow(ask, view) for ask, _ in parts]
+            rest = (*(python_fields for _, python_fields in parts), *([None] if with_change_cursor else []))
+            dialect = self.store.dialect
+            plan = compile_reads(narrowed, self.model, dialect, sizes, with_change_cursor=with_change_cursor)
+            whole = None
+            if plan.page is not None:
+                whole = functools.partial(compile_reads, narrowed, self.model, dialect, sizes, as_columns=False)
+            age = max_age(asks, view).seconds
+            return ReadPlan(plan, tuple(self.pages(asks)), rest if any(rest) else None, age, whole)
+
+        return self._plans.get((asks, with_change_cursor), view, sizes, compile)
+
+    def prepare(
+        self,
+        wish: Wish,
+        view: View,
+        code: Code,
+        inputs: Mapping[str, Any] | None = None,
+        measures: RequestMeasures | None = None,
+        *,
+        with_change_cursor: bool = False,
+    ) -> PreparedRead:
+        """check → compile for one shape of requests, `code` is the error code of a bad value.
+
+        The request is priced before it is compiled, with the values in `inputs` if there are any. If every page size
+        is a literal, that price holds for all requests of the shape. `with_change_cursor` adds a last answer: the end
+        of the change feed in the same snapshot.
+        """
+        asks = wish.asks
+        self.checks.shape(measures, asks)
+        binder = Binder(wish.slots, wish.sources, self.limits, code)
+        cost = cost_of(asks, self.model.resources)
+        sizes = known_sizes(asks, binder)
+        is_fixed = len(sizes) == len(page_slots(asks))
+        if measures is not None and (is_fixed or inputs is not None):
+            values = binder.fixed if is_fixed else binder(inputs or {})
+            self.checks.price(measures, measures.viewer, cost.price(values))
+        planned = self.plan_reads(asks, view, sizes, with_change_cursor)
+        price = None if is_fixed and not self.checks.has_more else cost.price
+        by_size = None
+        if self.store.dialect.sees_limits and not is_fixed:
+            slots = tuple(slot for slot in page_slots(asks) if slot not in sizes)
+
+            def compile(page_sizes: Mapping[int, int]) -> ReadPlan:
+                with self.planning_budget.planning(goes_on=True):
+                    return self.plan_reads(asks, view, {**sizes, **page_sizes}, with_change_cursor)
+
+            by_size = PlansBySize(slots, compile)
+        return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size)
+
+    def answer(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> Awaitable[Sequence[bytes | None]]:
+        """bind → price → run: an awaitable of the bytes of every Ask."""
+        values = prepared.binder(inputs)
+        if prepared.price is not None:
+            self.checks.price(prepared.measures, viewer, prepared.price(values))
+        planned = prepared.planned
+        if prepared.by_size is not None:
+            planned = prepared.by_size.get(values, planned)
+        keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
+        plan = planned.plan
+        answers = self.store.run(plan, plan.parameters(values, viewer, keys))
+        if plan.page is not None:
+            answers = self._put_together(planned, plan.page, answers, values, viewer, keys)
+        return answers if planned.finish is None else self._finished(planned.finish, answers)
+
+    async def _put_together(
+        self,
+        planned: ReadPlan,
+        layout: PageLayout,
+        columns: Awaitable[Sequence[bytes | None]],
+        values: Sequence[Any],
+        viewer: Viewer,
+        keys: Mapping[int, bytes],
+    ) -> Sequence[bytes | None]:
+        """The one answer of a statement that returns the parts of a page."""
+        try:
+            return (put_together(layout, await columns, values[layout.size], keys[layout.size]),)
+        except Refusal as refusal:
+            if refusal.code is not Code.TOO_COMPLEX or planned.whole is None:
+                raise
+        whole = planned.whole()
+        return await self.store.run(whole, whole.parameters(values, viewer, keys))
+
+    async def _finished(
+        self, todo: Sequence[PythonFields | None], answers: Awaitable[Sequence[bytes | None]]
+    ) -> Sequence[bytes | None]:
+        """The answers with their Python fields computed."""
+        return await finish(todo, await answers, self.model.resources)
+
+    def pages(self, asks: Sequence[Read]) -> list[Paged]:
+        """The lists of a request that issue or accept cursors."""
+        return [
+            Paged(page, binding(read), where_slots(read.where), key_scalars(read, self.model.resources[read.resource]))
+            for read in reads(asks)
+            if (page := read.page) is not None and (read.take == "page" or page.after or page.before)
+        ]
+
+    def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:
+        """The key that signs the cursors of one list, derived from its filter, the filter's values and the viewer."""
+        bound = repr([values[slot] for slot in paged.where]) if paged.where else ""
+        if len(bound) > _LONGEST_VALUES:  # the client decides the length: not cached
+            return derive(self.secret, paged.binding, bound.encode(), self._seen(viewer))
+        key = (paged.binding, bound, viewer)
+        signing_key = self._keys.get(key)
+        if signing_key is None:
+            seen = self._seen(viewer)
+            signing_key = derive(self.secret, paged.binding, bound.encode(), seen)
+            self._keys.put(key, signing_key, footprint(key[:2]) + _VIEWER + _PER_CHARACTER * len(seen))
+        return signing_key
+
+    def _seen(self, viewer: Viewer) -> bytes:
+        """The part of a viewer that its cursors are bound to."""
+        return repr((viewer.id, self.model.signature(viewer).stable(), *viewer.all_known())).encode()
+
+    def cursor_keys(
+        self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer
+    ) -> Mapping[int, bytes]:
+        """The cursor key of every page, by the slot of its size; cursors in the request are verified and decoded."""
+        if not pages:
+            return _NO_KEYS
+        keys = {}
+        for paged in pages:
+            keys[paged.page.size.index] = key = self.cursor_key(paged, values, viewer)
+            for slot in (paged.page.after, paged.page.before):
+                if slot is not None:
+                    try:
+                        values[slot.index] = unseal(key, values[slot.index], paged.keys)
+                    except ValueError as error:
+                        raise binder.fault(slot.index, str(error)) from None
+        return keys

@@ -1,0 +1,186 @@
+"""Translates a request through a view of the model: its Asks and their values.
+
+A request that a role may not send has no translation in the role's view. The trusted view has every name of the model,
+so it still has a translation there, and explain can say what hides each of its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from diptych.api.graphql.http import Parameters
+from diptych.api.graphql.schema import build_schema
+from diptych.api.rest.translate import Target, find_target, read_query, write_inputs
+from diptych.api.understand import (
+    METHOD_VERBS,
+    read_operation,
+    translate_operation,
+    understand_call,
+    understand_changes,
+    understand_read,
+    understand_write,
+)
+from diptych.ask.measures import Limits, RequestMeasures
+from diptych.ask.nodes import Assign, WriteVerb
+from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
+from diptych.check.limits import Checks
+from diptych.check.values import Binder
+from diptych.errors import Code, Refusal
+from diptych.model.defs import ActionDef, QueryDef
+from diptych.model.model import Model
+from diptych.model.view import View
+
+_LIMITS = Limits(page=10**9)
+_CHECKS = Checks(_LIMITS)
+"""The limits of values in a request that is only explained."""
+
+
+class RestRequest(NamedTuple):
+    """A REST request; its body is decoded JSON."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: Any = None
+
+
+Sent = Parameters | RestRequest
+"""A request of either style."""
+BoundValues = list[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """A translated request, with the view that translated it."""
+
+    view: View
+    reads: tuple[Wish, BoundValues]
+    """The reads, which one statement answers, with the values of their slots."""
+    ops: tuple[tuple[WriteWish | CallWish, BoundValues], ...] = ()
+    """Writes and calls, in their order, each with its values."""
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    """The inputs that the values of each of these were bound from."""
+    bare: bool = False
+    """Are the values of writes left out? Then only their rows and field names are known."""
+    watch: tuple[WatchWish, BoundValues] | None = None
+    """The subscription, with its values."""
+
+
+def understand(sent: Sent, model: Model, view: View, *, bare: bool = False) -> Wanted:
+    """Translate a request through a view; raises a Refusal if the view does not allow it, or if it is invalid.
+
+    With `bare`, the body of a REST request is ignored.
+    """
+    return _from_rest(sent, model, view, bare) if isinstance(sent, RestRequest) else _from_graphql(sent, model, view)
+
+
+def interpret(sent: Sent, model: Model, view: View) -> tuple[Wanted, Refusal | None]:
+    """Translate a request through its viewer's view; if that refuses it, through the trusted view, with the Refusal.
+
+    Raises the Refusal if the trusted view refuses it too.
+    """
+    try:
+        return understand(sent, model, view), None
+    except Refusal as refusal:
+        trusted = model.trusted(view.signature.has_id)
+        with suppress(Refusal):
+            return understand(sent, model, trusted), refusal
+        if refusal.code not in (Code.FORBIDDEN, Code.UNAUTHENTICATED):
+            raise
+        try:
+            return understand(sent, model, trusted, bare=True), refusal  # forbidden, whatever its body is
+        except Refusal:
+            raise refusal from None
+
+
+def _from_graphql(sent: Parameters, model: Model, view: View) -> Wanted:
+    variables = sent.variables or {}
+    schema = build_schema(view)
+    document = read_operation(sent, RequestMeasures("graphql", model.anonymous), _CHECKS, view, lambda: schema)
+    operation = translate_operation(document, variables, view, schema)
+    if operation.watch is not None:
+        return _followed(view, operation.watch, variables)
+    return _wanted(
+        view, operation.wish, [(wish, variables) for wish in (*operation.writes, *operation.calls)], variables
+    )
+
+
+def _from_rest(sent: RestRequest, model: Model, view: View, bare: bool) -> Wanted:
+    target = find_target(sent.path, model)
+    if target is None:
+        raise Refusal(Code.NOT_FOUND, f"There is no path {sent.path}.")
+    query = read_query(sent.query, target)
+    query.fields()
+    if target.call:
+        return _from_call(sent, target, model, view, bare)
+    if sent.method == "GET":
+        if target.changes:
+            return _followed(view, understand_changes(target, query, view), query.inputs)
+        return _wanted(view, understand_read(target, query, view), [], query.inputs)
+    verb = METHOD_VERBS.get(sent.method)
+    if verb is None or target.relation or target.changes or (verb == "create") != (target.id is None):
+        raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
+    answer = verb != "delete"
+    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]] = [
+        understand_write(verb, target, query, body, None, view, answer=answer) for body in _bodies(sent, verb)
+    ]
+    return _wanted(view, Wish((), (), ()), ops, {}, bare)
+
+
+def _bodies(sent: RestRequest, verb: WriteVerb) -> list[Any]:
+    """The bodies of a request: one for each new row. What a JSON Patch changes is known only with its row."""
+    if isinstance(sent.body, list):
+        return sent.body or [{}] if verb == "create" else [{}]
+    return [{} if sent.body is None else sent.body]
+
+
+def _from_call(sent: RestRequest, target: Target, model: Model, view: View, bare: bool) -> Wanted:
+    definition = model.resources[target.resource].call(target.call)
+    reading = isinstance(definition, QueryDef)
+    if sent.method != ("GET" if reading else "POST"):
+        raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
+    query = read_query(sent.query, target)
+    body = sent.body if isinstance(sent.body, dict) else {}
+    wish = understand_call(target, definition, query, body if isinstance(definition, ActionDef) else None, view)
+    inputs = query.inputs if reading else write_inputs(target, body, None)
+    return _wanted(view, Wish((), (), ()), [(wish, inputs)], {}, bare)
+
+
+def _followed(view: View, wish: WatchWish, inputs: Mapping[str, Any]) -> Wanted:
+    values = Binder(wish.slots, wish.sources, _LIMITS, Code.BAD_USER_INPUT)(inputs)
+    return Wanted(view, (Wish((), (), ()), []), watch=(wish, values))
+
+
+def _wanted(
+    view: View,
+    reads: Wish,
+    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]],
+    inputs: Mapping[str, Any],
+    bare: bool = False,
+) -> Wanted:
+    ops = [(_bare(wish), sources) for wish, sources in ops] if bare else ops
+    bound = tuple((wish, _bound(wish, sources)) for wish, sources in ops)
+    values = Binder(reads.slots, reads.sources, _LIMITS, Code.BAD_USER_INPUT)(inputs)
+    return Wanted(view, (reads, values), bound, tuple(sources for _, sources in ops), bare)
+
+
+def _bound(wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> BoundValues:
+    if wish.faults:
+        raise Refusal(wish.code, "Some values are not valid.", wish.faults)
+    return Binder(wish.slots, wish.sources, _LIMITS, wish.code)(inputs)
+
+
+def _bare(wish: WriteWish | CallWish) -> WriteWish | CallWish:
+    """The same without its values: the row, and the names of the written fields."""
+    if wish.ask.id is None:
+        return replace(wish, ask=replace(wish.ask, values=(), pick=()), slots=(), sources=(), faults=())
+    key, source = replace(wish.ask.id, index=0), wish.sources[wish.ask.id.index]
+    if isinstance(wish, CallWish):
+        call = replace(wish.ask, id=key, values=(), pick=())
+        return replace(wish, ask=call, slots=(key,), sources=(source,), faults=())
+    names = tuple(Assign(assign.name, None) for assign in wish.ask.values)
+    write = replace(wish.ask, id=key, values=names, version=None, pick=())
+    return replace(wish, ask=write, slots=(key,), sources=(source,), faults=())

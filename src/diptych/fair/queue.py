@@ -1,0 +1,132 @@
+"""A bounded queue, round-robin over callers: one item of each caller in turn.
+
+    queue.put("ann", a1); queue.put("ann", a2); queue.put("ben", b1)
+    queue.pop()  → ("ann", a1)       then ("ben", b1), then ("ann", a2)
+
+Items of one caller come in the order in which they were put there. Those of the service itself, "", come before all
+others. The queue is bounded, and no caller fills more than half of it.
+
+Round-robin order is kept by tickets: a caller that comes, or that was served, draws the next number. Items that were
+taken on trial can be put back with their tickets, so the order is what it would be had they never been taken.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+from diptych.errors import Code, Refusal
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Taken(NamedTuple, Generic[T]):
+    """An item that was taken, with the ticket that puts it back where it was."""
+
+    caller: str
+    item: T
+    ticket: int
+
+
+class _Own(OrderedDict[T, None]):
+    """The items of one caller, and its ticket."""
+
+    __slots__ = ("ticket",)
+
+    def __init__(self, ticket: int) -> None:
+        super().__init__()
+        self.ticket = ticket
+
+
+class FairQueue(Generic[T]):
+    """Items that wait, by caller; an item is in the queue once."""
+
+    __slots__ = ("_callers", "_count", "_most", "_most_each", "_ticket")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_each = max(1, most // 2)
+        self._callers: OrderedDict[str, _Own[T]] = OrderedDict()
+        """In the order of their tickets."""
+        self._count = 0
+        self._ticket = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, caller: str, item: T, is_cancelled: Callable[[T], bool] | None = None) -> None:
+        """Add an item, or raise a Refusal. Cancelled items of the caller make room first."""
+        own = self._callers.get(caller)
+        if caller and (self._count >= self._most or (own is not None and len(own) >= self._most_each)):
+            if (
+                is_cancelled is None
+                or own is None
+                or not self._drop(caller, [queued for queued in own if is_cancelled(queued)])
+            ):
+                raise Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
+            return self.put(caller, item)
+        if own is None:
+            own = self._callers[caller] = _Own(self._next_ticket() if caller else 0)
+            if not caller:
+                self._callers.move_to_end(caller, last=False)
+        own[item] = None
+        self._count += 1
+        return None
+
+    def put_back(self, taken: Iterable[Taken[T]]) -> None:
+        """Put items back as if they had never been taken, in the order in which they were."""
+        for caller, item, ticket in reversed(list(taken)):
+            own = self._callers.setdefault(caller, _Own(ticket))
+            own.ticket = min(own.ticket, ticket)
+            own[item] = None
+            own.move_to_end(item, last=False)
+            self._count += 1
+        self._callers = OrderedDict(sorted(self._callers.items(), key=lambda entry: entry[1].ticket))
+
+    def take(self, fits: Callable[[str, T], bool] | None = None) -> Taken[T] | None:
+        """Take the next item, with its ticket; callers whose next item does not fit are skipped."""
+        for caller, own in self._callers.items():
+            item = next(iter(own))
+            if fits is None or fits(caller, item):
+                ticket = own.ticket
+                self.remove(caller, item)
+                if own and caller:
+                    own.ticket = self._next_ticket()
+                    self._callers.move_to_end(caller)
+                return Taken(caller, item, ticket)
+        return None
+
+    def pop(self, fits: Callable[[str, T], bool] | None = None) -> tuple[str, T] | None:
+        """Take the next item for good."""
+        taken = self.take(fits)
+        return None if taken is None else (taken.caller, taken.item)
+
+    def pop_own(self, caller: str) -> T | None:
+        """Take the next item of a caller, if no other caller waits."""
+        own = self._callers.get(caller)
+        if own is None or len(self._callers) > 1:
+            return None
+        item, _ = own.popitem(last=False)
+        self._count -= 1
+        if not own:
+            del self._callers[caller]
+        return item
+
+    def remove(self, caller: str, item: T) -> bool:
+        """Remove an item; says whether it was there."""
+        own = self._callers.get(caller)
+        if own is None or item not in own:
+            return False
+        del own[item]
+        self._count -= 1
+        if not own:
+            del self._callers[caller]
+        return True
+
+    def _next_ticket(self) -> int:
+        self._ticket += 1
+        return self._ticket
+
+    def _drop(self, caller: str, items: Iterable[T]) -> bool:
+        return bool([item for item in items if self.remove(caller, item)])

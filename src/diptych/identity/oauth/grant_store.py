@@ -1,0 +1,167 @@
+"""The records of the authorization server: codes, grants and refresh tokens. Every step is one transaction.
+
+A code is exchanged, and a refresh token used, by a compare-and-swap: of concurrent attempts one succeeds. A later one
+presents something that was used before, so it was stolen, by them or from them: the whole grant is revoked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+
+from diptych.db.script import Script
+from diptych.db.store import Store
+from diptych.identity.login_sessions import lock_if_unchanged
+from diptych.identity.records import (
+    ACCOUNTS,
+    CLIENTS,
+    CODES,
+    GRANTS,
+    LOGIN_SESSIONS,
+    REFRESHES,
+    REVOCATIONS,
+    Account,
+    AuthorizationCode,
+    Client,
+    Grant,
+    RefreshToken,
+    hashed,
+    unix_time,
+)
+from diptych.identity.revocation_list import RevocationList, revocation
+
+CODE_LIFETIME = 60
+REFRESH_LIFETIME = 30 * 86_400
+GRANT_LIFETIME = 180 * 86_400
+_SWEEP = 100
+"""One in this many codes, refreshed tokens and revocations also removes expired records."""
+
+
+class GrantStore:
+    """Codes, grants and refresh tokens of one store."""
+
+    def __init__(self, store: Store, revoked: RevocationList) -> None:
+        self.store = store
+        self.revoked = revoked
+        self._counter = itertools.count()
+
+    async def client(self, id: str) -> Client | None:
+        return await self.store.write(lambda: CLIENTS.find(self.store.dialect, id=id))
+
+    async def account(self, id: str) -> Account | None:
+        """An account that is not disabled."""
+        return await self.store.write(lambda: ACCOUNTS.find(self.store.dialect, id=id, disabled_at=None))
+
+    # codes
+
+    async def add_code(
+        self, code: str, client: Client, account: Account, redirect: str, scope: str, challenge: str
+    ) -> bool:
+        """Store a code, unless the account that consented was changed meanwhile."""
+        record = AuthorizationCode(
+            hashed(code), client.id, account.id, redirect, scope, challenge, unix_time() + CODE_LIFETIME, None, None
+        )
+
+        def script() -> Script[bool]:
+            if next(self._counter) % _SWEEP == 0:
+                yield from self._sweep()
+            locked = yield from lock_if_unchanged(self.store, account)
+            return locked and (yield from CODES.add(self.store.dialect, record))
+
+        return await self.store.write(script)
+
+    async def code(self, code: str) -> AuthorizationCode | None:
+        """A code that can be exchanged. If it was exchanged before, revoke the grant that came of it."""
+        record = await self.store.write(lambda: CODES.find(self.store.dialect, hash=hashed(code)))
+        if record is not None and record.used_at is not None and record.grant_id is not None:
+            await self.end_grant(record.grant_id)
+        return None if record is None or record.used_at is not None or record.expires_at <= unix_time() else record
+
+    async def exchange(self, code: AuthorizationCode, grant: Grant, refresh: str | None) -> bool:
+        """Exchange a code for a grant; False if someone else just did."""
+
+        def script() -> Script[bool]:
+            dialect, moment = self.store.dialect, unix_time()
+            unused = {"hash": code.hash, "used_at": None}
+            used = yield from CODES.change(dialect, unused, used_at=moment, grant_id=grant.id)
+            if used is None:
+                return False
+            yield from GRANTS.add(dialect, grant)
+            if refresh is not None:
+                yield from REFRESHES.add(dialect, _refresh(refresh, grant, moment))
+            return True
+
+        return await self.store.write(script)
+
+    # grants
+
+    async def grant(self, id: str) -> Grant | None:
+        """A grant that is neither expired nor revoked."""
+        grant = await self.store.write(lambda: GRANTS.find(self.store.dialect, id=id, revoked_at=None))
+        return None if grant is None or grant.expires_at <= unix_time() else grant
+
+    async def refresh(self, token: str) -> tuple[RefreshToken, Grant] | None:
+        """A refresh token, used or not, and its grant, if that is valid."""
+        record = await self.store.write(lambda: REFRESHES.find(self.store.dialect, hash=hashed(token)))
+        grant = None if record is None else await self.grant(record.grant_id)
+        return None if record is None or grant is None else (record, grant)
+
+    async def rotate(self, old: RefreshToken, grant: Grant, new: str) -> bool:
+        """Replace a refresh token by a new one; False if someone else just did."""
+
+        def script() -> Script[bool]:
+            dialect, moment = self.store.dialect, unix_time()
+            if next(self._counter) % _SWEEP == 0:
+                yield from self._sweep()
+            used = yield from REFRESHES.change(dialect, {"hash": old.hash, "used_at": None}, used_at=moment)
+            holds = yield from GRANTS.find(dialect, id=grant.id, revoked_at=None)
+            if used is None or holds is None:
+                return False
+            return (yield from REFRESHES.add(dialect, _refresh(new, grant, moment)))
+
+        return await self.store.write(script)
+
+    async def end_grant(self, id: str) -> None:
+        """Revoke a grant with all its tokens, if it is not revoked yet."""
+        revoked = revocation("grant", id)
+
+        def script() -> Script[bool]:
+            changed = yield from GRANTS.change(
+                self.store.dialect, {"id": id, "revoked_at": None}, revoked_at=unix_time()
+            )
+            return changed is not None and (yield from REVOCATIONS.add(self.store.dialect, revoked))
+
+        if await self.store.write(script):
+            self.revoked.add([revoked])
+
+    async def end_token(self, jti: str, expires: int) -> None:
+        """Revoke one access token."""
+        if next(self._counter) % _SWEEP == 0:
+            await self.store.write(self._sweep)
+        await self.revoked.revoke(revocation("token", jti, max(0, expires - unix_time())))
+
+    def _sweep(self) -> Script[None]:
+        for records in (CODES, REFRESHES, GRANTS, LOGIN_SESSIONS, REVOCATIONS):
+            yield from records.sweep(self.store.dialect, "expires_at", unix_time() - 86_400)
+
+
+def is_usable(refresh: RefreshToken) -> bool:
+    """Can it be exchanged for new tokens?"""
+    return refresh.used_at is None and refresh.expires_at > unix_time()
+
+
+def new_grant(account: Account | None, client: Client, scope: str) -> Grant:
+    moment = unix_time()
+    return Grant(
+        secrets.token_urlsafe(16),
+        account.id if account else None,
+        client.id,
+        scope,
+        moment,
+        moment + GRANT_LIFETIME,
+        None,
+    )
+
+
+def _refresh(token: str, grant: Grant, moment: int) -> RefreshToken:
+    return RefreshToken(hashed(token), grant.id, min(moment + REFRESH_LIFETIME, grant.expires_at), None)

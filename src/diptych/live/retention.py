@@ -1,0 +1,62 @@
+"""Retention: deletes old changes and stored idempotent replies, in small batches that do not block writers."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import logging
+import random
+
+from diptych.db.idempotency import forget
+from diptych.db.store import Store
+from diptych.errors import Refusal
+from diptych.fair.background import Background
+
+log = logging.getLogger("diptych")
+_EVERY = 60.0
+"""Seconds between two rounds, with jitter for several processes."""
+_AT_A_TIME = 1_000
+_BETWEEN = 0.05
+
+
+class Retention:
+    """Limits the feed of a store by age in seconds, and by number of changes."""
+
+    def __init__(self, store: Store, keep: float, rows: int) -> None:
+        self._store = store
+        self._keep = keep
+        self._rows = rows
+        self._going = Background()
+
+    def start(self) -> None:
+        self._going.start(self._rounds())
+
+    async def stop(self) -> None:
+        await self._going.stop()
+
+    async def trim(self) -> int:
+        """Run one round; returns the number of deleted changes."""
+        dropped = 0
+        while True:
+            before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=self._keep)
+            deleted = await self._store.trim(before, self._rows, _AT_A_TIME)
+            dropped += deleted
+            if deleted < _AT_A_TIME:
+                return dropped
+            await asyncio.sleep(_BETWEEN)
+
+    async def forget(self) -> None:
+        """Delete stored replies that have expired."""
+        while await self._store.write(lambda: forget(self._store.dialect)):
+            await asyncio.sleep(_BETWEEN)
+
+    async def _rounds(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY * random.uniform(0.8, 1.2))
+            for work in (self.trim, self.forget):
+                try:
+                    await work()
+                except Refusal as refusal:
+                    log.warning("retention failed: %s", refusal)
+                except Exception:
+                    log.exception("retention failed")

@@ -1,0 +1,86 @@
+"""`@action` and `@query`: functions of a model file that clients can call.
+
+    @action(to=editor)                          publishPost(id:)       POST /posts/<id>/publish
+    async def publish(self, tx: Tx) -> Post:
+
+    @action                                     importFeedPosts(url:)  POST /posts/import-feed
+    @classmethod
+    async def import_feed(cls, tx: Tx, url: str) -> list[Post]:
+
+    @query                                      topPosts(limit:)       GET /posts/top?limit=…
+    @classmethod
+    async def top(cls, tx: Tx, limit: int = 10) -> list[Post]:
+
+In Python they remain ordinary methods. The decorators attach an Offer, which is read when the Model is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Concatenate, Literal, TypeVar, overload
+
+from diptych.model.declare.roles import Role
+from diptych.model.declare.tx import Tx
+
+CallFunction = TypeVar("CallFunction", bound=Callable[Concatenate[Any, Tx, ...], Coroutine[Any, Any, Any]])
+CallKind = Literal["action", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The arguments of `@action` or `@query` on a method."""
+
+    kind: CallKind
+    to: Role | None
+    weight: int | None = None
+    public: int | timedelta | None = None
+
+
+@overload
+def action(member: CallFunction, /) -> CallFunction: ...
+@overload
+def action(*, to: Role | None = None, weight: int | None = None) -> Callable[[CallFunction], CallFunction]: ...
+def action(member: Any = None, /, *, to: Role | None = None, weight: int | None = None) -> Any:
+    """Declare a write of the model's own, on one row or, above `@classmethod`, on the class; for a role or anyone.
+
+    `weight` is what a call adds to the price of a request, besides its result.
+    """
+    return _offer(member, Offer("action", to, weight))
+
+
+@overload
+def query(member: CallFunction, /) -> CallFunction: ...
+@overload
+def query(
+    *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+) -> Callable[[CallFunction], CallFunction]: ...
+def query(
+    member: Any = None, /, *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+) -> Any:
+    """Declare a read implemented by the model, above `@classmethod`; `to` a role or anyone, `weight` as for an action.
+
+    `public` is the max-age in seconds for which shared caches may keep answers to anonymous viewers.
+    """
+    return _offer(member, Offer("query", to, weight, public))
+
+
+def _offer(member: Any, offer: Offer) -> Any:
+    def note(member: Any) -> Any:
+        if not hasattr(member, "__dict__"):
+            raise TypeError(f"@{offer.kind} decorates a function, not {member!r}")
+        member.__dict__["__offer__"] = (*vars(member).get("__offer__", ()), offer)
+        return member
+
+    return note if member is None else note(member)
+
+
+_NOTHING: dict[str, tuple[Offer, ...]] = {}
+
+
+def offers(member: object) -> tuple[Offer, ...]:
+    """The Offers on a member of a class, above `@classmethod` or below."""
+    own = getattr(member, "__dict__", _NOTHING).get("__offer__", ())
+    function = getattr(member, "__func__", None)
+    return tuple(dict.fromkeys((*own, *function.__dict__.get("__offer__", ())))) if function is not None else own

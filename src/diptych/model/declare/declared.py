@@ -1,0 +1,90 @@
+"""The annotated attributes of a class, with the inherited ones, before their types are evaluated.
+
+title: str                                      a required field
+published: bool = False                         a field with a default
+id: Id = auto()                                 set by the server
+opened: datetime = now()                        the time of creation by default
+posts: list[Post] = inverse("author")           the rows whose author is this row
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+MISSING: Any = object()
+"""The default of an attribute that has none."""
+_CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """The default of a field that the server sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A generated default: the time at which the row is created, or its date in UTC."""
+
+    kind: Literal["now", "today"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """To many: the rows whose relation `field` is this row."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """Many to many: the rows that rows of the resource `link` connect with this one."""
+
+    link: str
+    mine: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An annotated attribute: its name, its unevaluated type, its default, and the class that declares it."""
+
+    attr: str
+    hint: Any
+    default: Any
+    base: type
+
+    @property
+    def is_class_variable(self) -> bool:
+        """Is its annotation a ClassVar?"""
+        if isinstance(self.hint, str):
+            return _CLASS_VARIABLE.match(self.hint) is not None
+        return self.hint is ClassVar or typing.get_origin(self.hint) is ClassVar
+
+
+def annotated(cls: type) -> list[Declared]:
+    """All annotated attributes of a class and its bases."""
+    attributes: dict[str, Declared] = {}
+    for base in reversed(cls.__mro__):
+        for attr, hint in inspect.get_annotations(base).items():
+            if not (attr.startswith("__") and attr.endswith("__")):
+                attributes[attr] = Declared(_written(attr, base), hint, vars(base).get(attr, MISSING), base)
+    return list(attributes.values())
+
+
+def _written(attr: str, base: type) -> str:
+    """The name as written in the class: undo name mangling of `__x` in T to `_T__x`."""
+    return attr.removeprefix("_" + base.__name__) if attr.startswith(f"_{base.__name__}__") else attr
+
+
+def evaluate(hint: Any, base: type, known: Mapping[str, Any]) -> Any:
+    """Evaluate an annotation, also if it, or a part of it, is a string."""
+    module = sys.modules.get(base.__module__)
+    holder = type(base.__name__, (), {"__annotations__": {"it": hint}, "__module__": base.__module__})
+    names = {**known, **(vars(module) if module else {})}
+    return typing.get_type_hints(holder, names, include_extras=True)["it"]

@@ -1,0 +1,173 @@
+"""The markers for `Annotated[...]` in a model file: constraints, field permissions, special types.
+
+name: Annotated[str, MaxLen(80)]
+email: Annotated[str, Unique(), ReadBy(admin)]
+total: Annotated[Decimal, Digits(12, 2), Min(0)]
+scan: Annotated[Json, Weight(5)]
+status: Annotated[Status, States(Move(Status.pending, Status.paid, to=staff))] = Status.pending
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from diptych.model.declare.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A unique constraint: no two rows have the same value (except null)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index on the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinLen:
+    """Minimum length of a text, in characters."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaxLen:
+    """Maximum length of a text, in characters."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text that the regular expression matches as a whole."""
+
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class Min:
+    """A number of at least this."""
+
+    value: int | float | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """A number of at most this."""
+
+    value: int | float | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """A decimal of at most `precision` (≤ 18) digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Big:
+    """An integer of 64 bits; on the wire it is a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyJson:
+    """Any JSON value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The id of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnDelete:
+    """What happens to this row when the row that it refers to is deleted."""
+
+    do: Literal["restrict", "cascade", "set null"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ReadBy:
+    """Only these roles may read the field (and where an `@allow("read", field=…)` allows it)."""
+
+    roles: tuple[Role, ...]
+
+    def __init__(self, *roles: Role) -> None:
+        object.__setattr__(self, "roles", roles)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class WriteBy:
+    """Only these roles may write the field."""
+
+    roles: tuple[Role, ...]
+
+    def __init__(self, *roles: Role) -> None:
+        object.__setattr__(self, "roles", roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What selecting the field, or following the relation, adds to the price of an object."""
+
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The max-age (in seconds) for shared caches of answers that depend on the field, if less than the resource's.
+    0 is never."""
+
+    age: int | timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An allowed state transition, and the role that may make it."""
+
+    source: enum.Enum
+    target: enum.Enum
+    to: Role | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class States:
+    """The transitions of an enum field; its default is the initial state."""
+
+    moves: tuple[Move, ...]
+
+    def __init__(self, *moves: Move) -> None:
+        object.__setattr__(self, "moves", moves)
+
+
+MARKERS: tuple[type[Any], ...] = (
+    Unique,
+    Index,
+    MinLen,
+    MaxLen,
+    Pattern,
+    Min,
+    Max,
+    Digits,
+    Big,
+    AnyJson,
+    Key,
+    OnDelete,
+    ReadBy,
+    WriteBy,
+    States,
+    Weight,
+    Public,
+)
+"""All markers. Anything else in `Annotated` is left to other libraries."""
+
+Id = Annotated[str, Key()]
+BigInt = Annotated[int, Big()]
+Json = Annotated[Any, AnyJson()]

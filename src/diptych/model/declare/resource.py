@@ -1,0 +1,125 @@
+"""Resource classes and the functions that declare their fields, relations and rules.
+
+Declarations are only recorded here; `model/read/build.py` interprets all of them when the Model is built. The
+signatures are chosen so that mypy and pyright check model files strictly without a plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
+
+from diptych.model.declare import rows
+from diptych.model.declare.declared import Auto, Inverse, Now, Through
+from diptych.model.declare.markers import Id
+from diptych.model.declare.roles import Role
+
+Verb = Literal["read", "create", "update", "delete"]
+VERBS: tuple[Verb, ...] = ("read", "create", "update", "delete")
+Rule = TypeVar("Rule", bound=Callable[[Any, Any], bool])
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGrant:
+    """Verbs allowed on every row, for a role or for anyone."""
+
+    verbs: tuple[Verb, ...]
+    to: Role | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The arguments of one `@allow` on a rule."""
+
+    verbs: tuple[Verb, ...]
+    to: Role | None
+    fields: tuple[str, ...]
+    actions: tuple[str, ...] = ()
+
+
+def auto(*, init: Literal[False] = False) -> Any:
+    """Declare a field that the server sets."""
+    return Auto()
+
+
+def now() -> Any:
+    """The default of a `datetime`: the time at which the row is created."""
+    return Now("now")
+
+
+def today() -> Any:
+    """The default of a `date`: the day on which the row is created, in UTC."""
+    return Now("today")
+
+
+def inverse(field: str, *, init: Literal[False] = False) -> Any:
+    """To many: `posts: list[Post] = inverse("author")` are the posts whose `author` is this row."""
+    return Inverse(field)
+
+
+def through(link: str, mine: str, theirs: str, *, init: Literal[False] = False) -> Any:
+    """Many to many: `tags: list[Tag] = through("PostTag", "post", "tag")`."""
+    return Through(link, mine, theirs)
+
+
+def grant(*verbs: Verb, to: Role | None = None) -> VerbGrant:
+    """Allow verbs on every row: `access = (grant("read"), grant("create", to=admin))`."""
+    return VerbGrant(verbs, to)
+
+
+def allow(
+    *verbs: Verb, to: Role | None = None, field: str | tuple[str, ...] = (), action: str | tuple[str, ...] = ()
+) -> Callable[[Rule], Rule]:
+    """Allow verbs on the rows that match the decorated rule; with `field`, reading or writing that field; with
+    `action`, calling that action of the class.
+
+    The rule is traced once into an expression that runs inside the database. Rules of one verb are combined by "or"; a
+    rule may have several `@allow`.
+    """
+    fields, actions = ((names,) if isinstance(names, str) else tuple(names) for names in (field, action))
+
+    def note(rule: Rule) -> Rule:
+        rule.__dict__["__allow__"] = (*allowances(rule), Allowance(verbs, to, fields, actions))
+        return rule
+
+    bare: Any = verbs[0] if verbs else None
+    if callable(bare):  # `@allow` without its parentheses: a rule without verbs, which the builder reports
+        return cast("Callable[[Rule], Rule]", allow()(bare))
+    return note
+
+
+def allowances(rule: object) -> tuple[Allowance, ...]:
+    """The Allowances of a rule; empty for other members of a class."""
+    noted: tuple[Allowance, ...] = getattr(rule, "__dict__", {}).get("__allow__", ())
+    return noted
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(auto, inverse, through))
+class Resource:
+    """The base class of resources, with the fields `id`, `version`, `created_at` and `updated_at`.
+
+    `class Person(Resource, plural="people")` sets the plural; `ids="integer"` uses integer ids; with `public=60`,
+    shared caches may keep answers to anonymous viewers for so many seconds. Subclasses do not inherit `public`.
+    """
+
+    id: Id = auto()
+    version: int = auto()
+    created_at: datetime = auto()
+    updated_at: datetime = auto()
+
+    access: ClassVar[tuple[VerbGrant, ...]] = ()
+    __diptych__: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(
+        cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None, public: int | timedelta | None = None
+    ) -> None:
+        super().__init_subclass__()
+        cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid"), "public": public}
+
+    if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform
+        __init__ = rows.start_row
+        __getattribute__ = rows.read
+        __setattr__ = rows.assign
+        __repr__ = rows.describe_row

@@ -1,0 +1,339 @@
+"""Builds ResourceDefs from resource classes in four passes, and collects the mistakes of all of them.
+
+1. names      every class gets its names
+2. members    every annotation becomes a field or a relation, every decorated function an action or a query; name
+              clashes are reported
+3. relations  every relation is linked with its inverse
+4. rules      rules and computed fields are traced, now that all fields are known
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from typing import Any, ClassVar, get_origin
+
+from diptych.errors import Mistake
+from diptych.model.declare.actions import offers
+from diptych.model.declare.computed import Computed
+from diptych.model.declare.declared import Auto, Declared, Now, annotated, evaluate
+from diptych.model.declare.resource import Resource, allowances
+from diptych.model.declare.roles import Role, RoleBook, Viewer
+from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
+from diptych.model.read import fields
+from diptych.model.read.annotations import Annotation, Wrong, unwrap
+from diptych.model.read.call_signatures import Home, read_call
+from diptych.model.read.members import calls, computed_fields, rules_of, untyped
+from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, table_clashes, type_clashes
+from diptych.model.read.needs import form_fault, one_of_batch
+from diptych.model.read.public_ages import idle_ages, public_fault, seconds_of
+from diptych.model.read.relations import link_relations, read_list, read_relation
+from diptych.model.read.source import changing_defaults, lines_of, location_of
+from diptych.model.read.tracer import Tracer
+from diptych.model.read.viewers import read_viewer
+from diptych.model.rules.expr import ViewerValue
+from diptych.model.scalars import Scalar, enumeration, own_doc
+
+_ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NO_ENUM_VALUES = ("true", "false", "null")
+_IMPORT = "Import or define what it names"
+_TWICE = "it is a field and a function", "Rename one"
+
+
+class Builder:
+    """Reads resource classes: `resources` are the definitions, `mistakes` all faults in them."""
+
+    def __init__(self, classes: tuple[type[Resource], ...], viewer: type[Viewer] = Viewer) -> None:
+        self.mistakes: list[Mistake] = []
+        self.enums: dict[type[enum.Enum], Scalar] = {}
+        self._users: dict[type[enum.Enum], tuple[type, str]] = {}
+        self._classes: dict[str, type[Resource]] = {}
+        self._named_roles: list[Role] = []
+        self._lines_of = cache(lines_of)
+        self._hints: dict[tuple[type, str], Any] = {}
+        if not classes:
+            self.mistakes.append(Mistake("Model()", "it has no resources", "Write Model(Author, Post)"))
+        for cls in classes:
+            self._name(cls)
+        read = {name: self._read(cls) for name, cls in self._classes.items()}
+        self._check_names(read)
+        self.viewer_values = self._viewer(viewer)
+        tracer = Tracer(link_relations(read, self._report), self.viewer_values, self._report)
+        self.resources = tracer.run()
+        self.roles = self._roles([*self._named_roles, *tracer.roles])
+
+    def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
+        """Record a mistake with the line of the member, or of the class."""
+        where = f"{cls.__name__}.{member}" if member else cls.__name__
+        self.mistakes.append(Mistake(where, cause, fix, *location_of(cls, member, self._lines_of)))
+
+    def _report(self, resource: ResourceDef, member: str, cause: str, fix: str) -> None:
+        self.wrong(resource.cls, member, cause, fix)
+
+    # 1. names
+
+    def _name(self, cls: type[Resource]) -> None:
+        if not (isinstance(cls, type) and issubclass(cls, Resource) and cls is not Resource):
+            self.mistakes.append(Mistake(repr(cls), "it is no resource", "Write class Post(Resource): …"))
+        elif self._classes.get(cls.__name__) is cls:
+            self.wrong(cls, "", "the model names it twice", "Name it once")
+        elif cls.__name__ in self._classes:
+            self.wrong(cls, "", "two resources have this name", "Rename one")
+        elif fault := class_fault(cls.__name__, _stem(cls)):
+            self.wrong(cls, "", *fault)
+        elif cls.__diptych__["ids"] not in ("uuid", "integer"):
+            cause = f"ids={cls.__diptych__['ids']!r} is unknown"
+            self.wrong(cls, "", cause, 'Write ids="uuid" or ids="integer"')
+        else:
+            self._classes[cls.__name__] = cls
+
+    def _check_names(self, read: dict[str, ResourceDef]) -> None:
+        for owner, clash in type_clashes(read.values(), self.enums):
+            if isinstance(owner, ResourceDef):
+                self._report(owner, "", *clash)
+            else:
+                self.wrong(*self._users[owner], *clash)
+        for resource, clash in (*root_clashes(read.values()), *table_clashes(read.values())):
+            self._report(resource, "", *clash)
+        for resource, attr, clash in call_clashes(read.values()):
+            self._report(resource, attr, *clash)
+
+    # 2. members
+
+    def _read(self, cls: type[Resource]) -> ResourceDef:
+        names = Names(partial(self.wrong, cls))
+        about = [name for _, _, note in rules_of(cls) if "read" in note.verbs for name in note.fields]
+        restricted = frozenset(name for name in about if isinstance(name, str))
+        lines = [*self._lines(cls)]
+        for line in lines:
+            self._read_line(cls, line, restricted, names)
+        for attr, computed in computed_fields(cls).items():
+            field = self._computed_field(cls, attr, computed, restricted)
+            if field is not None:
+                names.add(attr, field)
+        called = self._calls(cls, {line.attr for line in lines})
+        self._check_defaults(cls, {line.attr: line.default for line in lines}, {call.attr for call in called})
+        for attr in untyped(cls) if lines else ():
+            self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
+        public = self._public(cls, names)
+        stem = _stem(cls)
+        return ResourceDef(
+            name=cls.__name__,
+            cls=cls,
+            table=stem.replace("-", "_"),
+            path=stem.replace("_", "-"),
+            one=camel(snake(cls.__name__)),
+            many=_many(cls),
+            description=own_doc(cls),
+            fields=names.fields,
+            relations=names.relations,
+            actions={call.name: call for call in called if isinstance(call, ActionDef)},
+            queries={call.name: call for call in called if isinstance(call, QueryDef)},
+            public=public,
+        )
+
+    def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:
+        """Report defaults that look like one value for each row, but are computed once, when the file is read."""
+        changing = changing_defaults(cls)
+        for attr, default in lines.items():
+            if attr not in changing and fields.is_the_clock(default):
+                self.wrong(cls, attr, "the default is the moment at which the file was read", fields.each_row(default))
+        for name, text in changing.items():
+            attr, _, argument = name.partition(".")
+            cause = f"{text} is computed once, when the file is read"
+            if argument and attr in called:
+                fix = f"Write {argument}: … | None = None, and compute it in the function"
+                self.wrong(cls, attr, f"its argument '{argument}': {cause}", fix)
+            elif attr in lines and not argument and not isinstance(lines[attr], Now):
+                self.wrong(cls, attr, f"{cause}: all rows would have that value", fields.each_row(lines[attr]))
+
+    def _public(self, cls: type[Resource], names: Names) -> int:
+        """The max-age of a resource in seconds; reports fields whose max-age is larger."""
+        declared = cls.__diptych__["public"]
+        if fault := public_fault(declared):
+            self.wrong(cls, "", *fault)
+            return 0
+        public = seconds_of(declared) or 0
+        for attr, fault in idle_ages(public, cls.__name__, names.fields.values()):
+            self.wrong(cls, attr, *fault)
+        return public
+
+    def _lines(self, cls: type[Resource]) -> Iterator[Annotation]:
+        """The parsed annotations of all fields and relations."""
+        try:
+            declared = annotated(cls)
+        except NameError as error:  # from Python 3.14 on, annotations are evaluated lazily
+            self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
+            return
+        for line in declared:
+            if offers(line.default):  # a function of the same name replaced the default
+                self.wrong(cls, line.attr, *_TWICE)
+                continue
+            try:
+                hint = self._hint(line)
+            except Exception as error:
+                self.wrong(cls, line.attr, f"its type cannot be read: {error}", _IMPORT)
+                continue
+            if get_origin(hint) is not ClassVar and hint is not ClassVar and self._is_own(cls, line, hint):
+                yield unwrap(line.attr, hint, line.default)
+
+    def _hint(self, line: Declared) -> Any:
+        """The evaluated annotation; those of a base are the same for all its subclasses."""
+        key = line.base, line.attr
+        if key not in self._hints:
+            self._hints[key] = evaluate(line.hint, line.base, self._classes)
+        return self._hints[key]
+
+    def _is_own(self, cls: type[Resource], line: Declared, hint: Any) -> bool:
+        """Is it a field of the model, or a server field that is declared as in Resource?"""
+        automatic = isinstance(line.default, Auto)
+        if camel(line.attr) in SERVER_FIELDS and not (automatic and hint == _server_type(line.attr)):
+            self.wrong(cls, line.attr, "every resource has this field already", "Rename it")
+            return False
+        if automatic and camel(line.attr) not in SERVER_FIELDS:
+            self.wrong(cls, line.attr, "auto() is for the fields that every resource has", "Give a default")
+            return False
+        return True
+
+    def _read_line(self, cls: type[Resource], line: Annotation, restricted: frozenset[str], names: Names) -> None:
+        wrong = partial(self.wrong, cls, line.attr)
+        self._named_roles += line.named_roles
+        to_one = isinstance(line.type, type) and issubclass(line.type, Resource)
+        fault = attribute_fault(line.attr, line.attr + "_id" * to_one)
+        if fault:
+            wrong(*fault)
+        elif get_origin(line.type) is list:
+            many = read_list(line, self._classes, wrong)
+            if many is not None:
+                names.add(line.attr, many)
+        elif to_one:
+            self._to_one(line, restricted, names, wrong)
+        else:
+            self._plain(cls, line, restricted, names, wrong)
+
+    def _to_one(self, line: Annotation, restricted: frozenset[str], names: Names, wrong: Wrong) -> None:
+        target = line.type.__name__
+        if self._classes.get(target) is not line.type:
+            wrong(f"{target} is not in the model", f"Add it: Model(…, {target})")
+            return
+        for definition in read_relation(line, target, restricted, wrong):
+            names.add(line.attr, definition)
+
+    def _plain(
+        self, cls: type[Resource], line: Annotation, restricted: frozenset[str], names: Names, wrong: Wrong
+    ) -> None:
+        ids = cls.__diptych__["ids"]
+        scalar = fields.key_scalar(ids) if line.attr == "id" else self._scalar(cls, line, wrong)
+        if scalar is not None:
+            names.add(line.attr, fields.read_field(line, scalar, restricted, wrong))
+
+    def _computed_field(
+        self, cls: type[Resource], attr: str, computed: Computed[Any], restricted: frozenset[str]
+    ) -> FieldDef | None:
+        wrong = partial(self.wrong, cls, attr)
+        hint = computed.function.__annotations__.get("return")
+        fault = attribute_fault(attr, attr) or form_fault(attr, computed)
+        if allowances(computed.function) or allowances(computed):
+            fault = "@allow on a computed field", f'Write a rule with @allow("read", field="{attr}")'
+        elif hint is None:
+            fault = "a computed field does not say what it gives", f"Write def {attr}(self) -> str:"
+        if fault:
+            return wrong(*fault)
+        try:
+            hint = evaluate(hint, cls, {**self._classes, **getattr(computed.function, "__globals__", {})})
+        except Exception as error:
+            return wrong(f"its type cannot be read: {error}", _IMPORT)
+        line: Annotation | None = unwrap(attr, hint, None, (computed.__doc__ or "").strip())
+        if line is not None and computed.batch:
+            line = one_of_batch(line, wrong)
+        if line is None:
+            return None
+        self._named_roles += line.named_roles
+        scalar = self._scalar(cls, line, wrong)
+        return None if scalar is None else fields.read_computed(line, scalar, computed, restricted, wrong)
+
+    def _calls(self, cls: type[Resource], lines: set[str]) -> list[CallDef]:
+        """All actions and queries of a class."""
+        home = Home(cls, _many(cls), self._classes, partial(self._scalar, cls, types=fields.VALUES))
+        definitions: list[CallDef] = []
+        for attr, member, noted in calls(cls):
+            wrong = partial(self.wrong, cls, attr)
+            self._named_roles += [offer.to for offer in noted if isinstance(offer.to, Role)]
+            if attr in lines:
+                wrong(*_TWICE)
+            call = read_call(attr, member, noted, home, wrong)
+            if call is None:
+                continue
+            for twin in definitions:
+                if type(twin) is type(call) and twin.name == call.name:
+                    wrong(f"the name {call.name} is also that of '{twin.attr}'", "Rename one")
+                    break
+            definitions.append(call)
+        return definitions
+
+    def _scalar(self, cls: type, line: Annotation, wrong: Wrong, types: str = fields.TYPES) -> Scalar | None:
+        self._note_enum(cls, line, wrong)
+        return fields.scalar_of(line, self.enums, wrong, types)
+
+    def _note_enum(self, cls: type, line: Annotation, wrong: Wrong) -> None:
+        kind = line.type
+        if not line.is_enum or kind in self.enums:
+            return
+        if not len(kind):
+            wrong(f"{kind.__name__} has no members", "Give it some")
+        for member in kind:
+            value = member.value
+            if not isinstance(value, str) or not _ENUM_VALUE.fullmatch(value) or value in _NO_ENUM_VALUES:
+                cause = f"the value {value!r} of {kind.__name__} cannot be a name of GraphQL"
+                wrong(cause, "Use letters, digits and _, and not true, false or null")
+        self.enums[kind] = enumeration(kind)
+        self._users[kind] = (cls, line.attr)
+
+    # viewers and roles
+
+    def _viewer(self, cls: type[Viewer]) -> dict[str, ViewerValue]:
+        """The fields of the model's own viewer class."""
+        if not (isinstance(cls, type) and issubclass(cls, Viewer)):
+            cause = f"viewer={cls!r} is no class of viewers"
+            self.mistakes.append(Mistake("Model()", cause, "Write class Member(Viewer): …, and viewer=Member"))
+            return {}
+        served = dict(self.enums)
+        try:
+            return read_viewer(cls, partial(self._scalar, cls, types=fields.VALUES), partial(self.wrong, cls))
+        except Exception as error:
+            self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
+            return {}
+        finally:
+            self.enums = served  # enums of the viewer class alone are not part of the API
+
+    def _roles(self, named: list[Role]) -> dict[str, Role]:
+        """All roles of the model: those that its rules name, and those that its files define."""
+        book = RoleBook()
+        for home in dict.fromkeys(cls.__module__ for cls in self._classes.values()):
+            module = sys.modules.get(home)
+            defined = [value for value in vars(module).values() if isinstance(value, Role)] if module else []
+            for role in defined:
+                book.note(role)
+        for role in named:
+            book.note(role)
+        for name, fault in book.faults.items():
+            self.mistakes.append(Mistake(f"Role({name!r})", *fault))
+        return book.roles
+
+
+def _stem(cls: type[Resource]) -> str:
+    return cls.__diptych__["plural"] or plural(snake(cls.__name__))
+
+
+def _many(cls: type[Resource]) -> str:
+    return camel(_stem(cls).replace("-", "_"))
+
+
+@cache
+def _server_type(attr: str) -> Any:
+    """The type of a server field, as declared in Resource."""
+    return evaluate(Resource.__annotations__[attr], Resource, {})

@@ -1,0 +1,247 @@
+"""Reads a field: a parsed annotation → FieldDef, with its type, default and state transitions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal
+
+from diptych.model import scalars
+from diptych.model.constraints import INDEXED, NUMBER, TEXT, VALUE, fault_of
+from diptych.model.declare import markers as mark
+from diptych.model.declare.computed import Computed
+from diptych.model.declare.declared import MISSING, Auto, Now
+from diptych.model.declare.roles import Role
+from diptych.model.defs import FieldDef
+from diptych.model.naming import camel
+from diptych.model.read.annotations import Annotation, Wrong, check_bounds, check_markers, check_use
+from diptych.model.read.public_ages import seconds_of
+
+PYTHON_WEIGHT = 5
+"""The default weight of a field that Python computes: in the time of one such call, the database reads about so many
+objects."""
+VALUES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum or Json"
+TYPES = VALUES.replace(" or Json", ", Json or a Resource")
+
+
+def key_scalar(ids: str) -> scalars.Scalar:
+    """The type of the ids of a resource."""
+    return scalars.INTEGER_ID if ids == "integer" else scalars.ID
+
+
+def scalar_of(
+    line: Annotation, enums: Mapping[type[enum.Enum], scalars.Scalar], wrong: Wrong, types: str = TYPES
+) -> scalars.Scalar | None:
+    """The scalar of an annotation; None, with a mistake reported, if its type has none."""
+    if line.marker(mark.AnyJson):
+        return scalars.JSON
+    if line.marker(mark.Key):
+        return scalars.ID
+    if line.type is int and line.marker(mark.Big):
+        return scalars.BIGINT
+    if line.type is Decimal:
+        return _decimal(line, wrong)
+    if line.is_enum:
+        return enums[line.type]
+    scalar = scalars.PLAIN.get(line.type) if isinstance(line.type, type) else None
+    if scalar is None:
+        shown = getattr(line.type, "__name__", str(line.type))
+        wrong(f"the type {shown} has no form on the wire", types)
+    return scalar
+
+
+def _decimal(line: Annotation, wrong: Wrong) -> scalars.Scalar | None:
+    digits = line.marker(mark.Digits)
+    if digits is None:
+        wrong("a Decimal without its digits", "Write Annotated[Decimal, Digits(12, 2)]")
+        return None
+    precision, scale = digits.precision, digits.scale
+    if not (type(precision) is type(scale) is int and 0 <= scale <= precision <= 18 and precision):
+        wrong(
+            f"Digits({precision!r}, {scale!r}) cannot be kept exactly",
+            "Use a precision of 1 to 18, and a scale not above it",
+        )
+        return None
+    return scalars.decimal(precision, scale)
+
+
+def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[str], wrong: Wrong) -> FieldDef:
+    """A plain field. `restricted` are the attributes with an `@allow("read", field=…)`."""
+    automatic, generated = isinstance(line.default, Auto), _generated(line, scalar, wrong)
+    check_markers(line, wrong)
+    check_use(line, _markers_for(scalar), scalar.name, wrong)
+    check_bounds(line, wrong)
+    if line.marker(mark.Unique) and line.marker(mark.Index):
+        wrong("a unique value has an index already", "Remove Index()")
+    states = line.marker(mark.States)
+    if states is not None:
+        _check_states(line, wrong)
+    read_by = line.roles(mark.ReadBy)
+    return FieldDef(
+        name=camel(line.attr),
+        attr=line.attr,
+        column=line.attr,
+        scalar=scalar,
+        nullable=line.optional,
+        hideable=read_by is not None or line.attr in restricted,
+        default=None if automatic or generated else default_of(line, scalar, wrong),
+        generated=generated,
+        required=not automatic and line.default is MISSING and not line.optional,
+        unique=line.marker(mark.Unique) is not None,
+        indexed=line.marker(mark.Index) is not None,
+        constraints=(*constraints_of(line), *_index_bound(line, scalar)),
+        read_roles=read_by,
+        write_roles=line.roles(mark.WriteBy),
+        moves=states.moves if states else (),
+        weight=line.weight,
+        public=line.public,
+        description=line.description,
+    )
+
+
+def _generated(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Literal["", "now", "today"]:
+    """The kind of a generated default; empty if it is a value or absent."""
+    if not isinstance(line.default, Now):
+        return ""
+    fits = {"now": scalars.DATETIME, "today": scalars.DATE}[line.default.kind]
+    if scalar is not fits:
+        wrong(f"{line.default.kind}() is no {scalar.name}", "Declare it as a datetime for now(), as a date for today()")
+    if line.marker(mark.Unique):
+        wrong(f"{line.default.kind}() gives rows of one moment the same value, and it is unique", "Remove Unique()")
+    return line.default.kind
+
+
+def constraints_of(line: Annotation) -> tuple[object, ...]:
+    """The markers that constrain the value."""
+    return tuple(marker for marker in line.markers if isinstance(marker, VALUE))
+
+
+def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]:
+    """The bound of indexed text, unless MaxLen is tighter: a character takes at most four bytes."""
+    has_index = line.marker(mark.Unique) or line.marker(mark.Index)
+    longest = line.marker(mark.MaxLen)
+    if scalar is not scalars.STRING or not has_index or (longest and longest.length * 4 <= INDEXED.length):
+        return ()
+    return (INDEXED,)
+
+
+def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
+    """The markers that are allowed on a field of this type."""
+    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public)
+    if scalar is scalars.JSON:
+        return (*common, *value_markers(scalar))
+    return (*common, mark.Unique, mark.Index, *value_markers(scalar))
+
+
+def value_markers(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
+    """The markers that describe values of this type."""
+    return _SPECIAL.get(scalar, _DECIMAL if scalar.python is Decimal else ())
+
+
+_DECIMAL = (*NUMBER, mark.Digits)
+_SPECIAL: Mapping[scalars.Scalar, tuple[type[Any], ...]] = {
+    scalars.STRING: TEXT,
+    scalars.INT: NUMBER,
+    scalars.FLOAT: NUMBER,
+    scalars.BIGINT: (*NUMBER, mark.Big),
+    scalars.ID: (mark.Key,),
+    scalars.INTEGER_ID: (mark.Key,),
+    scalars.JSON: (mark.AnyJson,),
+}
+
+
+def read_computed(
+    line: Annotation, scalar: scalars.Scalar, computed: Computed[Any], restricted: frozenset[str], wrong: Wrong
+) -> FieldDef:
+    """A computed field, before it is traced and its needs are resolved."""
+    check_markers(line, wrong)
+    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key)
+    if line.marker(mark.Weight):
+        wrong("Weight is not allowed in the type of a computed field", "Write @computed(weight=5)")
+    if line.marker(mark.Public):
+        wrong("Public is not allowed in the type of a computed field", "Write @computed(public=5)")
+    check_use(line, (*kinds, mark.Weight, mark.Public), "a computed field", wrong)
+    read_by = line.roles(mark.ReadBy)
+    return FieldDef(
+        name=camel(line.attr),
+        attr=line.attr,
+        column="",
+        scalar=scalar,
+        nullable=line.optional,
+        hideable=read_by is not None or line.attr in restricted,
+        read_roles=read_by,
+        python=None if computed.needs is None else computed.function,
+        batch=computed.batch,
+        description=line.description,
+        weight=_weight(computed),
+        public=seconds_of(computed.public),
+    )
+
+
+def _weight(computed: Computed[Any]) -> int:
+    """The weight of a computed field: by default 0 in SQL, and PYTHON_WEIGHT in Python."""
+    if isinstance(computed.weight, int):
+        return computed.weight
+    return 0 if computed.needs is None else PYTHON_WEIGHT
+
+
+def each_row(default: Any) -> str:
+    """The fix for a default that should be another value for each row."""
+    if isinstance(default, dt.date):
+        return "Write = now()" if isinstance(default, dt.datetime) else "Write = today()"
+    return "A default is one value, or now() or today(); let the client send any other"
+
+
+def is_the_clock(default: Any) -> bool:
+    """Is it a time of the last minute with microseconds? Then it was read from the clock when the file was loaded."""
+    if not isinstance(default, dt.datetime) or default.tzinfo is None or not default.microsecond:
+        return False
+    return dt.timedelta(0) <= dt.datetime.now(dt.UTC) - default < dt.timedelta(minutes=1)
+
+
+def default_of(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
+    """The canonical value of a default; None if there is none, or if it is not valid."""
+    if line.default is MISSING:
+        return None
+    if line.default is None:
+        if not line.optional:
+            wrong("the default is None and the type is not optional", "Write `| None` after the type")
+        return None
+    if isinstance(line.default, Now) or callable(line.default):
+        fault = f"{line.default.kind}()" if isinstance(line.default, Now) else "a function"
+        wrong(f"the default is {fault}, and not a value", each_row(None))
+        return None
+    try:
+        value = scalar.parse(scalars.as_json(line.default))
+        fault = "expected a member of its own Enum" if _foreign(line) else fault_of(value, constraints_of(line))
+    except (ValueError, TypeError, re.error) as error:
+        value, fault = None, str(error)
+    if fault or value is None:
+        wrong(f"the default {line.default!r} does not fit: {fault or 'expected an id'}", "Give one that fits")
+    return value
+
+
+def _foreign(line: Annotation) -> bool:
+    return line.is_enum and isinstance(line.default, enum.Enum) and not isinstance(line.default, line.type)
+
+
+def _check_states(line: Annotation, wrong: Wrong) -> None:
+    if not line.is_enum:
+        return wrong("States is for an enum field", "Declare the field as an Enum")
+    if not isinstance(line.default, line.type):
+        wrong("a field with States has no initial state", f"Give a default: = {line.type.__name__}.…")
+    if line.optional:
+        wrong("a state is never null", "Remove `| None`")
+    for move in line.marker(mark.States).moves:
+        if not isinstance(move, mark.Move):
+            wrong(f"{move!r} is no Move", "Write Move(Status.a, Status.b, to=admin)")
+            continue
+        for state in (move.source, move.target):
+            if not isinstance(state, line.type):
+                wrong(f"{state!r} is no state of {line.type.__name__}", "Use members of the field's own Enum")
+        if not isinstance(move.to, Role | None):
+            wrong(f"to={move.to!r} is no Role", "Write to=admin, with admin = Role(…)")
+    return None

@@ -1,0 +1,138 @@
+"""Name clashes: of types, of root fields, of paths, of tables, and of the fields of one resource."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.scalars import JSON, PLAIN, Scalar
+
+RESERVED_PATHS = frozenset({"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics"})
+RESERVED_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+"""The query parameters of every list."""
+RESERVED_SEGMENTS = frozenset({"changes"})
+"""The segments after `/posts/` that are not ids of rows."""
+_SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
+RESERVED_TYPES = frozenset(
+    {
+        "Query",
+        "Mutation",
+        "Subscription",
+        "PageInfo",
+        "Direction",
+        "ChangeKind",
+        *_SCALARS,
+        *(name + "Filter" for name in _SCALARS),
+    }
+)
+_WRITES = ("create", "update", "replace", "delete")
+_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change")
+
+_CHANGE_PARTS = ("cursor", "kind", "id", "at")
+"""The fields of a change, besides the row itself."""
+
+Clash = tuple[str, str]
+"""What is wrong, and how to fix it."""
+
+
+def type_clashes(
+    resources: Iterable[ResourceDef], enums: Mapping[type[enum.Enum], Scalar]
+) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
+    """Resources and enums whose GraphQL type names are taken."""
+    taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
+    for kind in enums:
+        yield from _take(kind, (kind.__name__, kind.__name__ + "Filter"), f"the enum {kind.__name__}", taken)
+    for resource in resources:
+        names = (resource.name + suffix for suffix in _SUFFIXES)
+        yield from _take(resource, names, f"the resource {resource.name}", taken)
+
+
+def _take(
+    owner: ResourceDef | type[enum.Enum], names: Iterable[str], what: str, taken: dict[str, str]
+) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
+    reported = False
+    for name in names:
+        if name in taken and not reported:
+            reported = True
+            yield owner, (f"the type {name} is also that of {taken[name]}", "Rename one")
+        taken.setdefault(name, what)
+
+
+def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef, Clash]]:
+    """Resources whose path or root fields are taken by another resource or reserved."""
+    taken: dict[str, str] = {}
+    for resource in resources:
+        if resource.path in RESERVED_PATHS:
+            yield resource, (f"the path /{resource.path} is reserved", 'Give another plural: plural="…"')
+        if resource.one in _CHANGE_PARTS:
+            yield resource, (f"the name {resource.one} is also that of a part of every change", "Rename the class")
+        names = (resource.one, resource.many, resource.connection, f"/{resource.path}")
+        clash = next((name for name in names if name in taken), resource.many if resource.one == resource.many else "")
+        if clash:
+            owner = taken.get(clash, "one of its rows")
+            yield resource, (f"the name {clash} is also that of {owner}", 'Give another plural: plural="…"')
+        taken.update({name: taken.get(name, resource.name) for name in names})
+
+
+def names_beside(resource: ResourceDef) -> Iterator[str]:
+    """The names of the keys and sequences that PostgreSQL creates with a table: they share its namespace."""
+    yield f"{resource.table}_pkey"
+    for field in resource.fields.values():
+        if field.unique:
+            yield f"{resource.table}_{field.column}_key"
+    yield f"{resource.table}_id_seq"
+
+
+def table_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, Clash]]:
+    """Resources whose table has the name of a key or sequence of another table in PostgreSQL."""
+    taken = {name: resource.table for resource in resources for name in names_beside(resource)}
+    for resource in resources:
+        if resource.table in taken:
+            cause = f"the table {resource.table} would have the name of a key of the table {taken[resource.table]}"
+            yield resource, (cause, 'Give another plural: plural="…"')
+
+
+def call_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, str, Clash]]:
+    """Actions and queries whose root field or path is taken: the resource, the attribute, and the clash."""
+    fields = {
+        name: resource.name for resource in resources for name in (resource.one, resource.many, resource.connection)
+    }
+    writes = {verb + resource.name: resource.name for resource in resources for verb in _WRITES}
+    for resource in resources:
+        paths = {f"/{resource.path}/<id>/{segment}": name for segment, name in resource.collections.items()}
+        for call in resource.calls:
+            path = f"/{resource.path}/<id>/{call.segment}" if call.on == "row" else f"/{resource.path}/{call.segment}"
+            roots = fields if isinstance(call, QueryDef) else writes
+            if call.on == "class" and call.segment in RESERVED_SEGMENTS:
+                yield resource, call.attr, (f"the path {path} is reserved", "Rename it")
+            elif path in paths:
+                yield resource, call.attr, (f"the path {path} is also that of '{paths[path]}'", "Rename one")
+            elif call.root in roots:
+                yield resource, call.attr, (f"the name {call.root} is also that of {roots[call.root]}", "Rename it")
+            paths.setdefault(path, call.attr)
+            roots.setdefault(call.root, f"{resource.name}.{call.attr}")
+
+
+class Names:
+    """The fields and relations of one resource, by their names on the wire."""
+
+    def __init__(self, wrong: Callable[[str, str, str], None]) -> None:
+        self.fields: dict[str, FieldDef] = {}
+        self.relations: dict[str, RelationDef] = {}
+        self._owners: dict[str, str] = {}
+        self._wrong = wrong
+
+    def add(self, attr: str, member: FieldDef | RelationDef) -> None:
+        """Add a field or a relation, or report that one of its names is taken."""
+        names = [member.name]
+        if isinstance(member, RelationDef) and member.kind != "one":
+            names.append(member.name + "Connection")
+        clash = next((name for name in names if name in self._owners), None)
+        if clash:
+            self._wrong(attr, f"the name {clash} is also that of '{self._owners[clash]}'", "Rename one")
+        elif isinstance(member, FieldDef):
+            self.fields[member.name] = member
+        else:
+            self.relations[member.name] = member
+        self._owners.update({name: self._owners.get(name, attr) for name in names})

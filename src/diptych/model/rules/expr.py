@@ -1,0 +1,280 @@
+"""The expression language of rules, filters and computed fields.
+
+An expression is a frozen, hashable tree over one row. A rule in a model file is traced into one; a `where` of a request
+is translated into one; applying a rule to a request is `and_(rule, where)`, and the compiler does not know where a part
+came from.
+
+    return self.published | (self.author.id == viewer.id)          a rule
+    Or((Col(("published",)), Compare("eq", Col(("authorId",)), ViewerId())))
+
+Logic is two-valued: a comparison with null is false, `Not` is the complement, "ne" is Not(eq). So there is no
+"ne" here. `And(())` is true and `Or(())` is false; build with `and_ or_ not_`, which keep trees in one normal
+form, so that equal requests are equal trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from diptych.model.scalars import STRING, Scalar
+
+Op = Literal["eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith"]
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    """A field of the row, possibly through to-one relations: Col(("post", "author", "name"))."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant in a rule of a model file; bound as a parameter like any value."""
+
+    value: str | int | float | bool | Decimal | None
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The current time, or date, when the statement is bound."""
+
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A placeholder for one value of the request; values are passed beside the tree, never in it."""
+
+    index: int
+    scalar: Scalar
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerId:
+    """The id of the viewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerValue:
+    """A field of the model's own viewer class, such as a tenant; a set of values if `many`."""
+
+    name: str
+    scalar: Scalar
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HasRole:
+    """Does the viewer have the role? Folded to true or false by the View."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class May:
+    """May the viewer read the row at the end of a to-one path? Replaced by that resource's read rule in the View.
+
+    The empty path is the row itself: one of many, in the `where` of a Has.
+    """
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    op: Op
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Is there a related row that matches `where`? `link` restricts the rows of a linking resource.
+
+    `where` is an expression over the other row: tree traversals stop here unless they resolve the relation.
+    """
+
+    relation: str
+    where: Expr
+    link: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """The value if the rule holds, else null."""
+
+    rule: Expr
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A substring: `length` characters after `start`, or all."""
+
+    of: Expr
+    start: int
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    of: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`then` if the condition holds, else `other`."""
+
+    when: Expr
+    then: Expr
+    other: Expr
+
+
+Expr = (
+    Col
+    | Const
+    | Moment
+    | Slot
+    | ViewerId
+    | ViewerValue
+    | HasRole
+    | May
+    | Compare
+    | IsNull
+    | And
+    | Or
+    | Not
+    | Has
+    | Mask
+    | Slice
+    | Concat
+    | Choose
+)
+
+TRUE = And(())
+FALSE = Or(())
+NULL = Const(None, STRING)
+
+
+def and_(*parts: Expr) -> Expr:
+    """Conjunction, flattened; true parts are dropped, a false one makes it false."""
+    flat: list[Expr] = []
+    for part in parts:
+        flat.extend(part.of if isinstance(part, And) else (part,))
+    if FALSE in flat:
+        return FALSE
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else And(unique)
+
+
+def or_(*parts: Expr) -> Expr:
+    """Disjunction, flattened; false parts are dropped, a true one makes it true."""
+    flat: list[Expr] = []
+    for part in parts:
+        flat.extend(part.of if isinstance(part, Or) else (part,))
+    if TRUE in flat:
+        return TRUE
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else Or(unique)
+
+
+def not_(part: Expr) -> Expr:
+    """The complement."""
+    if part == TRUE:
+        return FALSE
+    if part == FALSE:
+        return TRUE
+    return part.of if isinstance(part, Not) else Not(part)
+
+
+def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild a tree top-down: a node is replaced by what `leaf` returns for it; for None, its parts are rewritten."""
+    replaced = leaf(expr)
+    if replaced is not None:
+        return replaced
+    match expr:
+        case And(of):
+            return and_(*(rewrite(part, leaf) for part in of))
+        case Or(of):
+            return or_(*(rewrite(part, leaf) for part in of))
+        case Not(of):
+            return not_(rewrite(of, leaf))
+        case Compare(op, left, right):
+            return Compare(op, rewrite(left, leaf), rewrite(right, leaf))
+        case IsNull(of):
+            return IsNull(rewrite(of, leaf))
+        case Mask(rule, of):
+            return mask(rewrite(rule, leaf), rewrite(of, leaf))
+        case Slice(of):
+            return replace(expr, of=rewrite(of, leaf))
+        case Concat(of):
+            return Concat(tuple(rewrite(part, leaf) for part in of))
+        case Choose(when, then, other):
+            return choose(rewrite(when, leaf), rewrite(then, leaf), rewrite(other, leaf))
+    return expr
+
+
+def leaves(expr: Expr) -> list[Expr]:
+    """The leaves of a tree over this row, from left to right; a Has is a leaf."""
+    collected: list[Expr] = []
+
+    def leaf(part: Expr) -> Expr | None:
+        if isinstance(part, Col | Const | Moment | Slot | ViewerId | ViewerValue | HasRole | May | Has):
+            collected.append(part)
+        return None
+
+    rewrite(expr, leaf)
+    return collected
+
+
+def all_leaves(expr: Expr) -> Iterator[Expr]:
+    """The leaves, with those of conditions on related rows."""
+    for part in leaves(expr):
+        yield part
+        if isinstance(part, Has):
+            yield from all_leaves(part.where)
+
+
+def mask(rule: Expr, of: Expr) -> Expr:
+    """The value if the rule holds, else null, simplified."""
+    if rule == TRUE:
+        return of
+    return NULL if rule == FALSE else Mask(rule, of)
+
+
+def choose(when: Expr, then: Expr, other: Expr) -> Expr:
+    """A choice between two values, simplified."""
+    if when == TRUE:
+        return then
+    return other if when == FALSE else Choose(when, then, other)
+
+
+def is_condition(expr: Expr) -> bool:
+    """Is it a predicate, not a value?"""
+    return isinstance(expr, Compare | IsNull | And | Or | Not | Has | May | HasRole)

@@ -1,0 +1,131 @@
+"""Dependencies of rules on other rows: the fields that an expression reads there, and the fields that a write changes.
+
+A FieldRef names a field of a resource, `("Post", "published")`, or, with an empty name, the existence of its rows.
+The existence of the row of a to-one relation is no dependency: foreign keys ensure it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from diptych.model.defs import RelationDef, ResourceDef, Resources
+from diptych.model.reach import reach
+from diptych.model.rules.expr import Col, Expr, Has, May, leaves
+
+FieldRef = tuple[str, str]
+_STAMPS = ("version", "updatedAt")
+"""The fields that every update changes."""
+_FIXED = ("id", "createdAt")
+"""The fields that no write changes."""
+
+
+def looks(expr: Expr, resource: ResourceDef, model: Resources) -> frozenset[FieldRef]:
+    """The fields of other rows that an expression reads."""
+    return frozenset(_Dependencies(model).beside(expr, resource))
+
+
+def looked_at(model: Resources) -> frozenset[FieldRef]:
+    """The fields of other rows that any rule of a model reads, for any viewer."""
+    refs: set[FieldRef] = set()
+    for resource in model.values():
+        dependencies = _Dependencies(model)
+        for rule in resource.rules:
+            refs.update(dependencies.beside(rule.expr, resource))
+        readable = {relation.target for relation in resource.relations.values() if relation.kind == "one"}
+        for field in resource.fields.values():
+            if field.computed is not None:
+                refs.update(dependencies.beside(field.computed, resource))
+                readable.update(reach(field.computed, resource, model))
+        for name in readable:
+            refs.update(dependencies.readable(model[name]))
+    return frozenset(refs)
+
+
+def altered(verb: str, names: Iterable[str], resource: ResourceDef, model: Resources) -> Iterator[FieldRef]:
+    """The fields that a write changes; for a deletion, with those that cascade."""
+    if verb in ("create", "delete"):
+        yield resource.name, ""
+    else:
+        yield from ((resource.name, name) for name in (*names, *_STAMPS))
+    if verb == "delete":
+        yield from _cascade(resource.name, model, set())
+
+
+def _cascade(deleted: str, model: Resources, seen: set[str]) -> Iterator[FieldRef]:
+    """The fields that `on delete` of foreign keys to deleted rows changes."""
+    seen.add(deleted)
+    for other in model.values():
+        for relation in other.relations.values():
+            if (relation.kind, relation.target) != ("one", deleted) or relation.on_delete == "restrict":
+                continue
+            if relation.on_delete == "set null":
+                yield from altered("update", (relation.name + "Id",), other, model)
+            elif other.name not in seen:
+                yield other.name, ""
+                yield from _cascade(other.name, model, seen)
+
+
+class _Dependencies:
+    def __init__(self, model: Resources) -> None:
+        self.model = model
+        self._read: set[str] = set()
+        """The resources whose read rules were visited."""
+
+    def beside(self, expr: Expr, resource: ResourceDef, *, own: bool = True) -> Iterator[FieldRef]:
+        """The fields that an expression reads; without those of the row itself, if it is about its `own` row."""
+        for part in leaves(expr):
+            match part:
+                case Col(path):
+                    yield from self._column(path, resource, own=own)
+                case May(path):
+                    yield from self._may(path, resource, own=own)
+                case Has(name):
+                    if not own and resource.relations[name].kind == "one":
+                        yield resource.name, name + "Id"
+                    yield from self._has(part, resource)
+
+    def inside(self, expr: Expr, resource: ResourceDef) -> Iterator[FieldRef]:
+        """The fields that an expression over another row reads, including those of that row."""
+        return self.beside(expr, resource, own=False)
+
+    def readable(self, resource: ResourceDef) -> Iterator[FieldRef]:
+        """The fields on which the readability of another row, or of its fields, depends."""
+        if resource.name not in self._read:
+            self._read.add(resource.name)
+            for rule in resource.rules:
+                if "read" in rule.verbs:
+                    yield from self.inside(rule.expr, resource)
+
+    def _column(self, path: tuple[str, ...], resource: ResourceDef, *, own: bool) -> Iterator[FieldRef]:
+        step, *rest = path
+        if rest:
+            if not own:
+                yield resource.name, step + "Id"
+            yield from self._column(tuple(rest), self._target(resource.relations[step]), own=False)
+            return
+        computed = resource.fields[step].computed
+        if computed is not None:
+            yield from self.beside(computed, resource) if own else self.inside(computed, resource)
+        elif not own and step not in _FIXED:
+            yield resource.name, step
+
+    def _may(self, path: tuple[str, ...], resource: ResourceDef, *, own: bool) -> Iterator[FieldRef]:
+        for step in path:
+            if not own:
+                yield resource.name, step + "Id"
+            resource, own = self._target(resource.relations[step]), False
+        yield from self.readable(resource)
+
+    def _has(self, part: Has, resource: ResourceDef) -> Iterator[FieldRef]:
+        relation = resource.relations[part.relation]
+        if relation.kind == "many":
+            yield from ((relation.target, name) for name in ("", relation.inverse + "Id"))
+        elif relation.kind == "through":
+            names = ("", relation.link_mine + "Id", relation.link_theirs + "Id")
+            yield from ((relation.link, name) for name in names)
+            if part.link is not None:
+                yield from self.inside(part.link, self.model[relation.link])
+        yield from self.inside(part.where, self._target(relation))
+
+    def _target(self, relation: RelationDef) -> ResourceDef:
+        return self.model[relation.target]

@@ -1,0 +1,211 @@
+"""The GraphQL endpoint: GET, POST, server-sent events, and operations of a WebSocket.
+
+The planner (`graphql_planner.py`) says what a request means; here it is received, executed and answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from diptych.api.graphql import http
+from diptych.api.media import content_type, negotiate
+from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, tag
+from diptych.config import Config
+from diptych.engine.call import CallOp
+from diptych.engine.read import Engine
+from diptych.engine.watch import PreparedWatch
+from diptych.engine.write import IdempotentReply, WriteEngine
+from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
+from diptych.errors import Code, Refusal
+from diptych.identity.viewer import Caller
+from diptych.live.service import LiveService
+from diptych.serve.endpoint.cost_header import add_cost, asks_cost, cost_of_known
+from diptych.serve.endpoint.graphql_planner import Planner, Variables
+from diptych.serve.endpoint.idempotency import keeping
+from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
+from diptych.serve.endpoint.persisted import Persisted
+from diptych.serve.http.request import Request, cursor_headers, last_event, may_keep, not_modified
+from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
+
+_HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in http.OFFERS}
+_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+_OFFERS = (*http.OFFERS, STREAM)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """The outcome of an operation: its whole result, or, of a subscription, its watch and the JSON around a change."""
+
+    body: bytes = b""
+    refused: Refusal | None = None
+    watch: PreparedWatch | None = None
+    pieces: tuple[bytes, ...] = ()
+    inputs: Variables = field(default_factory=dict)
+
+
+class GraphqlEndpoint:
+    def __init__(self, engine: Engine, write_engine: WriteEngine, live: LiveService, config: Config) -> None:
+        self.engine = engine
+        self.write_engine = write_engine
+        self.live = live
+        self.max_body = config.max_body
+        self.persisted = Persisted(
+            engine.store, config.persisted_queries, config.persisted_bytes, trusted_only=config.trusted_only
+        )
+        self.planner = Planner(engine, write_engine, live, introspection=config.introspection)
+
+    async def handle(self, request: Request, caller: Caller) -> Reply:
+        if request.method not in _METHODS:
+            refusal = Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(_METHODS)}.")
+            return http.error_reply(refusal, http.LEGACY, (_allow(*_METHODS),))
+        if request.method == "OPTIONS":
+            return Reply(204, (_allow(*_METHODS), *NO_STORE))
+        media = negotiate(request.headers.get(b"accept", b""), _OFFERS)
+        if media is None:
+            return http.error_reply(not_acceptable(*_OFFERS), http.LEGACY)
+        if media == STREAM:
+            return await self._stream(request, caller)
+        try:
+            if request.method != "POST":
+                return await self._get(request, caller, media)
+            body = await self._posted(request)
+            sent = http.read_body(body)
+            if sent.extensions is None and sent.documentId is None and not self.persisted.trusted_only:
+                entry, variables, known = self.planner.recognise(sent, request, caller)  # the fast path
+            else:
+                entry, variables, known = await self._recognise(sent, request, caller)
+            if known.writes:
+                return await self._write(known, variables, caller, media, keeping(request, caller, body))
+            answer, more = await self._read(entry, variables, known, caller)
+            return Reply(200, (*_HEAD[media], *more) if more else _HEAD[media], answer)
+        except Refusal as refusal:
+            headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
+            return http.error_reply(refusal, media, headers)
+
+    async def _posted(self, request: Request) -> bytes:
+        if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
+            raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the request as application/json in UTF-8.")
+        return await request.body(self.max_body)
+
+    async def _get(self, request: Request, caller: Caller, media: str) -> Reply:
+        entry, variables, known = await self._recognise(http.read_parameters(request.query), request, caller)
+        body, more = await self._read(entry, variables, known, caller)
+        mark = tag(body)
+        head = (*may_keep(request, known.max_age), (b"etag", mark), *more)
+        if not_modified(request.headers.get(b"if-none-match"), mark):
+            return Reply(304, head)
+        return Reply(200, (_HEAD[media][0], *head), body)
+
+    async def _stream(self, request: Request, caller: Caller) -> Reply:
+        """Any operation, answered as an event stream."""
+        try:
+            posted = await self._posted(request) if request.method == "POST" else b""
+            parameters = http.read_body(posted) if posted else http.read_parameters(request.query)
+            entry, variables, known = await self._recognise(parameters, request, caller, streams=True)
+            if known.watch is None:
+                if known.writes:
+                    kept = keeping(request, caller, posted)
+                    reply = await self._write(known, variables, caller, http.RESPONSE, kept)
+                    return sse_result(reply.body)
+                return sse_result((await self._read(entry, variables, known, caller))[0])
+            watch, last = known.watch, last_event(request)
+            return await sse_reply(
+                lambda sink: self.live.subscribe(watch, variables, caller, sink, last),
+                known.pieces,
+                head=request.method == "HEAD",
+            )
+        except Refusal as refusal:
+            return sse_refused(refusal, (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ())
+
+    async def run(self, parameters: http.Parameters, caller: Caller) -> Outcome:
+        """Execute any operation, for a transport that multiplexes several."""
+        try:
+            entry, variables, known = await self._recognise(parameters, None, caller, streams=True)
+            if known.watch is not None:
+                return Outcome(watch=known.watch, pieces=known.pieces, inputs=variables)
+            if known.writes:
+                return Outcome((await self._write(known, variables, caller, http.RESPONSE, None)).body)
+            return Outcome((await self._read(entry, variables, known, caller))[0])
+        except Refusal as refusal:
+            return Outcome(http.error_reply(refusal, http.RESPONSE).body, refusal)
+
+    async def _recognise(
+        self, parameters: http.Parameters, request: Request | None, caller: Caller, *, streams: bool = False
+    ) -> tuple[KnownDocument, Variables, KnownOperation]:
+        """The prepared operation of a request, by the text of its document or by its hash."""
+        parameters, name = await self.persisted.resolve(parameters)
+        recognised = self.planner.recognise(parameters, request, caller, streams=streams)
+        if name:
+            self.persisted.register(name, parameters.query)
+        if asks_cost(parameters):
+            entry, variables, known = recognised
+            return entry, variables, add_cost(known, variables, self.engine.limits)
+        return recognised
+
+    async def _read(
+        self, entry: KnownDocument, variables: Variables, known: KnownOperation, caller: Caller
+    ) -> tuple[bytes, tuple[Header, ...]]:
+        """The response body of a query, and additional headers."""
+        if known.calls:
+            return known.join(await self._call(known, variables, caller)), ()
+        if known.prepared is None:
+            if self.engine.checks.has_more:  # nothing runs, but custom checks see the viewer
+                self.engine.checks.price(entry.measures, caller.viewer, 0)
+            return known.pieces[0], ()
+        if known.with_change_cursor:
+            await self.live.tail.settle()
+        try:
+            answers = await self.engine.answer(known.prepared, variables, caller.viewer)
+        except Refusal as refusal:
+            if refusal.code is Code.BAD_USER_INPUT:
+                self.planner.check_inputs(entry, variables, caller)
+            raise
+        if known.with_change_cursor:
+            return known.join(answers[:-1]), cursor_headers(self.live.cursor(answers[-1]))
+        return known.join(answers), ()
+
+    async def _write(
+        self,
+        known: KnownOperation,
+        variables: Variables,
+        caller: Caller,
+        media: str,
+        kept: IdempotentReply[Reply] | None,
+    ) -> Reply:
+        """Execute all mutations of a request, in one transaction."""
+
+        def finish(done: Sequence[WriteResult]) -> Reply:
+            return Reply(200, _HEAD[media], known.join([result.answer for result in done]))
+
+        if known.changes:
+            changes = [WriteOp(prepared, variables, path) for path, prepared in known.changes]
+            return await self.write_engine.write(changes, caller.viewer, finish, kept)
+        ops = [
+            WriteOp(prepared, variables, (label,))
+            if isinstance(prepared, PreparedWrite)
+            else CallOp(prepared, variables, (label,))
+            for label, prepared in known.writes
+        ]
+        return await self.planner.calls.write(ops, caller.viewer, finish, kept)
+
+    async def _call(self, known: KnownOperation, variables: Variables, caller: Caller) -> list[bytes | None]:
+        """The results of a query that calls custom queries of the model, in the order of the document."""
+        self._check_price(known, variables, caller)
+        results: dict[str, bytes | None] = {}
+        for label, prepared in known.calls.items():
+            results[label] = await self.planner.calls.read(CallOp(prepared, variables, (label,)), caller.viewer)
+        labels = [label for label in known.order if label not in known.calls]
+        if known.prepared is not None:
+            results |= zip(labels, await self.engine.answer(known.prepared, variables, caller.viewer), strict=True)
+        return [results[label] for label in known.order]
+
+    def _check_price(self, known: KnownOperation, variables: Variables, caller: Caller) -> None:
+        """Check the cost of all root fields together, each of which may be within the limit."""
+        first, *_ = known.calls.values()
+        price = cost_of_known(known, variables, self.engine.limits).price
+        self.engine.checks.price(first.measures, caller.viewer, price)
+
+
+def _allow(*methods: str) -> tuple[bytes, bytes]:
+    return (b"allow", ", ".join(methods).encode())

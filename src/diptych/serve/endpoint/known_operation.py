@@ -1,0 +1,102 @@
+"""What the planner of the GraphQL endpoint caches: prepared operations by document, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphql import OperationType
+
+from diptych.api.graphql.document import Document
+from diptych.api.reply import DocumentRefusal
+from diptych.ask.measures import RequestMeasures
+from diptych.check.values import Fetch, Parse
+from diptych.engine.call import PreparedCall
+from diptych.engine.read import PreparedRead
+from diptych.engine.watch import PreparedWatch
+from diptych.engine.write_op import PreparedWrite
+from diptych.errors import Path
+from diptych.lru import footprint
+
+Binding = tuple[Fetch, Parse]
+_KNOWN, _ENTRY, _PER_TOKEN = 1_000, 3_000, 600
+"""Estimated bytes of a cached operation, of a parsed document, and of one of its tokens."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownOperation:
+    """A prepared operation that needs only its values, and the constant JSON between its results."""
+
+    prepared: PreparedRead | None
+    pieces: tuple[bytes, ...]
+    keep: bool = True
+    writes: tuple[tuple[str, PreparedWrite | PreparedCall], ...] = ()
+    """The mutations to run, by response key."""
+    changes: tuple[tuple[Path, PreparedWrite], ...] = ()
+    """The same by response path, if none of them is a custom action of the model."""
+    calls: Mapping[str, PreparedCall] = field(default_factory=dict)
+    """The custom queries of the model to run, by response key."""
+    order: tuple[str, ...] = ()
+    """The response keys of all that runs, if there are custom queries among it."""
+    watch: PreparedWatch | None = None
+    """The watch of a subscription; `pieces` is the JSON around a change."""
+    with_change_cursor: bool = False
+    """Is the last result the current position of the feed?"""
+    max_age: int = 0
+    """Seconds for which a shared cache may keep the response; 0 is never."""
+    literals: tuple[Binding, ...] | None = None
+    """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
+
+    @property
+    def parts(self) -> list[PreparedRead | PreparedWatch | PreparedWrite | PreparedCall]:
+        parts = (self.prepared, self.watch, *(write for _, write in self.writes), *self.calls.values())
+        return [part for part in parts if part is not None]
+
+    @property
+    def size(self) -> int:
+        return _KNOWN + sum(map(len, self.pieces)) + sum(part.size for part in self.parts)
+
+    def bindings(self, count: int) -> tuple[Binding, ...] | None:
+        """The values with lifted literals, if all literals of the document are among them."""
+        binders = [part.binder for part in self.parts]
+        if len(set[int]().union(*(binder.lifted for binder in binders))) < count:
+            return None
+        return tuple(binding for binder in binders for binding in binder.literals)
+
+    def join(self, answers: Sequence[bytes | None]) -> bytes:
+        """The response body."""
+        pieces = self.pieces
+        if len(answers) == 1:
+            return b"".join((pieces[0], answers[0] or b"null", pieces[1]))
+        pairs = zip(pieces, (answer or b"null" for answer in answers), strict=False)
+        return b"".join([part for pair in pairs for part in pair] + [pieces[-1]])
+
+
+@dataclass(slots=True, eq=False)
+class KnownDocument:
+    """A parsed document, with its prepared operations by shape of the variables."""
+
+    document: Document
+    measures: RequestMeasures
+    """The measures of the request, as far as the text gives them."""
+    reads: bool
+    """Is it a query, which every method and transport accepts?"""
+    known: dict[Any, KnownOperation] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return _ENTRY + self.measures.document + _PER_TOKEN * self.measures.tokens
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefusedDocument:
+    """The errors of an invalid document, so that it is not validated again."""
+
+    refusal: DocumentRefusal
+    kind: OperationType | None
+    """What its operation is; None if it cannot be parsed."""
+
+    @property
+    def size(self) -> int:
+        return _ENTRY + footprint(self.refusal.errors)

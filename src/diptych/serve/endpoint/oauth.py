@@ -1,0 +1,248 @@
+"""The endpoints of the OAuth authorization server: tokens for clients, sign-in and consent pages for users.
+
+Users are signed in by a cookie that is limited to these paths; the API does not accept it. Every form carries a CSRF
+token that is bound to the cookie. Signing in changes the cookie, against session fixation. There is no redirect to a
+client before the client and its redirect URI are verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
+from diptych.errors import Code, Refusal
+from diptych.identity.accounts import Accounts
+from diptych.identity.devices import LASTS, Devices
+from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions
+from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, read_form
+from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed, metadata
+from diptych.identity.throttle import Throttled
+from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
+from diptych.serve.http.request import Request
+
+_MOST = 65_536
+_FORM = "application/x-www-form-urlencoded"
+_PUBLIC: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"public, max-age=300"))
+_LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+_KNOWN = "-known"
+"""The suffix of the cookie that identifies a known device, signed in or not."""
+
+METADATA = "/.well-known/oauth-authorization-server"
+PATHS = {
+    METADATA: ("GET", "HEAD"),
+    "/.well-known/jwks.json": ("GET", "HEAD"),
+    "/oauth/authorize": ("GET", "HEAD", "POST"),
+    "/oauth/login": ("POST",),
+    "/oauth/logout": ("POST",),
+    "/oauth/token": ("POST",),
+    "/oauth/revoke": ("POST",),
+    "/oauth/introspect": ("POST",),
+}
+"""The methods of every path."""
+
+
+class OauthEndpoint:
+    """The endpoints below /oauth and /.well-known."""
+
+    def __init__(self, oauth: OAuth, accounts: Accounts, base_url: str, secret: bytes) -> None:
+        self.oauth = oauth
+        self.accounts = accounts
+        self.base_url = base_url
+        self._sessions = LoginSessions(oauth.grant_store.store)
+        self._devices = Devices(secret)
+        self._secret = hmac.digest(secret, b"forms", "sha256")
+
+    async def handle(self, request: Request) -> Reply:
+        """Answer a request; raises a Refusal only for errors outside of OAuth."""
+        if (reply := method_reply(request.method, (*PATHS[request.path], "OPTIONS"))) is not None:
+            return reply
+        issuer = self.issuer(request)
+        match request.path:
+            case path if path == METADATA:
+                return _document(metadata(issuer, sorted(self.oauth.model.scopes)))
+            case "/.well-known/jwks.json":
+                return _document(self.oauth.tokens.public())
+            case "/oauth/authorize" if request.method != "POST":
+                return await self._authorize(request, issuer)
+            case "/oauth/authorize" | "/oauth/login" | "/oauth/logout":
+                return await self._sent_form(request, issuer)
+        return await self._for_client(request)
+
+    def issuer(self, request: Request) -> str:
+        """The issuer. Without `base_url`, the Host header is trusted only if it names this machine."""
+        if self.base_url:
+            return self.base_url
+        host = request.headers.get(b"host", b"").decode("latin-1")
+        if not _LOCAL.fullmatch(host):
+            raise Refusal(Code.UNAVAILABLE, "The service does not know its public address: set base_url.")
+        return f"http://{host}{request.root}"
+
+    # clients
+
+    async def _for_client(self, request: Request) -> Reply:
+        serve = {
+            "/oauth/token": self.oauth.token,
+            "/oauth/revoke": self.oauth.revoke,
+            "/oauth/introspect": self.oauth.introspect,
+        }[request.path]
+        try:
+            answer = await serve(_headers(request), await _form(request))
+        except Malformed as error:
+            answer = malformed(str(error))
+        challenge: tuple[Header, ...] = ()
+        if answer.status == 401:
+            challenge = ((b"www-authenticate", b'Basic realm="oauth"'),)
+        head = ((b"content-type", JSON_TYPE), (b"cache-control", b"no-store"), (b"pragma", b"no-cache"), *challenge)
+        return Reply(answer.status, head, answer.encoded())
+
+    # users
+
+    async def _authorize(self, request: Request, issuer: str) -> Reply:
+        """Show the consent page for an authorization request, or the sign-in page."""
+        try:
+            query = read_form(request.query)
+        except Malformed as error:
+            return page_reply(400, failure(str(error)))
+        wanted = await self.oauth.validate(query, issuer)
+        if isinstance(wanted, OAuthResponse):
+            return _redirect(wanted)
+        cookie = _cookie(request, self._name)
+        account = await self._sessions.account(cookie)
+        if account is None:
+            return self._sign_in(wanted, request.query, "", "", 200, cookie)
+        hidden = {"request": request.query, "token": self._token(cookie)}
+        page = consent(wanted.client.name, wanted.redirect, wanted.scope, account.email, hidden)
+        return page_reply(200, page, wanted.redirect)
+
+    async def _sent_form(self, request: Request, issuer: str) -> Reply:
+        try:
+            form = dict(await _form(request))
+            query = read_form(form.get("request", ""))
+        except Malformed as error:
+            return page_reply(400, failure(str(error)))
+        cookie = _cookie(request, self._name)
+        if not self._is_own_form(request, form, cookie, issuer):
+            return page_reply(403, failure("This form has expired. Go back to where you came from and try again."))
+        wanted = await self.oauth.validate(query, issuer)
+        if isinstance(wanted, OAuthResponse):
+            return _redirect(wanted)
+        if request.path == "/oauth/login":
+            return await self._log_in(request, form, wanted, cookie)
+        if request.path == "/oauth/logout":
+            await self._sessions.sign_out(cookie)
+            return _see_other(f"authorize?{urlencode(query)}", self._set_cookie("", 0))
+        account = await self._sessions.account(cookie)
+        if account is None:
+            return self._sign_in(wanted, form["request"], "", "You were signed out. Sign in again.", 200, cookie)
+        allowed = form.get("decision") == "allow"
+        return _redirect(await self.oauth.decide(query, account if allowed else None, issuer))
+
+    async def _log_in(self, request: Request, form: dict[str, str], wanted: AuthorizationRequest, cookie: str) -> Reply:
+        email = form.get("email", "")[:254]
+        address = request.peer[0] if request.peer else ""
+        marks = _cookie(request, self._name + _KNOWN)
+        device = self._devices.name(marks, email)
+        account = await self.accounts.authenticate(email, form.get("password", ""), address, device)
+        if isinstance(account, Throttled):
+            wrong = "Too many attempts. Wait a little before you try again."
+            wait = (b"retry-after", str(account.seconds).encode())
+            return self._sign_in(wanted, form["request"], email, wrong, 429, cookie, (wait,))
+        if account is None:
+            wrong = "The e-mail or the password is not right."
+            return self._sign_in(wanted, form["request"], email, wrong, 400, cookie)
+        await self._sessions.sign_out(cookie)
+        fresh = await self._sessions.sign_in(account) or ""
+        known = self._set_cookie(self._devices.renewed(marks, email), LASTS, _KNOWN)
+        location = f"authorize?{urlencode(read_form(form['request']))}"
+        return _see_other(location, known, self._set_cookie(fresh, SESSION_LIFETIME))
+
+    def _sign_in(
+        self,
+        wanted: AuthorizationRequest,
+        query: str,
+        email: str,
+        wrong: str,
+        status: int,
+        cookie: str,
+        more: Sequence[Header] = (),
+    ) -> Reply:
+        fresh = () if cookie else (self._set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
+        hidden = {"request": query, "token": self._token(cookie)}
+        page = sign_in(wanted.client.name, email, hidden, wrong)
+        return page_reply(status, page, wanted.redirect, (*fresh, *more))
+
+    # cookies and forms
+
+    @property
+    def _name(self) -> str:
+        return "__Secure-diptych" if self.base_url.startswith("https:") else "diptych"
+
+    def _set_cookie(self, value: str, seconds: int, kind: str = "") -> Header:
+        secure = "; Secure" if self._name.startswith("__Secure-") else ""
+        path = f"; Path={urlsplit(self.base_url).path}/oauth" if self.base_url else ""  # else, where the page is
+        cookie = f"{self._name}{kind}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+        return (b"set-cookie", cookie.encode())
+
+    def _token(self, cookie: str) -> str:
+        return hmac.new(self._secret, cookie.encode(), hashlib.sha256).hexdigest()
+
+    def _is_own_form(self, request: Request, form: dict[str, str], cookie: str, issuer: str) -> bool:
+        """Does the form come from a page of ours in this browser (CSRF check)?"""
+        origin = request.headers.get(b"origin")
+        site = request.headers.get(b"sec-fetch-site", b"same-origin")
+        foreign = (origin is not None and origin != _origin_of(issuer)) or site != b"same-origin"
+        token = form.get("token", "")
+        return bool(cookie) and not foreign and token.isascii() and hmac.compare_digest(token, self._token(cookie))
+
+
+def _redirect(answer: OAuthResponse) -> Reply:
+    """Redirect to the client, or, if the client is not verified, show the user an error page."""
+    if answer.location is not None:
+        return _see_other(answer.location)
+    body = answer.body if isinstance(answer.body, dict) else {}
+    return page_reply(400, failure(body.get("error_description") or "The request of the client is not valid."))
+
+
+def _see_other(location: str, *more: Header) -> Reply:
+    head: tuple[Header, ...] = ((b"location", location.encode()), (b"cache-control", b"no-store"))
+    return Reply(303, (*head, (b"referrer-policy", b"no-referrer"), *more))
+
+
+def _document(body: object) -> Reply:
+    return Reply(200, _PUBLIC, msgspec.json.encode(body))
+
+
+def _headers(request: Request) -> dict[str, str]:
+    sent = request.headers.get(b"authorization")
+    return {} if sent is None else {"Authorization": sent.decode("latin-1")}
+
+
+async def _form(request: Request) -> Pairs:
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != _FORM.encode():
+        raise Malformed(f"Send a form: {_FORM}.")
+    try:
+        return read_form((await request.body(_MOST)).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Malformed("The form is not UTF-8.") from None
+    except Refusal as refusal:
+        raise Malformed(refusal.message) from None
+
+
+def _cookie(request: Request, name: str) -> str:
+    """The value of a cookie; "" if it is absent, repeated or too long."""
+    pairs = (pair.strip().partition("=") for pair in request.headers.get(b"cookie", b"").decode("latin-1").split(";"))
+    values = [value for key, _, value in pairs if key == name]
+    return values[0] if len(values) == 1 and len(values[0]) < 200 else ""
+
+
+def _origin_of(uri: str) -> bytes:
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc}".encode()

@@ -1,0 +1,115 @@
+"""Custom actions and queries of the model over REST: POST for an action, GET for a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diptych.api.json import read_json
+from diptych.api.media import content_type, negotiate
+from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
+from diptych.api.rest.patch import merge_patch
+from diptych.api.rest.translate import Query, Target, operation_name, read_query, write_inputs
+from diptych.api.understand import check_call, understand_call
+from diptych.ask.measures import RequestMeasures
+from diptych.ask.nodes import Field
+from diptych.engine.call import CallEngine, CallOp, PreparedCall
+from diptych.engine.write_op import WriteResult
+from diptych.errors import Code, Refusal
+from diptych.identity.viewer import Caller
+from diptych.model.defs import CallDef, QueryDef
+from diptych.model.view import View
+from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.idempotency import keeping
+from diptych.serve.http.request import Request, may_keep, not_modified
+
+_HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
+
+
+class RestCalls:
+    """The custom actions and queries of one service."""
+
+    def __init__(self, calls: CallEngine, *, max_body: int) -> None:
+        self.calls = calls
+        self.max_body = max_body
+
+    def _definition(self, target: Target) -> CallDef:
+        return self.calls.engine.model.resources[target.resource].call(target.call)
+
+    def methods(self, target: Target) -> tuple[str, ...]:
+        return ("GET", "HEAD", "OPTIONS") if isinstance(self._definition(target), QueryDef) else ("POST", "OPTIONS")
+
+    async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
+        definition = self._definition(target)
+        methods = self.methods(target)
+        if (reply := method_reply(request.method, methods)) is not None:
+            return reply
+        if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
+            raise not_acceptable("application/json")
+        view = self.calls.engine.model.view(caller.signature)
+        if isinstance(definition, QueryDef):
+            return await self._read(request, caller, target, definition, view)
+        return await self._act(request, caller, target, definition, view)
+
+    async def _read(self, request: Request, caller: Caller, target: Target, definition: CallDef, view: View) -> Reply:
+        query = read_query(request.query, target)
+        with self.calls.engine.planning_budget.planning():
+            measures = self._measures(request, query, caller, target)  # syntax errors come before those of the role
+            wish = understand_call(target, definition, query, None, view)
+            prepared = self.calls.prepare(wish, query.inputs, view, measures)
+        body = _listed(prepared, await self.calls.read(CallOp(prepared, query.inputs), caller.viewer))
+        mark = _tag(prepared, body)
+        head = (*may_keep(request, prepared.max_age), (b"etag", mark))
+        same = not_modified(request.headers.get(b"if-none-match"), mark)
+        reply = Reply(304, head) if same else Reply(200, (_HEAD[0], *head), body)
+        return self._with_cost(request, reply, CallOp(prepared, query.inputs))
+
+    async def _act(self, request: Request, caller: Caller, target: Target, definition: CallDef, view: View) -> Reply:
+        sent = request.headers.get(b"content-type")
+        # any site can send a cross-origin POST without a content type
+        bare = sent is None and b"origin" not in request.headers
+        if not bare and content_type(sent or b"") != ("application/json", "utf-8"):
+            raise _not_json()
+        raw = await request.body(self.max_body)
+        if bare and raw:
+            raise _not_json()
+        body = read_json(raw) if raw else {}
+        query = read_query(request.query, target)
+        with self.calls.engine.planning_budget.planning():
+            measures = self._measures(request, query, caller, target)
+            check_call(definition, view)
+            body = merge_patch(body)
+            inputs = write_inputs(target, body, None)
+            wish = understand_call(target, definition, query, body, view)
+            prepared = self.calls.prepare(wish, inputs, view, measures)
+
+        def finish(done: Sequence[WriteResult]) -> Reply:
+            if definition.result.kind == "none":
+                return Reply(204, PRIVATE)
+            answer = _listed(prepared, done[0].answer or b"null")
+            return Reply(200, (*_HEAD, (b"etag", _tag(prepared, answer))), answer)
+
+        op = CallOp(prepared, inputs)
+        reply = await self.calls.write([op], caller.viewer, finish, keeping(request, caller, raw))
+        return self._with_cost(request, reply, op)
+
+    def _measures(self, request: Request, query: Query, caller: Caller, target: Target) -> RequestMeasures:
+        engine = self.calls.engine
+        method = "GET" if request.method == "HEAD" else request.method
+        return query.measure(operation_name(method, target, engine.model), caller.viewer, engine.checks)
+
+    def _with_cost(self, request: Request, reply: Reply, op: CallOp) -> Reply:
+        return with_cost(request, reply, lambda: cost_of_parts([op[:2]], self.calls.engine.limits))
+
+
+def _not_json() -> Refusal:
+    return Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the body as application/json in UTF-8.")
+
+
+def _listed(prepared: PreparedCall, answer: bytes) -> bytes:
+    """Wrap a list of rows in `data`, as everywhere."""
+    return b'{"data":%b}' % answer if prepared.definition.result.kind == "list" else answer
+
+
+def _tag(prepared: PreparedCall, body: bytes) -> bytes:
+    one = prepared.definition.result.kind == "one" and body != b"null"
+    return tag_of_one(body, Field("version", "version") in prepared.call.pick) if one else tag(body)

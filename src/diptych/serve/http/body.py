@@ -1,0 +1,51 @@
+"""Reading a request body that has not arrived completely, with a limit on its size and on all bodies together.
+
+Incomplete bodies are held in memory, and there can be very many slow senders: together they may hold
+`ConnectionLimits.bodies` bytes.
+"""
+
+from __future__ import annotations
+
+from diptych.errors import Code, Refusal
+from diptych.serve.asgi import Receive
+from diptych.serve.http.connection_limits import ConnectionLimits
+
+
+class Arrived:
+    """The body of a request that has arrived completely."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __call__(self, most: int) -> bytes:
+        """The whole body; raises a Refusal if it is larger than `most`."""
+        if len(self._body) > most:
+            raise too_large(most)
+        return self._body
+
+
+async def read_arriving(receive: Receive, limits: ConnectionLimits, most: int) -> bytes:
+    """Read the whole body while it arrives, or stop once it is larger than `most`."""
+    chunks: list[bytes] = []
+    size = 0
+    more = True
+    try:
+        while more and size <= most:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal(Code.BAD_REQUEST, "The client disconnected.")
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            limits.held += len(chunks[-1])
+            more = message.get("more_body", False)
+            if more and limits.held > limits.bodies:
+                raise Refusal(Code.UNAVAILABLE, "Too many request bodies are being received; try again.")
+    finally:
+        limits.held -= size
+    return b"".join(chunks)
+
+
+def too_large(most: int) -> Refusal:
+    return Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")

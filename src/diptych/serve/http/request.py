@@ -1,0 +1,84 @@
+"""A request, independent of the protocol and server that received it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from diptych.api.reply import PRIVATE, Header, public
+from diptych.api.rest.precondition import preferences
+from diptych.errors import Refusal
+
+Body = Callable[[int], Awaitable[bytes]]
+_TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Request:
+    """Method, path (as it was sent, not decoded), query, headers by lower-case name, and how to read the body.
+
+    `peer` is the client address, if there is one.
+
+    `fault` is the refusal for an invalid head; the rest of the request is ignored then.
+
+    `begun` is when it was made (`time.perf_counter`).
+
+    `lag` is how many seconds it waited for the event loop after it was received.
+
+    `body(most)` returns the whole body, or raises a Refusal once it has more than `most` bytes.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[bytes, bytes]
+    body: Body
+    root: str = ""
+    peer: tuple[str, int] | None = None
+    fault: Refusal | None = None
+    lag: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
+
+    def forget(self) -> None:
+        """Release query, headers and body: a stream is long-lived, and its request head may be 64 KiB."""
+        self.query, self.headers, self.body = "", {}, _no_body
+
+
+async def _no_body(_: int) -> bytes:
+    return b""
+
+
+def wants_cursor(request: Request) -> bool:
+    """Does the client send `Prefer: change-cursor`?"""
+    sent = request.headers.get(b"prefer")
+    return sent is not None and "change-cursor" in preferences(sent)
+
+
+def last_event(request: Request) -> str:
+    """The `Last-Event-ID` of a client that reconnects to an event stream, or ""."""
+    return request.headers.get(b"last-event-id", b"").decode("latin-1")
+
+
+def cursor_headers(cursor: str) -> tuple[Header, ...]:
+    """The response headers for `Prefer: change-cursor`."""
+    return ((b"change-cursor", cursor.encode()), (b"preference-applied", b"change-cursor"))
+
+
+def may_keep(request: Request, max_age: int) -> tuple[Header, ...]:
+    """The `Cache-Control` of a read whose public data may be cached for `max_age` seconds.
+
+    A response to a request with a token is private, whatever it contains. So is one to a request with `Prefer`, which
+    may add to the response: caches do not vary by it.
+    """
+    if max_age and b"authorization" not in request.headers and b"prefer" not in request.headers:
+        return public(max_age)
+    return PRIVATE
+
+
+def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:
+    """Does `If-None-Match` match this entity tag? The comparison is weak (RFC 9110, §13.1.2)."""
+    if if_none_match is None:
+        return False
+    return tag in _TAG.findall(if_none_match) or if_none_match.strip() == b"*"

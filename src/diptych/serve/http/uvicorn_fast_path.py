@@ -1,0 +1,101 @@
+"""A fast path through uvicorn for requests and responses that fit in one read and one write.
+
+Under any other ASGI server these functions return False or None, and the application falls back to ASGI messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from diptych.api.reply import Header, Reply
+
+
+def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
+    """Write a whole response at once, if `send` is uvicorn's own and the connection is writable; else return False.
+
+    Two ASGI messages are two writes, each more expensive than a point read, and uvicorn searches every header.
+    """
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is not RequestResponseCycle or cycle.access_log:
+        return False
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
+        return False
+    if cycle.more_body:  # the rest of the body is not a request
+        cycle.keep_alive = False
+    head = encoded_head(reply, cycle.default_headers, cycle.keep_alive)
+    if head is None:
+        return False  # uvicorn refuses it
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(head + body)
+    cycle.message_event.set()
+    if not cycle.keep_alive and not _lingers(cycle):
+        cycle.transport.close()
+    cycle.on_response()
+    return True
+
+
+def encoded_head(reply: Reply, default_headers: Iterable[Header], keep_alive: bool) -> bytes | None:
+    """The head of a whole response, or None if a header is not valid."""
+    lines = [STATUS_LINE[reply.status]]
+    for name, value in (*default_headers, *reply.headers):
+        lines += (name, b": ", value, b"\r\n")
+    if reply.status not in (204, 304):
+        lines.append(b"content-length: %d\r\n" % len(reply.body))
+    lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+    head = b"".join(lines)
+    if head.count(b"\n") != head.count(b"\r\n") or head.find(b"\r\n\r\n") != len(head) - 4:
+        return None
+    return head
+
+
+def _lingers(cycle: RequestResponseCycle) -> bool:
+    """Does the protocol close the connection itself, with a lingering close?
+
+    If input is still to come it must be read and dropped: closing at once would reset the connection, and the client
+    could lose the response.
+    """
+    protocol: Any = getattr(cycle.on_response, "__self__", None)
+    return hasattr(protocol, "lingering_close") and (cycle.more_body or protocol.discard_input)
+
+
+def body_at_once(receive: object) -> bytes | None:
+    """The whole body, if `receive` is uvicorn's own and the body has arrived; else None."""
+    cycle = getattr(receive, "__self__", None)
+    if type(cycle) is not RequestResponseCycle or cycle.more_body or cycle.disconnected or cycle.response_complete:
+        return None
+    cycle.message_event.clear()
+    body, cycle.body = bytes(cycle.body), bytearray()
+    return body
+
+
+def has_gone(send: object) -> bool:
+    """Has the client disconnected? Known only if `send` is uvicorn's own."""
+    cycle = getattr(send, "__self__", None)
+    return type(cycle) is RequestResponseCycle and cycle.disconnected
+
+
+def close_after(send: object) -> None:
+    """Close the connection after this response, if `send` is uvicorn's own: used for streams."""
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is RequestResponseCycle:
+        cycle.keep_alive = False
+
+
+def forget_head(send: object) -> None:
+    """Release the head of the current request, if `send` is uvicorn's own.
+
+    It may be 64 KiB, and a stream would keep it for its whole life.
+    """
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is RequestResponseCycle:
+        scope: Any = cycle.scope
+        protocol: Any = getattr(cycle.on_response, "__self__", None)
+        if protocol.scope is scope:  # no request is pipelined after this one
+            protocol.url, protocol.headers = b"", []
+        method = scope["method"]
+        scope.clear()
+        scope["method"] = method

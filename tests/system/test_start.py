@@ -1,0 +1,55 @@
+"""What a start costs, as ratios of times that were measured in the same run: absolute ones differ between machines."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.many_resources import source
+
+NOT_NEEDED = ("asyncpg", "joserfc", "diptych.explain", "diptych.api.openapi", "diptych.db.postgres", "mkdocs")
+"""What a server of SQLite that is not asked for anything does without."""
+MEASURE = """
+import json, sys, time
+begun = time.process_time()
+{}
+print(json.dumps([time.process_time() - begun, sorted(sys.modules)]))
+"""
+
+
+def measure(code: str, folder: Path) -> tuple[float, list[str]]:
+    """The processor time of some lines in a new process, and the modules that they import."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE.format(code)], cwd=folder, capture_output=True, text=True, check=True
+    )
+    seconds, modules = json.loads(done.stdout)
+    return seconds, modules
+
+
+def ratio(code: str, to: str, folder: Path) -> float:
+    """How many times as long some lines take as others, interleaved; the first run of each fills caches."""
+    pairs = [(measure(code, folder)[0], measure(to, folder)[0]) for _ in range(6)][1:]
+    return statistics.median(mine for mine, _ in pairs) / statistics.median(other for _, other in pairs)
+
+
+def test_a_server_imports_what_it_needs_to_start(tmp_path: Path) -> None:
+    _, modules = measure("import diptych.cli.serve", tmp_path)
+    assert "graphql" in modules
+    assert not [name for name in modules if name.startswith(NOT_NEEDED)]
+
+
+def test_imports_take_a_few_times_as_long_as_those_of_graphql_alone(tmp_path: Path) -> None:
+    assert ratio("import diptych.cli.serve", "import graphql", tmp_path) < 4.8
+
+
+@pytest.mark.parametrize("count", [40])
+def test_reading_a_model_grows_with_its_resources_and_no_faster(tmp_path: Path, count: int) -> None:
+    for number in (count, count * 4):
+        (tmp_path / f"things{number}.py").write_text(source(number), "utf-8")
+    begin = "import diptych.model.model; begun = time.process_time(); import things{}"
+    assert ratio(begin.format(count * 4), begin.format(count), tmp_path) < 4 * 1.5
