@@ -60,7 +60,8 @@ class PageColumns(Pages):
             name = order.by.path[0] if isinstance(order.by, Col) and len(order.by.path) == 1 else ""
             is_cut = key.scalar is STRING
             is_hidden_if_invalid = key.nullable and self.dialect.test(key.scalar)
-            if name not in shown or sheet.row.resource.fields[name].computed or is_cut or is_hidden_if_invalid:
+            is_told = name in shown and shown[name] not in labels  # a field may be sorted by twice
+            if not is_told or sheet.row.resource.fields[name].computed or is_cut or is_hidden_if_invalid:
                 return ""
             labels.append(shown[name])
         return ",".join(labels)

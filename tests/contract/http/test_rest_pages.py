@@ -229,6 +229,15 @@ def test_walking_goes_by_every_type_and_its_nulls(things: Service, sort: str, si
         assert walk(things, f"/items?sort={sort}&fields=id&{start}", rel, things.token()) == whole
 
 
+@cases("sort", ["number,-number", "-id,id", "flag,-number,flag"])
+@cases("size", [1, 2, 5])
+def test_a_field_may_be_sorted_by_twice(things: Service, sort: str, size: int) -> None:
+    once = ",".join(dict.fromkeys(["id", *(part.lstrip("-") for part in sort.split(","))]))
+    whole = [row["id"] for row in things.rows(f"/items?sort={sort}&fields={once}")]
+    assert sorted(whole) == ["1", "2", "3", "4", "5"]
+    assert walk(things, f"/items?sort={sort}&fields={once}&first={size}", "next", things.token()) == whole
+
+
 def test_walking_a_list_below_one(shop: Service, things: Service) -> None:
     token = admin(shop)
     assert len(walk(shop, f"/users/{ANN}/posts?first=1&sort=-title&fields=id", "next", token)) == 3
