@@ -20,7 +20,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -43,6 +42,7 @@ from diptych.db.fitting import _NEW_FEED, fit
 from diptych.demo.model import model as default_model
 from diptych.identity.tokens import load_tokens
 from diptych.model.model import Model
+from tests.support.fork_server import Process, start
 
 ROOT = Path(__file__).resolve().parents[2]
 JS = ROOT / "tests" / "js"
@@ -133,10 +133,20 @@ def environment(**more: str) -> dict[str, str]:
 
 def diptych(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a command of the command line to its end."""
-    command = [sys.executable, "-m", "diptych", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    process = start(arguments, environment(**env), cwd)
+    assert process.stdout is not None and process.stderr is not None
+    out, err = Said(), Said()
+    with process.stdout, process.stderr:
+        threads = [out.follow(process.stdout), err.follow(process.stderr)]
+        try:
+            code = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        finally:
+            for thread in threads:
+                thread.join(PATIENCE)
+    return subprocess.CompletedProcess(arguments, code, out.text, err.text)
 
 
 def make_tables(database: str, model: Model = default_model) -> str:
@@ -207,7 +217,7 @@ class Said:
 class Service(Client):
     """A served process, and a client of it."""
 
-    process: subprocess.Popen[str] = field(kw_only=True)
+    process: Process = field(kw_only=True)
     out: Said = field(kw_only=True)
     err: Said = field(kw_only=True)
     database: str = field(kw_only=True)
@@ -222,10 +232,7 @@ def running(
     command: str, *arguments: str, database: str, cwd: Path | None = None, noise: str = "", **env: str
 ) -> Iterator[Service]:
     """`diptych COMMAND …` from its readiness to its end. `noise` is what it may say on stderr."""
-    full = [sys.executable, "-m", "diptych", command, *arguments, "--database", database, "--port", "0"]
-    process = subprocess.Popen(
-        full, cwd=cwd, env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start([command, *arguments, "--database", database, "--port", "0"], environment(**env), cwd)
     assert process.stdout is not None and process.stderr is not None
     out, err = Said(), Said()
     threads = [out.follow(process.stdout), err.follow(process.stderr)]
@@ -253,7 +260,7 @@ def _address(out: Said, err: Said) -> str:
         raise AssertionError(err.text) from None
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop(process: Process | subprocess.Popen[str]) -> None:
     """End one process by its pid."""
     process.terminate()
     try:

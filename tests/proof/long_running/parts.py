@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.demo.model import model
 from diptych.identity.tokens import load_tokens
+from tests.support.fork_server import Process, start
 from tests.support.running import PATIENCE, ROOT, Client, Said, diptych, environment
 
 
@@ -96,7 +96,7 @@ class Mortal:
         """What it said, each time that it was started."""
         self._named = [named] if named else []
         self._env = env
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
 
     @property
     def pid(self) -> int:
@@ -105,16 +105,8 @@ class Mortal:
 
     def start(self, *options: str) -> None:
         """Serve; it is ready when this returns."""
-        command = [sys.executable, "-m", "diptych", "serve", *self._named, "--database", self.database]
-        self._process = subprocess.Popen(
-            [*command, "--port", str(self.port), *options],
-            env=environment(**self._env),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        command = ["serve", *self._named, "--database", self.database, "--port", str(self.port), *options]
+        self._process = start(command, environment(**self._env), ROOT, session=True, one_stream=True)
         assert self._process.stdout is not None
         said = Said()
         self.said.append(said)
