@@ -72,7 +72,7 @@ check: .venv/dev.stamp .venv/bench.stamp ## lint, types and import layers
 	$(BIN)/python -m pytest -q tests/test_layers.py
 	$(PIP) check
 
-bench: .venv/bench.stamp ## measure the service, the floor and the peers side by side
+bench: .venv/bench.stamp .venv/peers.stamp ## measure the service, the floors and the peers side by side, and write docs/benchmarks.md
 	@$(BIN)/python -m bench.run $(ARGS)
 
 docs: .venv/docs.stamp ## build the documentation site into build/docs
@@ -80,7 +80,7 @@ docs: .venv/docs.stamp ## build the documentation site into build/docs
 	@echo "The documentation is in build/docs/index.html"
 
 # In this order, each held to the ones before it: all of them are installed into one .venv.
-lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and tests/js/package.json
+lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and both package.json
 	$(COMPILE) --group build -o requirements/build.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/run.txt $(ARGS)
 	$(COMPILE) pyproject.toml --resolution lowest-direct -c requirements/build.txt -o requirements/oldest.txt
@@ -91,13 +91,14 @@ lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and tests/js/p
 	$(COMPILE) --group docs -c requirements/build.txt -c requirements/dev.txt -c requirements/bench.txt \
 		-o requirements/docs.txt $(ARGS)
 	cd tests/js && $(NPM) install --package-lock-only
+	cd bench/peers && $(NPM) install --package-lock-only
 
 release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, SBOM, checksums, commit, tag; DRY_RUN=1 only makes the files
 	@test -n "$(VERSION)" || { echo "Name the version: make release VERSION=1.2.0" >&2; exit 1; }
 	@$(BIN)/python -m tools.release "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(ARGS)
 
 clean: ## remove all that the other verbs made
-	rm -rf .venv .venv-oldest tests/js/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest tests/js/node_modules bench/peers/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/made.stamp:
@@ -131,6 +132,11 @@ clean: ## remove all that the other verbs made
 	@echo "Installing the JavaScript clients of the tests"
 	@cd tests/js && $(NPM) ci --loglevel=error
 	@touch $@
+
+# The bench says which peers it has to leave out.
+.venv/peers.stamp: .venv/bench.stamp bench/peers/package-lock.json bench/peers/.npmrc
+	@echo "Installing the peers of the benchmark from npm"
+	@(cd bench/peers && $(NPM) ci --loglevel=error) && touch $@ || echo "npm could not install them: the bench runs without" >&2
 
 .venv-oldest/made.stamp: BIN := .venv-oldest/bin
 .venv-oldest/made.stamp: pyproject.toml requirements/build.txt requirements/dev.txt requirements/oldest.txt

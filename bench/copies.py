@@ -68,6 +68,7 @@ def _copy_sqlite(store: Store) -> Store:
     connection.close()
     copy = Store("sqlite", f"sqlite:///{DATA / COPY}.sqlite")
     _remove_sqlite(copy)
+    Path(copy.path).touch(mode=0o600)
     shutil.copyfile(store.path, copy.path)
     with open(copy.path, "rb+") as written:
         os.fsync(written.fileno())

@@ -23,6 +23,7 @@ from pathlib import Path
 from bench.cases import Case, Request
 from bench.home import DATA
 from bench.servers import BenchError, Server, tree_cpu_seconds
+from bench.wording import status
 
 CONNECTIONS = 32
 SETTLE_SECONDS = 0.2
@@ -72,6 +73,7 @@ class Sample:
     cpu: float
     postgres_cpu: float | None
     size: float
+    megabytes: float = 0.0
 
 
 def ensure_wrk() -> None:
@@ -91,7 +93,7 @@ def write_script(server: Server, case: Case, requests: Sequence[Request]) -> Pat
     common = server.headers(requests[0]).items()
     headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in common)
     path = DATA / f"{server.name}-{case.name}.lua"
-    path.write_text(headers + SCRIPT % (rows, MARK) + (LOOK % case.status if case.creates else ""))
+    path.write_text(headers + SCRIPT % (rows, MARK) + (LOOK % status(server.name, case) if case.creates else ""))
     return path
 
 
@@ -106,22 +108,22 @@ def _lua(text: str) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def warm(server: Server, script: Path, seconds: int) -> None:
+def warm(server: Server, script: Path, seconds: int, connections: int = CONNECTIONS) -> None:
     """Loads a server without measuring it."""
-    _wrk(server, script, seconds)
+    _wrk(server, script, seconds, connections)
     settle(server)
 
 
-def load(server: Server, script: Path, seconds: int, postgres: int | None) -> Sample:
+def load(server: Server, script: Path, seconds: int, postgres: int | None, connections: int = CONNECTIONS) -> Sample:
     """Loads a server; `postgres` is the process whose CPU is reported beside."""
     before, before_postgres = server.cpu_seconds(), _cpu(postgres)
-    result = _wrk(server, script, seconds)
+    result = _wrk(server, script, seconds, connections)
     settle(server)
     cpu, cpu_postgres = server.cpu_seconds() - before, _cpu(postgres) - before_postgres
     count = int(result["requests"])
     if not count:
         raise BenchError(f"{script.stem}: no answer in {seconds} s; give more --seconds, or fewer --rounds")
-    worked = count + CONNECTIONS
+    worked = count + connections
     return Sample(
         requests=count,
         rate=count / result["seconds"],
@@ -130,6 +132,7 @@ def load(server: Server, script: Path, seconds: int, postgres: int | None) -> Sa
         cpu=cpu / worked * 1e6,
         postgres_cpu=None if postgres is None else cpu_postgres / worked * 1e6,
         size=result["bytes"] / count,
+        megabytes=server.megabytes(),
     )
 
 
@@ -148,8 +151,8 @@ def _cpu(pid: int | None) -> float:
     return 0.0 if pid is None else tree_cpu_seconds(pid)
 
 
-def _wrk(server: Server, script: Path, seconds: int) -> dict[str, float]:
-    call = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
+def _wrk(server: Server, script: Path, seconds: int, connections: int) -> dict[str, float]:
+    call = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
     call.append(f"http://127.0.0.1:{server.port}")
     done = subprocess.run(call, capture_output=True, text=True, timeout=seconds + 90, check=False)
     for line in done.stdout.splitlines():

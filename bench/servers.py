@@ -1,10 +1,7 @@
 """The servers under test: each its own process on a loopback port, started, awaited, measured, stopped.
 
-    floor    python -m bench.floor …        the reference
-    peer     python -m bench.peer …         Strawberry, FastAPI, SQLAlchemy
-    service  python -m diptych serve …      what we build
-
-What a server writes goes to `bench/.data/<name>.log`, and its end is told if it does not come up.
+Who they are, and how each is started, is in `contenders.py`. What a server writes goes to `bench/.data/<name>.log`, and
+its end is told if it does not come up.
 """
 
 from __future__ import annotations
@@ -21,14 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cases import ROLE, VIEWER, Request
+from bench.contenders import command, environment, header_of
 from bench.home import DATA
 from bench.store import Store
 
-NAMES = ("floor", "service", "peer")
 ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGESIZE")
 
 # Stands in for the token where the service, which makes it, is left out: the parser reads as many bytes.
 NO_TOKEN = "x" * 600
@@ -59,6 +57,10 @@ class Server:
         """User and system time so far, children included."""
         return tree_cpu_seconds(self.pid)
 
+    def megabytes(self) -> float:
+        """Memory that is resident, children included."""
+        return sum(_resident(pid) for pid in _tree(self.pid)) / 1e6
+
     def ask(self, request: Request) -> tuple[int, bytes]:
         """One request on a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -69,14 +71,6 @@ class Server:
             return response.status, response.read()
         finally:
             connection.close()
-
-
-def command(name: str, store: Store, port: int, options: Sequence[str] = ()) -> list[str]:
-    """How a server is started."""
-    common = ["--database", store.url, "--port", str(port), *options]
-    if name == "service":
-        return [sys.executable, "-m", "diptych", "serve", *common, "--no-sample", "--workers", "1"]
-    return [sys.executable, "-m", f"bench.{name}", *common, "--viewer", VIEWER]
 
 
 def service_token(store: Store) -> str:
@@ -95,9 +89,15 @@ def started(name: str, store: Store, token: str, options: Sequence[str] = ()) ->
     port = _free_port()
     log = DATA / f"{name}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command(name, store, port, options), cwd=ROOT, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command(name, store, port, options),
+            cwd=ROOT,
+            env={**os.environ, **environment(name)},
+            stdout=output,
+            stderr=output,
+        )
     try:
-        server = Server(name, port, process.pid, token)
+        server = Server(name, port, process.pid, token, header_of(name))
         _await_ready(server, process, log)
         yield server
     finally:
@@ -116,7 +116,7 @@ def _await_ready(server: Server, process: subprocess.Popen[bytes], log: Path) ->
     end = time.monotonic() + READY_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
-            raise BenchError(f"the {server.name} ended at its start:\n{_tail(log)}")
+            raise BenchError(f"{server.name} ended at its start:\n{_tail(log)}")
         try:
             status, _ = server.ask(Request("GET", "/health/ready"))
             if status != http.client.SERVICE_UNAVAILABLE:
@@ -124,7 +124,7 @@ def _await_ready(server: Server, process: subprocess.Popen[bytes], log: Path) ->
         except OSError:
             pass
         time.sleep(0.05)
-    raise BenchError(f"the {server.name} was not ready after {READY_SECONDS:.0f} s:\n{_tail(log)}")
+    raise BenchError(f"{server.name} was not ready after {READY_SECONDS:.0f} s:\n{_tail(log)}")
 
 
 def _tail(log: Path) -> str:
@@ -142,6 +142,11 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def tree_cpu_seconds(root: int) -> float:
     """User and system time of a process and of all below it, also of those that ended, from /proc."""
+    return sum(_tree(root).values()) / TICKS
+
+
+def _tree(root: int) -> dict[int, int]:
+    """A process and all below it, each with its ticks of CPU."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -151,7 +156,15 @@ def tree_cpu_seconds(root: int) -> float:
     members = {root}
     while more := {pid for pid, parent in parents.items() if parent in members} - members:
         members |= more
-    return sum(used.get(pid, 0) for pid in members) / TICKS
+    return {pid: used.get(pid, 0) for pid in members}
+
+
+def _resident(pid: int) -> int:
+    """Bytes; zero if it just ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _stat(entry: Path) -> list[str] | None:

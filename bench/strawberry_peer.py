@@ -1,4 +1,4 @@
-"""The peer: the same API as a competent Python user would write it by hand today.
+"""A peer: the same API as a competent Python user would write it by hand today.
 
 Strawberry and FastAPI over SQLAlchemy 2 (aiosqlite or asyncpg), with data loaders, so there is no N+1: Q2 is
 four statements, Q3 two. What one would do for speed is done: only the wanted columns are selected and no ORM
@@ -6,7 +6,7 @@ objects made for a read, which opens no transaction either, parsed and validated
 connections are kept, uvloop and httptools serve. A write is an ORM object in a session, as one writes it. It
 checks no token; the viewer is a constant, as on the floor.
 
-    python -m bench.peer --database sqlite:///… --port 8002 --viewer <user id>
+    python -m bench.strawberry_peer --database sqlite:///… --port 8002 --viewer <user id>
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from strawberry.fastapi import BaseContext, GraphQLRouter
 from strawberry.types import Info
 from uuid_utils import uuid7
 
-from bench.peer_tables import CommentRow, OrderRow, PostRow, UserRow, readers, writers
 from bench.store import Store, store_of_url
+from bench.strawberry_tables import CommentRow, OrderRow, PostRow, UserRow, readers, writers
 
 Statement = Select[*tuple[Any, ...]]
 Found = Row[*tuple[Any, ...]]

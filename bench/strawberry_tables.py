@@ -1,4 +1,4 @@
-"""The tables of the peer, by SQLAlchemy's ORM, and the engines that reach them.
+"""The tables of the Strawberry peer, by SQLAlchemy's ORM, and the engines that reach them.
 
 A value of the API has the form that it has on the wire, text; what each store makes of it is a type here:
 
