@@ -62,7 +62,7 @@ class Panels:
 
     def close(self) -> None:
         for run in self.runs:
-            self.runner.run(run.app.stop())
+            self.runner.run(run.stop())
 
     def prove(self, seeds: range) -> None:
         """So many sequences are made alike."""

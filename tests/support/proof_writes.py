@@ -101,6 +101,8 @@ class Run:
         self.handler = runner.run(self.app.start())
         self.tables = [resource.table for resource in edge_cases.in_order(model)]
         self.names = Names()
+        self._outside: SqliteConnection | None = None
+        self._reset_at: int | None = None
         runner.run(
             self._execute(
                 "".join(f'CREATE TABLE "first_{each}" AS SELECT * FROM "{each}" WHERE false;' for each in self.tables)
@@ -123,12 +125,12 @@ class Run:
 
     async def _execute(self, script: str) -> None:
         store = self.app.store
+        self._reset_at = None
         if isinstance(store, SqliteStore):
-            other = SqliteConnection(store.path, store._dog, write=True)
-            try:
-                other.db.execute(f"PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE; {script} COMMIT")
-            finally:
-                other.close()
+            if self._outside is None:
+                self._outside = SqliteConnection(store.path, store._dog, write=True)
+                self._outside.db.execute("PRAGMA foreign_keys=OFF")
+            self._outside.db.execute(f"BEGIN IMMEDIATE; {script} COMMIT")
         elif isinstance(store, PostgresStore):
             link = await store.pool.take()
             await link.connection.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {script} COMMIT")
@@ -143,10 +145,24 @@ class Run:
         return f"SELECT setval(pg_get_serial_sequence('{resource.table}', 'id'), 60000000);"
 
     async def reset(self) -> None:
+        """All rows as they were at first. On SQLite, nothing is done if nobody has committed anything since the last time."""
         self.names = Names()
-        await self._execute(
-            "".join(f'DELETE FROM "{each}"; INSERT INTO "{each}" SELECT * FROM "first_{each}";' for each in self.tables)
-        )
+        if self._reset_at is None or self._version() != self._reset_at:
+            await self._execute(
+                "".join(
+                    f'DELETE FROM "{each}"; INSERT INTO "{each}" SELECT * FROM "first_{each}";' for each in self.tables
+                )
+            )
+            self._reset_at = self._version()
+
+    def _version(self) -> int | None:
+        """A number that changes with every commit of any other connection; None if there is none."""
+        return None if self._outside is None else int(self._outside.db.pragma("data_version"))
+
+    async def stop(self) -> None:
+        if self._outside is not None:
+            self._outside.close()
+        await self.app.stop()
 
     async def rows(self) -> dict[str, Any]:
         """All rows, as JSON has them, whoever may read them."""

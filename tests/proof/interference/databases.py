@@ -64,7 +64,7 @@ class Pairs(ABC):
 
     def close(self) -> None:
         for run in self.runs:
-            self.runner.run(run.app.stop())
+            self.runner.run(run.stop())
 
     def prove(self, pairs: int, seed: str = "") -> None:
         """So many more pairs have equal answers. Every few pairs, both databases are filled and altered afresh."""

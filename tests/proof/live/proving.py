@@ -63,7 +63,7 @@ class FeedProof:
         self.seen: Counter[str] = Counter()
 
     def close(self) -> None:
-        self.runner.run(self.run.app.stop())
+        self.runner.run(self.run.stop())
 
     def key_of(self, viewer: Viewer, read: Read, values: Sequence[Any]) -> bytes:
         return cursor_key(self.handler.engine, viewer, read, values)

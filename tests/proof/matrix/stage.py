@@ -153,7 +153,7 @@ class Stage:
         return self.run.handler.context.tokens.make(viewer.id, roles, viewer.scopes, ttl=3_600)
 
     def close(self) -> None:
-        self.runner.run(self.run.app.stop())
+        self.runner.run(self.run.stop())
 
 
 def viewers(model: Model, data: Rows) -> dict[str, Viewer]:

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Literal
 from urllib.parse import urlencode
 
 import pytest
@@ -26,7 +26,7 @@ from tests.system.oauth.browsing import VERIFIER, Site, authorize_url, chromium
 EMAIL, PASSWORD = "ann@example.org", "correct horse"
 OTHER, LONG_EMAIL = "ben@example.org", f"{'anastasia' * 7}@{'example' * 8}.org"
 LONG_NAME = "Wonderful" * 11
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PAGES = ("sign in", "wrong", "consent", "failure")
 NUMBERS = itertools.count()
 REDIRECTS = ("http://127.0.0.1/done", "http://127.0.0.1/on", "http://[::1]/done")
@@ -47,7 +47,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(new_sqlite: NewDatabase) -> Iterator[Stage]:
     database = new_sqlite()
-    with served(database) as service, Site() as site:
+    with served(database, "--request-timeout=60") as service, Site() as site:
         clients = run_on_store({"database": database, "model": None}, prepare)
         yield Stage(service, site, clients)
 
@@ -256,34 +256,39 @@ def show(page: Page, stage: Stage, which: str, client: str = "Photo Album", emai
 
 
 @cases("which", PAGES)
-@cases("scheme", SCHEMES)
-def test_text_and_fields_stand_out_in_light_and_in_dark(
-    browser: Browser, stage: Stage, scheme: Any, which: str
-) -> None:
-    for page in watched(browser.new_context(java_script_enabled=False, color_scheme=scheme)):
+def test_text_and_fields_stand_out_in_light_and_in_dark(browser: Browser, stage: Stage, which: str) -> None:
+    for page in watched(browser.new_context(java_script_enabled=False)):
         show(page, stage, which)
-        found = page.evaluate(STYLES)
-        assert sum(each["text"] for each in found) >= 2
-        for each in found:
-            if each["text"]:
-                assert contrast(each["color"], each["ground"]) >= 4.5, each
-            if each["edge"]:
-                assert contrast(each["edge"], each["behind"]) >= 3, each
-        body = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (luminance(body) > 0.5) == (scheme == "light")
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            stands_out(page, scheme)
+
+
+def stands_out(page: Page, scheme: str) -> None:
+    found = page.evaluate(STYLES)
+    assert sum(each["text"] for each in found) >= 2
+    for each in found:
+        if each["text"]:
+            assert contrast(each["color"], each["ground"]) >= 4.5, each
+        if each["edge"]:
+            assert contrast(each["edge"], each["behind"]) >= 3, each
+    body = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (luminance(body) > 0.5) == (scheme == "light")
 
 
 @cases("which", PAGES)
-@cases(("width", "text"), [(320, "100%"), (640, "200%"), (1280, "100%")])
-def test_nothing_is_cut_off_on_a_small_screen_or_in_large_letters(
-    browser: Browser, stage: Stage, which: str, width: int, text: str
-) -> None:
-    for page in watched(browser.new_context(java_script_enabled=False, viewport={"width": width, "height": 480})):
+def test_nothing_is_cut_off_on_a_small_screen_or_in_large_letters(browser: Browser, stage: Stage, which: str) -> None:
+    over = (
+        "[...document.querySelectorAll('main *')].filter(e => e.tagName != 'INPUT' && e.scrollWidth > e.clientWidth + 1"
+    )
+    for page in watched(browser.new_context(java_script_enabled=False)):
         show(page, stage, which, LONG_NAME, LONG_EMAIL)
-        page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        over = "[...document.querySelectorAll('main *')].filter(e => e.tagName != 'INPUT' && e.scrollWidth > e.clientWidth + 1"
-        assert page.evaluate(f"{over} && getComputedStyle(e).display != 'inline').map(e => e.outerHTML)") == []
+        for width, text in ((320, "100%"), (640, "200%"), (1280, "100%")):
+            page.set_viewport_size({"width": width, "height": 480})
+            page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
+            assert page.evaluate("document.documentElement.clientWidth") <= width
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate(f"{over} && getComputedStyle(e).display != 'inline').map(e => e.outerHTML)") == []
 
 
 # other sites
