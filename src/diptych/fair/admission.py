@@ -1,13 +1,14 @@
 """Admission control while the event loop is busy: callers who take much of its time wait for those who do not.
 
-    if lag > BUSY:                                  it waited so long after it was received
+    if lag > BUSY or admission.is_busy:             it waited so long after it was received, or others wait
         return await admission.run(caller, work)
     return await work
 
 The loop runs callbacks first in, first out, and a callback that runs blocks all others. While the lag is short,
 requests start at once. When it grows long, each request is measured, and its time in the loop is spent from a token
-bucket of its caller. Requests of callers whose bucket is empty wait in a fair queue. They are admitted one by one, or
-more at a time as long as iterations of the loop stay short; after a long one, admission pauses for as long as it took.
+bucket of its caller. Requests of callers whose bucket is empty wait in a fair queue. In each iteration of the loop as
+many are admitted as take about a quantum together, so whoever has tokens waits for no more than that. As long as there
+is a queue, all requests pass through here: none overtakes another of the same caller.
 """
 
 from __future__ import annotations
@@ -27,25 +28,35 @@ BUSY = 0.005
 """Lag in seconds from which on the loop counts as busy."""
 _RATE, _BURST = 0.01, 0.05
 """Tokens of each caller: its part of a busy loop's time, and the seconds that it may save up."""
-_SHORT = 0.002
-"""Seconds that a short iteration of the loop takes at most."""
-_AT_ONCE = 16
+_QUANTUM = 0.002
+"""Seconds of the loop that requests from the queue take in an iteration, about."""
+_AT_ONCE = 64
 """Requests that are admitted together, at most."""
+_WEIGHT = 1 / 8
+"""How much the last request counts for what the next one is expected to take."""
 
 
 class Admission:
     """Admits the requests of one event loop; at most `waiting` of them wait."""
 
-    __slots__ = ("_buckets", "_queue", "_task")
+    __slots__ = ("_buckets", "_expected", "_queue", "_task")
 
     def __init__(self, waiting: int = 10_000) -> None:
         self._buckets = TokenBuckets("loop time of callers", _RATE, _BURST)
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(waiting)
         self._task: asyncio.Task[None] | None = None
+        self._expected = _QUANTUM
+        """Seconds that a request from the queue takes, by the last ones."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Do requests wait?"""
+        return self._task is not None
 
     async def run(self, caller: str, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine once it is admitted, and return its result; a Refusal if the queue is full."""
-        if not self._buckets.has_tokens(caller):
+        is_queued = not self._buckets.has_tokens(caller)
+        if is_queued:
             try:
                 await self._wait_for_admission(caller)
             except BaseException:
@@ -56,6 +67,8 @@ class Admission:
             return await measured
         finally:
             self._buckets.spend(caller, measured.seconds)
+            if is_queued:
+                self._expected += _WEIGHT * (measured.seconds - self._expected)
 
     async def _wait_for_admission(self, caller: str) -> None:
         loop = asyncio.get_running_loop()
@@ -70,19 +83,15 @@ class Admission:
 
     async def _admit(self) -> None:
         """Admit waiting requests until the queue is empty."""
-        many = 1
         while self._queue:
-            begun = time.monotonic()
-            for _ in range(many):
+            for _ in range(max(1, min(_AT_ONCE, int(_QUANTUM / self._expected)))):
                 admitted = self._queue.pop()
-                if admitted is not None and not admitted[1].done():
+                if admitted is None:
+                    break
+                if not admitted[1].done():
                     admitted[1].set_result(None)
-            await asyncio.sleep(0)  # they start in the next iteration of the loop
-            await asyncio.sleep(0)
-            took = time.monotonic() - begun
-            many = min(_AT_ONCE, 2 * many) if took <= _SHORT else max(1, many // 2)
-            if took > BUSY:
-                await asyncio.sleep(took)
+            await asyncio.sleep(0)  # they start in the next iteration of the loop,
+            await asyncio.sleep(0)  # and what arrives meanwhile in the one after that
         self._task = None
 
     def stop(self) -> None:

@@ -185,11 +185,17 @@ class Diptych:
             await self._socket(scope, receive, send)
 
     def respond(
-        self, method: str, url: bytes, headers: dict[bytes, bytes], peer: tuple[str, int] | None, body: bytes
+        self,
+        method: str,
+        url: bytes,
+        headers: dict[bytes, bytes],
+        peer: tuple[str, int] | None,
+        body: bytes,
+        lag: float,
     ) -> Reply | Awaitable[Reply]:
         """Answer a complete request without ASGI (`serve/http/exchanges.py`): the reply, or an awaitable of it."""
         path, _, query = url.decode("latin-1").partition("?")
-        request = self._seen(Request(method, path, query, headers, Arrived(body), "", peer))
+        request = self._seen(Request(method, path, query, headers, Arrived(body), "", peer, None, lag))
         REQUEST.set(request)
         early = self._refused_early(request)
         reply = start(self._handle(request)) if early is None else early

@@ -82,7 +82,7 @@ class Handler:
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
                 work = self._route(request, caller)
-            if request.lag > BUSY and request.path not in ADMITTED_PATHS:
+            if (request.lag > BUSY or self.admission.is_busy) and request.path not in ADMITTED_PATHS:
                 return await self.admission.run(name, work)
             return await work
         except Refusal as refusal:

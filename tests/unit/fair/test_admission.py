@@ -130,8 +130,7 @@ def test_those_who_wait_begin_one_caller_after_the_other_and_leave_room_between(
 
 def test_short_requests_begin_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that is alone has all of the loop."""
-    monkeypatch.setattr("diptych.fair.admission._SHORT", 60.0)  # whatever else the machine does
-    monkeypatch.setattr("diptych.fair.admission.BUSY", 60.0)
+    monkeypatch.setattr("diptych.fair.admission._QUANTUM", 60.0)  # whatever else the machine does
     begun: list[str] = []
 
     async def work() -> int:
@@ -160,6 +159,33 @@ def test_whoever_leaves_while_it_waits_takes_no_turn() -> None:
         return [first.cancelled(), second.done() and not second.cancelled()]
 
     assert run(work) == [True, True] and begun == ["hog"]
+
+
+def test_requests_of_one_caller_are_served_in_their_order() -> None:
+    """As long as some wait, those that come when the loop is not late wait behind them."""
+    begun: list[int] = []
+
+    async def request(number: int) -> None:
+        begun.append(number)
+
+    async def work() -> bool:
+        admission = Admission()
+        admission._buckets.spend("hog", 10)
+        tasks = []
+        for number in range(200):
+            is_late = number % 3 == 0
+            if is_late or admission.is_busy:
+                tasks.append(asyncio.create_task(admission.run("hog", request(number))))
+            else:
+                await request(number)
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return admission.is_busy
+
+    assert not run(work)
+    assert begun == list(range(200))
 
 
 # long work

@@ -26,7 +26,9 @@ _UNLIMITED = 1 << 60
 INLINE_DEADLINE = 0.05
 """Deadline of a read in the loop, in seconds, however few steps it takes."""
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=268435456", "cache_size=-65536", "foreign_keys=ON")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=0", "cache_size=-65536", "foreign_keys=ON")
+"""The file is not mapped: SQLite maps it anew at the first read after each commit, which takes twice the time of a read
+from the page cache of the kernel, and waits for the address space of the process while other threads change that."""
 
 
 class SqliteConnection:

@@ -34,9 +34,15 @@ class DirectApp(Protocol):
     deadlines: Deadlines
 
     def respond(
-        self, method: str, url: bytes, headers: dict[bytes, bytes], peer: tuple[str, int] | None, body: bytes
+        self,
+        method: str,
+        url: bytes,
+        headers: dict[bytes, bytes],
+        peer: tuple[str, int] | None,
+        body: bytes,
+        lag: float,
     ) -> Reply | Awaitable[Reply]:
-        """Answer a request: the reply, or, if it has to wait, an awaitable of it."""
+        """Answer a request that has waited for the event loop: the reply, or, if it has to wait, an awaitable of it."""
         ...
 
     async def stream(self, reply: Reply, scope: Any, receive: Any, send: Any) -> None:
@@ -165,7 +171,9 @@ class Exchanges(Connection):
         by_name, self._by_name = self._by_name, {}  # the head may be large, and the connection long-lived
         assert self._app is not None
         context = copy_context()
-        reply = context.run(self._app.respond, self._method.decode("ascii"), self.url, by_name, self.client, body)
+        reply = context.run(
+            self._app.respond, self._method.decode("ascii"), self.url, by_name, self.client, body, self._lag
+        )
         if not isinstance(reply, Reply):
             exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]
             task = self.loop.create_task(self._wait(exchange, reply), context=context)

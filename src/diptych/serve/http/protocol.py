@@ -20,7 +20,6 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from diptych.errors import Refusal
-from diptych.fair.admission import BUSY
 from diptych.serve.http.connection import CROWDED
 from diptych.serve.http.exchanges import AHEAD, Exchanges
 from diptych.serve.http.head_rules import (
@@ -148,7 +147,7 @@ class Protocol(Exchanges):
             return
         self._keep_alive = self._version != "1.0" and self.parser.should_keep_alive()
         self._lag = self.connection_limits.lag.note(self.loop)
-        self._direct = self._lag <= BUSY and self._is_plain(by_name)
+        self._direct = self._is_plain(by_name)
         if not self._direct:
             self._open_cycle()
 
