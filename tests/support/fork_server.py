@@ -5,7 +5,7 @@
 Most of what a command takes is its imports. So a process imports them once for all tests of a session, and forks for each
 command. It does nothing else: no loop, no thread and no database exists before the fork. What depends on the start of an
 interpreter (another PYTHON… variable, several workers, a reloader) is started as ever, and so is everything where a process
-cannot be waited for by a descriptor, which is everywhere but on Linux.
+cannot be waited for by a descriptor, which is everywhere but on Linux. The long form of the tests starts real ones only.
 """
 
 from __future__ import annotations
@@ -89,11 +89,15 @@ def _has_descriptors() -> bool:
 
 def _can_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
     """Would a new interpreter come to the same?"""
+    from tests.support.effort import LONG  # noqa: PLC0415  # the process that forks cannot import it
+
     own = _environment()
     said = {name for name in (*env, *own) if env.get(name) != own.get(name)}
     alone = "dev" not in arguments[:1] and "--workers" not in arguments and "DIPTYCH_WORKERS" not in env
     measured = any(name.startswith("COVERAGE_") for name in env)
-    return _has_descriptors() and alone and not measured and all(name.startswith("DIPTYCH_") for name in said)
+    return (
+        _has_descriptors() and alone and not measured and not LONG and all(name.startswith("DIPTYCH_") for name in said)
+    )
 
 
 @functools.cache
