@@ -77,27 +77,37 @@ def _triggers(table: str) -> Iterable[SystemObject]:
 
 # A json column that others write may hold the escape of NUL, and then no row can be read back from the feed: one such
 # change would stop all readers. So it is replaced with U+FFFD.
-_FEED_BODY = r"""
+_ROW = r"""  {0} := row_to_json({1});
+  IF strpos({0}::text, '\u0000') > 0 THEN
+    {0} := regexp_replace({0}::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
+  END IF;"""
+_WAS, _NOW = _ROW.format("was", "OLD"), _ROW.format("now", "NEW")
+# Every expression counts, since this runs for each row that anyone writes: what inserts decides once.
+_FEED_BODY = f"""
 DECLARE
   was json;
   now json;
   same text[];
 BEGIN
-  IF TG_OP <> 'INSERT' THEN
-    was := row_to_json(OLD);
-    IF strpos(was::text, '\u0000') > 0 THEN
-      was := regexp_replace(was::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
-    END IF;
+  IF TG_OP = 'INSERT' THEN
+{_NOW}
+    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
+    RETURN NULL;
   END IF;
-  IF TG_OP <> 'DELETE' THEN
-    now := row_to_json(NEW);
-    IF strpos(now::text, '\u0000') > 0 THEN
-      now := regexp_replace(now::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
-    END IF;
+{_WAS}
+  IF TG_OP = 'DELETE' THEN
+    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
+    RETURN NULL;
   END IF;
-  IF TG_OP = 'UPDATE' AND NEW.id = OLD.id AND length(was::text) > LONG THEN  -- what is long and the same is left out
+{_NOW}
+  IF NEW.id <> OLD.id THEN  -- a row with another id is another row
+    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
+    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
+    RETURN NULL;
+  END IF;
+  IF length(was::text) > {LONG_VALUE} THEN  -- what is long and the same is left out
     same := ARRAY(SELECT _o.key FROM json_each(was) AS _o JOIN json_each(now) AS _n ON _n.key = _o.key
-                  WHERE length(_o.value::text) > LONG AND _o.value::text = _n.value::text);
+                  WHERE length(_o.value::text) > {LONG_VALUE} AND _o.value::text = _n.value::text);
     IF cardinality(same) > 0 THEN
       SELECT json_object_agg(key, value) INTO was FROM (
         SELECT key, value FROM json_each(was) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS _r;
@@ -105,15 +115,10 @@ BEGIN
         SELECT key, value FROM json_each(now) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS _r;
     END IF;
   END IF;
-  IF TG_OP = 'UPDATE' AND NEW.id <> OLD.id THEN  -- a row with another id is another row
-    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
-    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
-  ELSE
-    INSERT INTO diptych_feed (resource, row_id, old, new) VALUES (TG_ARGV[0], coalesce(NEW.id, OLD.id), was, now);
-  END IF;
+  INSERT INTO diptych_feed (resource, row_id, old, new) VALUES (TG_ARGV[0], NEW.id, was, now);
   RETURN NULL;
 END
-""".replace("LONG", str(LONG_VALUE))
+"""
 # A change may hold what its table cannot take any more: a column has another type since, or a document escapes half a
 # character. It is shown without its row, so that readers can go on.
 _ROW_BODY = """
