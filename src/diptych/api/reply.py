@@ -146,11 +146,11 @@ def problem(refusal: Refusal, headers: tuple[Header, ...] = (), status: int = 0)
 
 def method_reply(method: str, methods: Sequence[str], *more: Header, hint: str = "") -> Reply | None:
     """The reply to OPTIONS, or to a method that is not one of these; None for one that is."""
+    if method in methods and method != "OPTIONS":
+        return None
     allow: Header = (b"allow", ", ".join(methods).encode())
     if method == "OPTIONS":
         return Reply(204, (allow, *more, *NO_STORE))
-    if method in methods:
-        return None
     return problem(Refusal(Code.METHOD_NOT_ALLOWED, f"Use {', '.join(methods)}.{hint}"), (allow,))
 
 

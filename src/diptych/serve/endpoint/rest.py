@@ -74,10 +74,11 @@ class RestEndpoint:
             return await self.feed.handle(request, caller, target)
         if request.method not in ("GET", "HEAD"):
             methods = self.methods(target)
-            hint = _missing_rule(request.method, target)
-            reply = method_reply(request.method, methods, *accept_patch(methods), hint=hint)
-            if reply is not None:
-                return reply
+            if request.method == "OPTIONS" or request.method not in methods:
+                hint = _missing_rule(request.method, target)
+                reply = method_reply(request.method, methods, *accept_patch(methods), hint=hint)
+                if reply is not None:
+                    return reply
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             raise not_acceptable("application/json")
         if request.method not in ("GET", "HEAD"):
