@@ -315,7 +315,11 @@ def test_a_batch_wakes_once(on_sqlite: Library) -> None:
         calls: list[int] = []
         await put(store, *shelves(1, 1))
         store.on_commit(lambda: calls.append(1))
-        await asyncio.gather(*(put(store, statement) for statement in shelves(2, 60)))
+        held = await store.session()  # so that all of them wait
+        waiting = [asyncio.ensure_future(put(store, statement)) for statement in shelves(2, 60)]
+        await asyncio.sleep(0)
+        await held.end()
+        await asyncio.gather(*waiting)
         await asyncio.sleep(0)
         assert 1 <= len(calls) <= 5
 

@@ -11,6 +11,8 @@ from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 
 LONG = 500_000
+PATIENT = {"statement_timeout": 120.0, "request_timeout": 120.0}
+"""Megabytes take their time on a busy machine."""
 
 
 class Page(Resource):
@@ -32,7 +34,7 @@ def add(service: Service) -> None:
 def test_an_answer_that_is_too_long_is_refused_in_both_styles(
     new_database: NewDatabase, runner: asyncio.Runner
 ) -> None:
-    with in_process(model, new_database(), runner) as service:
+    with in_process(model, new_database(), runner, **PATIENT) as service:
         for _ in range(40):
             add(service)
         fits = MAX_ANSWER // LONG
@@ -51,7 +53,7 @@ def test_an_answer_that_is_too_long_is_refused_in_both_styles(
 
 def test_what_was_cut_is_never_taken_for_a_whole(new_database: NewDatabase, runner: asyncio.Runner) -> None:
     """Aliases make it longer."""
-    with in_process(model, new_database(), runner) as service:
+    with in_process(model, new_database(), runner, **PATIENT) as service:
         for _ in range(20):
             add(service)
         fields = " ".join(f"a{n}: text" for n in range(4))

@@ -378,7 +378,7 @@ def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Fre
         dict(zip(choices, values, strict=True))
         for values in itertools.product(*([*each, ABSENT] for each in choices.values()))
     ]
-    shapes = random.sample(some, min(len(some), scaled(200, 50)))
+    shapes = random.sample(some, min(len(some), scaled(200)))
     given = [{name: value for name, value in each.items() if value is not ABSENT} for each in shapes]
     service = fresh()
     first = {}
@@ -413,7 +413,7 @@ def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Fresh) -
         )
     ]
     random = Random(0)
-    chosen = random.sample(urls, scaled(200, 50))
+    chosen = random.sample(urls, scaled(200))
     service = fresh()
     first = {}
     for url in chosen:

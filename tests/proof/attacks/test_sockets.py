@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from diptych.api.graphql.socket import MAX_MESSAGE
 from tests.contract.live.clients import WebSocket
 from tests.proof.attacks.bombs import U, fan, fan_out
 from tests.proof.attacks.case import Case, times
@@ -126,7 +127,8 @@ SUBSCRIBE = b'{"type":"subscribe","id":"1","payload":{"query":"subscription { po
 
 
 def _pieces(socket: WebSocket) -> None:
-    for number in range(20):
+    """Up to the one that is too much: whoever goes on may find the connection closed, and its last word lost."""
+    for number in range(MAX_MESSAGE // 4_000 + 1):
         socket.frame(b"x" * 4_000, opcode=0 if number else 1, final=False)
 
 

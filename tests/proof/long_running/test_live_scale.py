@@ -17,11 +17,11 @@ from tests.support.effort import scaled
 from tests.support.machine import Machine
 from tests.support.running import Client, NewDatabase, Postgres
 
-IDLE = scaled(10_000, 2_000)
+IDLE = scaled(10_000)
 ALLOWED = 1 << 30
 """Bytes of memory for ten thousand who follow and hear nothing."""
-TOLD = scaled(5_000, 1_000)
-READERS = scaled(2_000, 300)
+TOLD = scaled(5_000)
+READERS = scaled(2_000)
 CHANGES = scaled(200, 60)
 """How often something changes while some do not read: 15 KB each, so that nobody can hold it all."""
 BUFFER = 262_144

@@ -39,7 +39,7 @@ from tests.proof.long_running.test_attack import Stream, graphql, http, signed
 from tests.support.effort import LONG, scaled
 from tests.support.running import ROOT, Client, NewDatabase
 
-TURN = scaled(100, 6)
+TURN = scaled(100, 3)
 """Seconds of a turn."""
 TURNS = scaled(3, 1)
 HONEST = 40

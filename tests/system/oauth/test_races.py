@@ -24,7 +24,7 @@ from tests.system.oauth.flow import FORM, VERIFIER, encoded, forms
 from tests.system.oauth.stage import Stage
 from tests.system.oauth.test_codes import refused
 
-REFRESHERS = scaled(1_000, 150)
+REFRESHERS = scaled(1_000)
 EXCHANGERS = 64
 Result = tuple[int, bytes]
 
