@@ -4,7 +4,7 @@
 
 Most of what a command takes is its imports. So a process imports them once for all tests of a session, and forks for each
 command. It does nothing else: no loop, no thread and no database exists before the fork. What depends on the start of an
-interpreter (another PYTHON… variable, several workers, a reloader) is started as ever, and so is everything where a process
+interpreter (another PYTHON… variable, a reloader) is started as ever, and so is everything where a process
 cannot be waited for by a descriptor, which is everywhere but on Linux. The long form of the tests starts real ones only.
 """
 
@@ -93,10 +93,10 @@ def _can_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
 
     own = _environment()
     said = {name for name in (*env, *own) if env.get(name) != own.get(name)}
-    alone = "dev" not in arguments[:1] and "--workers" not in arguments and "DIPTYCH_WORKERS" not in env
+    reloads = arguments[0] == "dev"
     measured = any(name.startswith("COVERAGE_") for name in env)
     return (
-        _has_descriptors() and alone and not measured and not LONG and all(name.startswith("DIPTYCH_") for name in said)
+        _has_descriptors() and not (reloads or measured or LONG) and all(name.startswith("DIPTYCH_") for name in said)
     )
 
 

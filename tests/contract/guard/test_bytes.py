@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from diptych import MaxLen, Model, Resource, grant
 from diptych.compile.plan import MAX_ANSWER
@@ -11,7 +11,7 @@ from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 
 LONG = 500_000
-PATIENT = {"statement_timeout": 120.0, "request_timeout": 120.0}
+PATIENT: dict[str, Any] = {"statement_timeout": 120.0, "request_timeout": 120.0}
 """Megabytes take their time on a busy machine."""
 
 
