@@ -1,6 +1,6 @@
 """Admission control while the event loop is busy: callers who take much of its time wait for those who do not.
 
-    if lag > BUSY or admission.is_busy:             it waited so long after it was received, or others wait
+    if admission.is_needed(caller, lag):            it waited long after it was received, or others wait
         return await admission.run(caller, work)
     return await work
 
@@ -8,7 +8,8 @@ The loop runs callbacks first in, first out, and a callback that runs blocks all
 requests start at once. When it grows long, each request is measured, and its time in the loop is spent from a token
 bucket of its caller. Requests of callers whose bucket is empty wait in a fair queue. In each iteration of the loop as
 many are admitted as take about a quantum together, so whoever has tokens waits for no more than that. As long as there
-is a queue, all requests pass through here: none overtakes another of the same caller.
+is a queue, all requests pass through here: none overtakes another of the same caller. A caller that is alone has nobody
+to wait for, and the loop counts as busy only later.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from diptych.fair.token_bucket import TokenBuckets
 T = TypeVar("T")
 RECEIVED = "diptych.received"
 """The moment at which a request was received, in the ASGI scope; servers other than ours do not set it."""
-BUSY = 0.005
-"""Lag in seconds from which on the loop counts as busy."""
+BUSY, BUSY_ALONE = 0.005, 0.025
+"""Lag in seconds from which on the loop counts as busy: with several callers, and with one."""
+_ALONE = 0.25
+"""Seconds after which a caller is alone, if there was no other."""
 _RATE, _BURST = 0.01, 0.05
 """Tokens of each caller: its part of a busy loop's time, and the seconds that it may save up."""
 _QUANTUM = 0.002
@@ -39,7 +42,7 @@ _WEIGHT = 1 / 8
 class Admission:
     """Admits the requests of one event loop; at most `waiting` of them wait."""
 
-    __slots__ = ("_buckets", "_expected", "_queue", "_task")
+    __slots__ = ("_buckets", "_expected", "_last", "_queue", "_since", "_task")
 
     def __init__(self, waiting: int = 10_000) -> None:
         self._buckets = TokenBuckets("loop time of callers", _RATE, _BURST)
@@ -47,11 +50,16 @@ class Admission:
         self._task: asyncio.Task[None] | None = None
         self._expected = _QUANTUM
         """Seconds that a request from the queue takes, by the last ones."""
+        self._last, self._since = "", 0.0
+        """The last caller, and since when there was no other."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Do requests wait?"""
-        return self._task is not None
+    def is_needed(self, caller: str, lag: float) -> bool:
+        """Must a request that has waited so long for the loop be run by `run`? To be asked for every request."""
+        if caller != self._last:
+            self._last, self._since = caller, time.monotonic()
+        if self._task is not None:
+            return True
+        return lag > BUSY and (lag > BUSY_ALONE or time.monotonic() - self._since < _ALONE)
 
     async def run(self, caller: str, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine once it is admitted, and return its result; a Refusal if the queue is full."""

@@ -21,7 +21,7 @@ from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
 from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
-from diptych.fair.admission import BUSY, Admission
+from diptych.fair.admission import Admission
 from diptych.fair.caller import CALLER, UNKNOWN, host_name, peer_name
 from diptych.fair.pace import Pace
 from diptych.identity.accounts import Accounts
@@ -82,7 +82,7 @@ class Handler:
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
                 work = self._route(request, caller)
-            if (request.lag > BUSY or self.admission.is_busy) and request.path not in ADMITTED_PATHS:
+            if request.path not in ADMITTED_PATHS and self.admission.is_needed(name, request.lag):
                 return await self.admission.run(name, work)
             return await work
         except Refusal as refusal:

@@ -13,7 +13,7 @@ import uvicorn
 import uvloop
 
 from diptych.cli.server import Server
-from diptych.fair.admission import Admission
+from diptych.fair.admission import BUSY, BUSY_ALONE, Admission
 from diptych.fair.pace import Pace
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ def test_requests_of_one_caller_are_served_in_their_order() -> None:
         tasks = []
         for number in range(200):
             is_late = number % 3 == 0
-            if is_late or admission.is_busy:
+            if admission.is_needed("hog", BUSY_ALONE + 1 if is_late else 0.0):
                 tasks.append(asyncio.create_task(admission.run("hog", request(number))))
             else:
                 await request(number)
@@ -182,10 +182,21 @@ def test_requests_of_one_caller_are_served_in_their_order() -> None:
         await asyncio.gather(*tasks)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        return admission.is_busy
+        return admission.is_needed("hog", 0.0)
 
     assert not run(work)
     assert begun == list(range(200))
+
+
+def test_a_caller_that_is_alone_waits_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("diptych.fair.admission.time.monotonic", lambda: now)
+    admission, late = Admission(), (BUSY + BUSY_ALONE) / 2
+    assert [admission.is_needed("ann", lag) for lag in (0.0, BUSY, late)] == [False, False, True]
+    now += 1
+    assert [admission.is_needed("ann", lag) for lag in (late, BUSY_ALONE + late)] == [False, True]
+    assert not admission.is_needed("ben", 0.0)
+    assert [admission.is_needed(caller, late) for caller in ("ann", "ben", "ben")] == [True, True, True]
 
 
 # long work
