@@ -20,6 +20,7 @@ Kind = Literal["sqlite", "postgres"]
 SQLITE_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
+    "PRAGMA mmap_size=268435456",
     "PRAGMA cache_size=-65536",
     "PRAGMA foreign_keys=ON",
 )

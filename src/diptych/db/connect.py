@@ -18,7 +18,12 @@ def connect(config: Config) -> Store:
     store: Store
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         kind = importlib.import_module("diptych.db.sqlite.store").SqliteStore
-        store = kind(url.removeprefix("sqlite:///"), timeout=config.statement_timeout, waiting=config.max_waiting)
+        store = kind(
+            url.removeprefix("sqlite:///"),
+            timeout=config.statement_timeout,
+            waiting=config.max_waiting,
+            only_process=config.workers == 1,
+        )
         return store
     if url.startswith(("postgresql://", "postgres://")):
         kind = importlib.import_module("diptych.db.postgres.store").PostgresStore

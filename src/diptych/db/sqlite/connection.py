@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -27,8 +28,14 @@ INLINE_DEADLINE = 0.05
 """Deadline of a read in the loop, in seconds, however few steps it takes."""
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=0", "cache_size=-65536", "foreign_keys=ON")
-"""The file is not mapped: SQLite maps it anew at the first read after each commit, which takes twice the time of a read
-from the page cache of the kernel, and waits for the address space of the process while other threads change that."""
+_MAPPED = 256 << 20
+"""Bytes of the file that are mapped into memory while nobody writes.
+
+SQLite maps the file anew at the first read after each commit. That doubles the time of this read, and waits for a lock
+of the whole process while other threads allocate memory. Without commits, a mapping saves a fifth of a large read.
+"""
+_QUIET = 10.0
+"""Seconds without a write after which the file is mapped."""
 
 
 class SqliteConnection:
@@ -54,6 +61,9 @@ class SqliteConnection:
         self._dog = dog
         self._execute = self.db.cursor().execute
         self._ticks = _UNLIMITED
+        self._map_at = math.inf
+        """When the file is to be mapped."""
+        self._is_mapped = False
 
     def _tick(self) -> bool:
         self._ticks -= 1
@@ -73,6 +83,8 @@ class SqliteConnection:
 
         `get` reads all rows of the statement, so that its snapshot ends.
         """
+        if now >= self._map_at:
+            self._map(_MAPPED)
         self._ticks = steps // _TICK
         guard, dog = self.guard, self._dog
         guard.until = now + INLINE_DEADLINE
@@ -84,6 +96,18 @@ class SqliteConnection:
         finally:
             guard.until = math.inf  # without its lock: a read that is interrupted by mistake runs again in a worker
         return _row(plan, row)
+
+    def map_later(self) -> None:
+        """Map the file once nobody has written for a while: to be called before each write, in the loop."""
+        self._map_at = time.perf_counter() + _QUIET
+        if self._is_mapped:
+            self._map(0)
+
+    def _map(self, size: int) -> None:
+        self.db.execute(f"PRAGMA mmap_size={size}").fetchall()
+        self._is_mapped = size > 0
+        if self._is_mapped:
+            self._map_at = math.inf
 
     def estimate(self, steps: int, row: Sequence[Any]) -> float:
         """Processor time that the last read took in the loop, at most: by its steps and its size.

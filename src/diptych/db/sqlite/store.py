@@ -68,11 +68,20 @@ class SqliteStore:
     look_every = 0.05
 
     def __init__(
-        self, path: str, *, budget: int = 200_000, timeout: float = 5.0, workers: int = 4, waiting: int = 1_000
+        self,
+        path: str,
+        *,
+        budget: int = 200_000,
+        timeout: float = 5.0,
+        workers: int = 4,
+        waiting: int = 1_000,
+        only_process: bool = False,
     ) -> None:
         # a path that begins with file: would be taken for a URI
         path = f"./{path}" if path.startswith("file:") else path
         self._in_memory = path == ":memory:"
+        self._maps = only_process and not self._in_memory
+        """May the file be mapped? Writes of other processes are not seen."""
         self.path = f"file:/diptych-{id(self)}?vfs=memdb" if self._in_memory else path
         self.budget = budget
         self.timeout = timeout
@@ -110,6 +119,8 @@ class SqliteStore:
                 raise
             self._writer.db.execute("COMMIT")
             self._inline = SqliteConnection(self.path, self._dog, inline=True)
+            if self._maps:
+                self._inline.map_later()
             self._changes = Writer(self._connect, self.timeout, self._waiting, self._loop_budget, self.health)
         except apsw.Error as error:
             raise self._unopened(error) from None
@@ -301,8 +312,10 @@ class SqliteStore:
             self._changes.on_commit(wake)
 
     def _require_writer(self) -> Writer:
-        if self._changes is None:
+        if self._changes is None or self._inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        if self._maps:
+            self._inline.map_later()
         return self._changes
 
     def _connect(self) -> Writing:

@@ -7,12 +7,15 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
 from diptych.compile.plan import Plan
+from diptych.db.script import Step, one_step
+from diptych.db.sqlite import connection as connection_module
 from diptych.db.sqlite import store as module
 from diptych.db.sqlite.connection import BytesRow, ReadTask
 from diptych.db.sqlite.store import SqliteStore
@@ -92,3 +95,28 @@ def test_an_interrupt_while_a_statement_is_prepared_is_an_interrupt(monkeypatch:
         raise apsw.SQLError("vtable constructor failed: json_each")
 
     on_store(work)
+
+
+@pytest.mark.parametrize("only_process", [True, False])
+def test_the_file_is_mapped_while_nobody_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_process: bool
+) -> None:
+    monkeypatch.setattr(connection_module, "_QUIET", 0.0)
+
+    async def work() -> list[bool]:
+        store = SqliteStore(f"{tmp_path}/a.db", only_process=only_process)
+        await store.open(model)
+        inline = store._inline
+        assert inline is not None
+        mapped = []
+        try:
+            for _ in range(2):
+                await store.run(SHORT, ())
+                mapped.append(inline.db.execute("PRAGMA mmap_size").get > 0)
+                await store.write(lambda: one_step(Step("UPDATE users SET name = name", ())))
+                mapped.append(inline.db.execute("PRAGMA mmap_size").get > 0)
+        finally:
+            await store.close()
+        return mapped
+
+    assert asyncio.run(work()) == [only_process, False, only_process, False]
