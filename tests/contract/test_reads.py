@@ -144,7 +144,7 @@ def test_cursors_open_in_every_process() -> None:
     """The key of a cursor is made from the viewer's roles, and a set of texts has another order in each process."""
     program = "\n".join(
         (
-            "from diptych.model.view import Signature",
+            "from diptych.model.signature import Signature",
             "roles = frozenset(f'role{n}' for n in range(20))",
             "print(Signature(True, True, roles, roles).stable())",
         )

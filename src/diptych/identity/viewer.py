@@ -27,7 +27,7 @@ from diptych.identity.tokens import COMMAND_LINE, Tokens, issuer_of, kid_of, tok
 from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import Claims, Viewer
 from diptych.model.model import Model
-from diptych.model.view import Signature
+from diptych.model.signature import Signature
 
 log = logging.getLogger("diptych")
 _KEPT, _KEPT_BYTES = 10_000, 32 << 20

@@ -16,7 +16,6 @@ import logging
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from diptych.identity.viewer import Caller, Context
 from diptych.live.evaluations import Evaluations
 from diptych.live.group import PAGE, Group, Subscription, check_kept, gap
 from diptych.live.heartbeats import Heartbeats
+from diptych.live.log_page import LogPage, log_page
 from diptych.live.retention import Retention
 from diptych.live.shares import CallerAccount, Shares
 from diptych.live.sink import Sink
@@ -50,19 +50,6 @@ _LATE = 30.0
 """The most seconds of lag with which a caller may open another stream."""
 _REPLAYED = 50
 """Changes that a replay reads at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """A page of the change log: changes with cursors, the cursor of the next page, and the last cursor covered.
-
-    `bare` has the same changes without cursors.
-    """
-
-    changes: tuple[bytes, ...]
-    next: str | None
-    last: str
-    bare: tuple[bytes, ...]
 
 
 class LiveService:
@@ -359,12 +346,12 @@ class LiveService:
                 check_kept(position.position, batch)
             for change in batch.changes:
                 if len(sent) == size:
-                    return _page(bodies, sent, cursor, cursor)
+                    return log_page(bodies, sent, cursor, cursor)
                 cursor = change_cursors.seal(change.feed_position)
                 sent.append(change)
                 bodies.append(change.body(cursor))
             position = FeedPosition(batch.upto, 0)
-        return _page(bodies, sent, None, change_cursors.seal(max(position, end)))
+        return log_page(bodies, sent, None, change_cursors.seal(max(position, end)))
 
     async def _requested(self, following: BoundWatch, cursor: str) -> FeedPosition:
         """The position of the cursor in a request."""
@@ -395,7 +382,3 @@ def _is_another(before: FeedHead, after: FeedHead) -> bool:
     """Was the database replaced by another one, or restored from an older copy?"""
     same = after.position != before.position or after.mark == before.mark
     return after.feed != before.feed or after.position < before.position or not same
-
-
-def _page(bodies: Sequence[bytes], sent: Sequence[Change], following: str | None, last: str) -> LogPage:
-    return LogPage(tuple(bodies), following, last, tuple(change.body("") for change in sent))

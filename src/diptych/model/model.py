@@ -18,7 +18,8 @@ from diptych.model.read.viewers import settled
 from diptych.model.rules.expr import ViewerValue
 from diptych.model.rules.looks import looked_at
 from diptych.model.scalars import Scalar
-from diptych.model.view import Signature, TrustedView, View, roles_that_matter
+from diptych.model.signature import Signature, roles_that_matter
+from diptych.model.view import TrustedView, View
 
 _NONE: frozenset[str] = frozenset()
 _VIEWS, _VIEW_BYTES = 64, 16 << 20

@@ -13,7 +13,6 @@ from typing import Literal
 
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.declare.resource import Verb
-from diptych.model.declare.roles import SIGNED_IN
 from diptych.model.defs import SERVER_FIELDS, CallDef, FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.rules.expr import (
     FALSE,
@@ -28,7 +27,6 @@ from diptych.model.rules.expr import (
     May,
     ViewerId,
     ViewerValue,
-    all_leaves,
     and_,
     leaves,
     not_,
@@ -36,38 +34,10 @@ from diptych.model.rules.expr import (
     rewrite,
 )
 from diptych.model.rules.paths import rebase
+from diptych.model.signature import Signature
 
 Taking = Literal["create", "update", "replace"]
 """A verb whose request has values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The part of a viewer that folding depends on: roles, scopes, and which values are known."""
-
-    signed_in: bool = False
-    has_id: bool = False
-    roles: frozenset[str] = frozenset()
-    scopes: frozenset[str] | None = None
-    knows: frozenset[str] = frozenset()
-    """The fields of the model's viewer class that have a value."""
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.signed_in, self.has_id, self.roles, self.scopes, self.knows)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def allows(self, resource: str, kind: str) -> bool:
-        """Do the scopes of the token include this? (`kind` is read or write.)"""
-        return self.scopes is None or kind in self.scopes or f"{resource}:{kind}" in self.scopes
-
-    def stable(self) -> tuple[object, ...]:
-        """The signature as sorted tuples, equal in every process (the order of a set is not)."""
-        scopes = None if self.scopes is None else sorted(self.scopes)
-        knows = (sorted(self.knows),) if self.knows else ()
-        return (self.signed_in, self.has_id, sorted(self.roles), scopes, *knows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,20 +354,6 @@ _PER_RESOURCE, _PER_FIELD = 2_000, 1_000
 """Estimated bytes of a resource and of a field in a View."""
 _TRUSTED = "trusted code"
 """Marks the signature of a TrustedView, so that no viewer shares its plans: role names have no spaces."""
-
-
-def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
-    """The roles that some rule depends on; no other role can change an answer."""
-    names: set[str] = {SIGNED_IN}
-    for resource in resources:
-        for rule in resource.rules:
-            names.update({rule.role} if rule.role else ())
-            names.update(part.role for part in all_leaves(rule.expr) if isinstance(part, HasRole))
-        for definition in resource.fields.values():
-            names.update(definition.read_roles or (), definition.write_roles or ())
-            names.update(move.to.name for move in definition.moves if move.to)
-        names.update(call.role for call in resource.calls if call.role)
-    return frozenset(names)
 
 
 def not_yours(view: View | ViewName, faults: Iterable[Fault] = ()) -> Refusal:

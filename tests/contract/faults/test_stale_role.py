@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from diptych.model.view import Signature
+from diptych.model.signature import Signature
 from tests.contract.faults.scene import Question, Scene
 from tests.contract.http.data import ANN, BEN, ORDER, POST
 from tests.support.in_process import Answer

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 
 from diptych.demo.model import model
-from diptych.model.view import Signature
+from diptych.model.signature import Signature
 from diptych.serve.http.body import Arrived
 from diptych.serve.http.request import Request
 from tests.contract.http.data import ANN

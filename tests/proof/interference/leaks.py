@@ -32,6 +32,7 @@ from diptych.engine import transaction as tx
 from diptych.engine import watch
 from diptych.identity.viewer import Caller
 from diptych.live import service as live
+from diptych.live.log_page import LogPage
 from diptych.model.rules.expr import TRUE, Col, Expr, Has, Mask, Slot, and_
 from diptych.model.view import FieldView, RelationView, ResourceView, View
 from diptych.serve.endpoint import rest
@@ -332,7 +333,7 @@ def page_of_segments(patch: MonkeyPatch) -> None:
     """A page of the log ends where a part of the feed ends, whether or not there was anything to see."""
     original = live.LiveService.log
 
-    async def log(self: live.LiveService, ready: Any, inputs: Any, caller: Caller, size: int) -> live.LogPage:
+    async def log(self: live.LiveService, ready: Any, inputs: Any, caller: Caller, size: int) -> LogPage:
         page = await original(self, ready, inputs, caller, size)
         ends = self.tail.head.position % 3 == 0
         return replace(page, next=page.last if ends else page.next)
@@ -344,7 +345,7 @@ def tag_of_position(patch: MonkeyPatch) -> None:
     """The tag of a page is made of more than what it tells: of where the feed ends."""
     original = live.LiveService.log
 
-    async def log(self: live.LiveService, *given: Any) -> live.LogPage:
+    async def log(self: live.LiveService, *given: Any) -> LogPage:
         page = await original(self, *given)
         return replace(page, bare=(*page.bare, str(self.tail.head.position).encode()))
 

@@ -16,7 +16,7 @@ from typing import Any
 from diptych.ask.change_cursor import FeedPosition
 from diptych.ask.nodes import ChangePart, Read, Watch
 from diptych.db.store import Store
-from diptych.live.service import LogPage
+from diptych.live.log_page import LogPage
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model

@@ -35,7 +35,8 @@ from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
 from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import NOBODY
-from diptych.model.view import Signature, View
+from diptych.model.signature import Signature
+from diptych.model.view import View
 from diptych.serve.endpoint.idempotency import key_of
 from diptych.serve.endpoint.known_operation import Binding, KnownDocument, KnownOperation, RefusedDocument
 from diptych.serve.http.request import Request, wants_cursor

@@ -15,7 +15,8 @@ from diptych.engine.known import KnownRequests
 from diptych.engine.watch import PreparedWatch
 from diptych.errors import Code
 from diptych.identity.viewer import Caller
-from diptych.live.service import LiveService, LogPage
+from diptych.live.log_page import LogPage
+from diptych.live.service import LiveService
 from diptych.serve.endpoint.cost_header import cost_of_changes, with_cost
 from diptych.serve.http.request import Request, last_event, not_modified
 from diptych.serve.stream.sse import STREAM, sse_reply
