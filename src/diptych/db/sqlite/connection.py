@@ -32,9 +32,10 @@ _MAPPED = 256 << 20
 """Bytes of the file that are mapped into memory while nobody writes.
 
 SQLite maps the file anew at the first read after each commit. That doubles the time of this read, and waits for a lock
-of the whole process while other threads allocate memory. Without commits, a mapping saves a fifth of a large read.
+of the whole process while other threads allocate memory. Without commits, a mapping saves up to a third of a read from
+a large file.
 """
-_QUIET = 10.0
+_QUIET = 1.0
 """Seconds without a write after which the file is mapped."""
 
 
