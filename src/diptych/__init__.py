@@ -5,39 +5,38 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from diptych.ask.measures import Limits, RequestMeasures
-from diptych.check.limits import Check
-from diptych.config import Config
-from diptych.errors import Code, ModelError, Refusal
-from diptych.model.declare.actions import action, query
-from diptych.model.declare.computed import computed
-from diptych.model.declare.markers import (
-    BigInt,
-    Digits,
-    Id,
-    Index,
-    Json,
-    Max,
-    MaxLen,
-    Min,
-    MinLen,
-    Move,
-    OnDelete,
-    Pattern,
-    Public,
-    ReadBy,
-    States,
-    Unique,
-    Weight,
-    WriteBy,
-)
-from diptych.model.declare.resource import Resource, allow, auto, grant, inverse, now, through, today
-from diptych.model.declare.roles import Claims, Role, Viewer, signed_in
-from diptych.model.declare.tx import Tx
-from diptych.model.model import Model
-from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
-
 if TYPE_CHECKING:
+    from diptych.ask.measures import Limits, RequestMeasures
+    from diptych.check.limits import Check
+    from diptych.config import Config
+    from diptych.errors import Code, ModelError, Refusal
+    from diptych.model.declare.actions import action, query
+    from diptych.model.declare.computed import computed
+    from diptych.model.declare.markers import (
+        BigInt,
+        Digits,
+        Id,
+        Index,
+        Json,
+        Max,
+        MaxLen,
+        Min,
+        MinLen,
+        Move,
+        OnDelete,
+        Pattern,
+        Public,
+        ReadBy,
+        States,
+        Unique,
+        Weight,
+        WriteBy,
+    )
+    from diptych.model.declare.resource import Resource, allow, auto, grant, inverse, now, through, today
+    from diptych.model.declare.roles import Claims, Role, Viewer, signed_in
+    from diptych.model.declare.tx import Tx
+    from diptych.model.model import Model
+    from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
     from diptych.serve.app import Diptych
 
     __version__: str
@@ -98,12 +97,35 @@ __all__ = [
     "through",
     "today",
 ]
+_MODULES = {
+    "ask.measures": "Limits RequestMeasures",
+    "check.limits": "Check",
+    "config": "Config",
+    "errors": "Code ModelError Refusal",
+    "model.declare.actions": "action query",
+    "model.declare.computed": "computed",
+    "model.declare.markers": "BigInt Digits Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public ReadBy "
+    "States Unique Weight WriteBy",
+    "model.declare.resource": "Resource allow auto grant inverse now through today",
+    "model.declare.roles": "Claims Role Viewer signed_in",
+    "model.declare.tx": "Tx",
+    "model.model": "Model",
+    "model.rules.helpers": "contains either every given is_null may_read none not_ one_of some",
+    "serve.app": "Diptych",
+}
+"""The names of each module; a test compares them with the imports above."""
+_WHERE = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Load `Diptych` and `__version__` on first use, so that declaring or reading a model imports no server."""
-    if name == "Diptych":
-        return importlib.import_module("diptych.serve.app").Diptych
+    """Import the module of a name on first use: `diptych --version` needs none, and to read a model no server."""
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("diptych")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

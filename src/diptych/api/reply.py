@@ -10,13 +10,15 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from graphql import GraphQLError
 
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.nesting import decode
+
+if TYPE_CHECKING:  # graphql-core is imported with the endpoint that needs it
+    from graphql import GraphQLError
 
 STATUS: Mapping[Code, int] = {
     Code.BAD_REQUEST: 400,

@@ -1,23 +1,17 @@
-"""Translates a request of either style into Asks: text and a View in, Asks out.
+"""Translates a REST request into Asks: target, query string, body and a View in, a Wish out.
 
-    GraphQL   query → read_operation → Document → translate_operation (with variables) → Operation
-    REST      target, query string, body → understand_read | _changes | _write | _call → a Wish
+    target, query string, body → understand_read | _changes | _write | _call → a Wish
 
-The endpoints, `diptych explain` and the errors of `diptych dev` all use it, so they cannot differ. The order of checks
-is part of the contract: grammar, then what the role may send, then types, then values.
+The endpoints, `diptych explain` and the errors of `diptych dev` all use it, so they cannot differ; the same for
+GraphQL is `graphql/understand.py`. The order of checks is part of the contract: grammar, then what the role may send,
+then types, then values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from graphql import GraphQLSchema, OperationType
-
-from diptych.api.graphql.document import Document, check_document, check_roots, check_variables, read_document
-from diptych.api.graphql.http import Parameters
-from diptych.api.graphql.translate import TranslatedOperation
-from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.translate import (
     Query,
     Target,
@@ -28,7 +22,6 @@ from diptych.api.rest.translate import (
     write_inputs,
 )
 from diptych.api.rest.translate import translate as translate_rest
-from diptych.ask.measures import Checking, RequestMeasures
 from diptych.ask.nodes import WriteVerb
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Fault, Refusal
@@ -40,37 +33,6 @@ METHOD_VERBS: Mapping[str, WriteVerb] = {"POST": "create", "PUT": "replace", "PA
 MAX_MEMBERS = 1_000
 """Most members of a body: no resource has more fields."""
 Versions = tuple[int, ...] | None
-
-
-# the query language
-
-
-def read_operation(
-    sent: Parameters,
-    measures: RequestMeasures,
-    checks: Checking,
-    view: View,
-    schema: Callable[[], GraphQLSchema],
-    admit: Callable[[OperationType], None] | None = None,
-) -> Document:
-    """Parse, limit and validate a document for a role; `admit` may refuse its kind of operation first."""
-    node, operation = read_document(sent.query or "", sent.operationName, measures, checks)
-    if admit is not None:
-        admit(operation.operation)
-    check_roots(node, operation, view)
-    return check_document(node, operation, schema())
-
-
-def translate_operation(
-    document: Document, variables: Mapping[str, Any], view: View, schema: GraphQLSchema | None
-) -> TranslatedOperation:
-    """The Asks of a document with these variables; without a schema, variables are not checked."""
-    if schema is not None:
-        check_variables(document, variables, schema)
-    return translate_graphql(document.node, document.operation, variables, view, document.places)
-
-
-# the resource style
 
 
 def understand_read(target: Target, query: Query, view: View) -> Wish:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import click
 
 from diptych.config import load
-from diptych.demo.model import model as default_model
 from diptych.errors import ModelError, StartError
 from diptych.model.model import Model
 
@@ -47,8 +46,6 @@ def model_name(name: str | None) -> str:
 def load_model(chosen: str | None) -> Model:
     """Import the model at MODULE:MODEL, from the current directory first."""
     name = model_name(chosen)
-    if name == DEFAULT:
-        return default_model
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise StartError(f"{name!r} does not say where the model is: write MODULE:MODEL, such as blog:model.")

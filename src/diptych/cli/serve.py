@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,15 +12,15 @@ from typing import Any
 
 import click
 
-from diptych.cli.model import load_model, model_argument, model_name
+from diptych.cli.model import DEFAULT, load_model, model_argument, model_name
 from diptych.cli.server import listen, serve_by_workers, serve_here
 from diptych.cli.settings import check_lasting, config_of, options
 from diptych.config import SETTINGS, Config
-from diptych.demo.data import insert_sample
-from diptych.demo.model import model as default_model
 from diptych.model.model import Model
 from diptych.serve.app import Diptych
 
+_SAMPLE = "diptych.demo.data"
+"""Inserts the sample data; imported only where that is asked for."""
 SERVING = tuple(setting.name for setting in SETTINGS if setting.name != "model")
 """The settings that both commands take as options."""
 
@@ -52,8 +53,8 @@ async def prepared(model: Model, config: Config, *, dev: bool) -> AsyncIterator[
     app = Diptych(model, config=config, add_columns=dev, tell=click.echo if dev else None)
     try:
         await app.start()
-        if config.sample and model is default_model:
-            await insert_sample(app.store, model)
+        if config.sample and config.model == DEFAULT:
+            await importlib.import_module(_SAMPLE).insert_sample(app.store, model)
         yield app
     finally:
         await app.stop()

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import FrameType
+from typing import cast
 
 import click
 import uvicorn
@@ -33,11 +34,10 @@ from diptych.cli.model import load_model
 from diptych.cli.settings import config_of, sentence
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
-from diptych.identity.jose import warm_up
 from diptych.serve.app import Diptych
 from diptych.serve.http.protocol import Protocol
-from diptych.serve.http.websocket_protocol import SocketProtocol
 from diptych.serve.logs import logging_of
+from diptych.serve.on_demand import socket_protocol, warm_up
 
 _BACKLOG = 2048
 _WARM_UP = 1.0
@@ -101,7 +101,7 @@ def uvicorn_settings(config: Config, made: Callable[[], Diptych] | str) -> uvico
         workers=config.workers,
         loop="uvloop",
         http=Protocol,
-        ws=SocketProtocol,
+        ws=cast("type[asyncio.Protocol]", socket_protocol),
         ws_max_size=MAX_MESSAGE,
         ws_ping_interval=None,
         ws_per_message_deflate=False,

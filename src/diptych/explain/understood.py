@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.schema import build_schema
+from diptych.api.graphql.understand import read_operation, translate_operation
 from diptych.api.rest.translate import Target, find_target, read_query, write_inputs
 from diptych.api.understand import (
     METHOD_VERBS,
-    read_operation,
-    translate_operation,
     understand_call,
     understand_changes,
     understand_read,

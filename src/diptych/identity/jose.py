@@ -2,7 +2,7 @@
 
     jose("jwt").decode(token, key)
 
-The server loads them right after it has started (`warm_up`), so that no request waits for them.
+The server loads them right after it has started (`serve/on_demand.py`), so that no request waits for them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,3 @@ from typing import Any
 def jose(module: str) -> Any:
     """A module of joserfc."""
     return importlib.import_module(f"joserfc.{module}")
-
-
-def warm_up() -> None:
-    """Import what verifies tokens."""
-    jose("jwt")

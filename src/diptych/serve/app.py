@@ -31,9 +31,8 @@ from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import RESERVED_PATHS
 from diptych.serve.asgi import Receive, Scope, Send
-from diptych.serve.endpoint.oauth import METADATA
+from diptych.serve.endpoint.oauth_paths import METADATA
 from diptych.serve.handler import ADMITTED_PATHS, Handler, log, refusal_reply
-from diptych.serve.handshake import deny, open_socket
 from diptych.serve.http.body import Arrived, read_arriving, too_large
 from diptych.serve.http.connection_limits import ConnectionLimits
 from diptych.serve.http.cors import Cors
@@ -43,6 +42,7 @@ from diptych.serve.http.proxies import Proxies
 from diptych.serve.http.request import Request
 from diptych.serve.http.uvicorn_fast_path import body_at_once, close_after, forget_head, has_gone, reply_at_once
 from diptych.serve.logs import REQUEST, log_access, log_nothing
+from diptych.serve.on_demand import SOCKETS
 from diptych.serve.stream.send_queue import StreamLimits
 
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
@@ -127,10 +127,7 @@ class Diptych:
         self.deadlines.stop()
         self.connection_limits.stop()
         if self._handler is not None:
-            self._handler.admission.stop()
-            await self._handler.live.stop()
-            await self._handler.context.revoked.stop()
-            self._handler.oauth.oauth.stop()
+            await self._handler.stop()
             await self.store.close()
             self._handler = None
         self._streams.is_closing = False
@@ -302,15 +299,18 @@ class Diptych:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
+        handshake = importlib.import_module(SOCKETS)
         request = self._request(scope, receive)
         REQUEST.set(request)
         try:
             handler = self._handler or await self.start()
         except StartError as error:
             log.error("%s", error)
-            await deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
+            await handshake.deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
             return
-        status = await open_socket(handler, request, scope, receive, send, self._streams, self.deadlines, self._cors)
+        status = await handshake.open_socket(
+            handler, request, scope, receive, send, self._streams, self.deadlines, self._cors
+        )
         self._log_access(request, status, 0)
 
     async def _first(self, request: Request) -> Reply:

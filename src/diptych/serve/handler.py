@@ -6,11 +6,12 @@ The order of checks is part of the API: token, path, method, media types, size, 
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import logging
 import secrets
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from diptych.api.graphql.http import LEGACY, OFFERS, error_reply
@@ -24,25 +25,23 @@ from diptych.errors import Code, Refusal
 from diptych.fair.admission import Admission
 from diptych.fair.caller import CALLER, UNKNOWN, host_name, peer_name
 from diptych.fair.pace import Pace
-from diptych.identity.accounts import Accounts
-from diptych.identity.oauth.grant_store import GrantStore
-from diptych.identity.oauth.server import OAuth
 from diptych.identity.viewer import Caller, Context, InvalidToken
 from diptych.live.service import LiveService
 from diptych.lru import LRUCache
-from diptych.serve.endpoint.graphql import GraphqlEndpoint
-from diptych.serve.endpoint.oauth import PATHS as OAUTH_PATHS
-from diptych.serve.endpoint.oauth import OauthEndpoint
+from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.request import Request, not_modified
+from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
+
+if TYPE_CHECKING:
+    from diptych.serve.endpoint.graphql import GraphqlEndpoint
+    from diptych.serve.endpoint.oauth import OauthEndpoint
 
 log = logging.getLogger("diptych")
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass admission control: health checks."""
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
-_ENCODE = "diptych.api.openapi.encode"
-"""What builds OpenAPI documents; imported on first use, since most processes are never asked for one."""
 
 
 class Handler:
@@ -53,17 +52,35 @@ class Handler:
         self.context = context
         self.config = config
         self.admission = Admission()
-        write_engine = WriteEngine(engine)
+        self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
-        self.graphql = GraphqlEndpoint(engine, write_engine, self.live, config)
-        self.rest = RestEndpoint(engine, write_engine, self.live, max_body=config.max_body)
-        grant_store = GrantStore(engine.store, context.revoked)
-        oauth = OAuth(grant_store, context.tokens, engine.model)
-        self.oauth = OauthEndpoint(oauth, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
+        self.rest = RestEndpoint(engine, self.write_engine, self.live, max_body=config.max_body)
         self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1
         )
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
+
+    @functools.cached_property
+    def graphql(self) -> GraphqlEndpoint:
+        """The endpoint of GraphQL, made on first use."""
+        endpoint: GraphqlEndpoint = importlib.import_module(GRAPHQL).GraphqlEndpoint(
+            self.engine, self.write_engine, self.live, self.config
+        )
+        return endpoint
+
+    @functools.cached_property
+    def oauth(self) -> OauthEndpoint:
+        """The endpoints of the authorization server, made on first use."""
+        endpoint: OauthEndpoint = importlib.import_module(OAUTH).make_endpoint(self.engine, self.context, self.config)
+        return endpoint
+
+    async def stop(self) -> None:
+        """End all that runs in the background."""
+        self.admission.stop()
+        await self.live.stop()
+        await self.context.revoked.stop()
+        if "oauth" in vars(self):
+            self.oauth.oauth.stop()
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; never raises."""
@@ -139,7 +156,7 @@ class Handler:
         budget, pace, model = self.engine.planning_budget, Pace(), self.engine.model
         with budget.planning():
             view = model.view(caller.signature)
-            steps = importlib.import_module(_ENCODE).encode_steps(
+            steps = importlib.import_module(OPENAPI).encode_steps(
                 view, title=model.title, server=server, issuer=issuer, max_page=self.engine.limits.page
             )
         while True:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from diptych.api import understand
+from diptych.api.graphql import understand
 from diptych.api.graphql.http import Parameters
 from diptych.serve.endpoint import graphql_planner
 from tests.contract.http.data import ANN, NOBODY

@@ -21,8 +21,8 @@ from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.literals import Literals, lift
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import Root, TranslatedOperation
+from diptych.api.graphql.understand import read_operation, translate_operation
 from diptych.api.reply import DocumentRefusal
-from diptych.api.understand import read_operation, translate_operation
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.slots import LITERALS
 from diptych.ask.wish import WriteWish

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphql import OperationType
-
-from diptych.api.graphql.document import Document
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.check.values import Fetch, Parse
@@ -18,6 +15,11 @@ from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Path
 from diptych.lru import footprint
+
+if TYPE_CHECKING:
+    from graphql import OperationType
+
+    from diptych.api.graphql.document import Document
 
 Binding = tuple[Fetch, Parse]
 _KNOWN, _ENTRY, _PER_TOKEN = 1_000, 3_000, 600

@@ -17,14 +17,19 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
+from diptych.config import Config
+from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.devices import LASTS, Devices
 from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions
 from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, read_form
+from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed, metadata
 from diptych.identity.throttle import Throttled
+from diptych.identity.viewer import Context
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
+from diptych.serve.endpoint.oauth_paths import METADATA, PATHS
 from diptych.serve.http.request import Request
 
 _MOST = 65_536
@@ -34,18 +39,11 @@ _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 _KNOWN = "-known"
 """The suffix of the cookie that identifies a known device, signed in or not."""
 
-METADATA = "/.well-known/oauth-authorization-server"
-PATHS = {
-    METADATA: ("GET", "HEAD"),
-    "/.well-known/jwks.json": ("GET", "HEAD"),
-    "/oauth/authorize": ("GET", "HEAD", "POST"),
-    "/oauth/login": ("POST",),
-    "/oauth/logout": ("POST",),
-    "/oauth/token": ("POST",),
-    "/oauth/revoke": ("POST",),
-    "/oauth/introspect": ("POST",),
-}
-"""The methods of every path."""
+
+def make_endpoint(engine: Engine, context: Context, config: Config) -> OauthEndpoint:
+    """The endpoints of a service."""
+    oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model)
+    return OauthEndpoint(oauth, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
 
 
 class OauthEndpoint:

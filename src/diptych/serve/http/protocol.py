@@ -16,6 +16,8 @@ the last one of its connection.
 
 from __future__ import annotations
 
+import importlib
+
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -31,7 +33,7 @@ from diptych.serve.http.head_rules import (
     origin_form,
     refusal_of_head,
 )
-from diptych.serve.http.websocket_protocol import SocketProtocol
+from diptych.serve.on_demand import SOCKET_PROTOCOL
 
 _FRAMING = 8
 """Bytes of chunk framing allowed per byte of a body, in addition to the size of a head."""
@@ -211,7 +213,7 @@ class Protocol(Exchanges):
         if self._should_upgrade():
             self.handle_websocket_upgrade()
             protocol = self.transport.get_protocol()
-            if isinstance(protocol, SocketProtocol):
+            if isinstance(protocol, importlib.import_module(SOCKET_PROTOCOL).SocketProtocol):
                 protocol.enter(self.connection_limits, self._peer)
             self.parser = None  # type: ignore[assignment]  # breaks a reference cycle with this protocol
             return

@@ -14,14 +14,17 @@ import asyncio
 import socket
 import struct
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.protocols.utils import ClientDisconnected
 
 from diptych.serve.asgi import Message, Send
 from diptych.serve.http.protocol import Protocol
-from diptych.serve.http.websocket_protocol import SocketProtocol
 from diptych.serve.stream.send_queue import Parts, SendQueue, Transport
+
+if TYPE_CHECKING:
+    from diptych.serve.http.websocket_protocol import SocketProtocol
 
 _MOST_KEPT = 262_144
 """The largest send buffer of the system (SO_SNDBUF); by default it grows to megabytes."""
@@ -51,14 +54,6 @@ def body_transport(send: Send, queue: SendQueue) -> BodyTransport:
         if isinstance(protocol, Protocol):
             return DirectBody(cycle, protocol, queue)
     return AsgiBody(send, queue)
-
-
-def frame_transport(send: Send, queue: SendQueue) -> FrameTransport:
-    """The transport for an accepted WebSocket."""
-    protocol = getattr(send, "__self__", None)
-    if type(protocol) is not SocketProtocol:
-        return AsgiFrames(send, queue)
-    return DirectFrames(protocol, queue)
 
 
 def _set(transport: asyncio.Transport, option: int, value: int | bytes) -> None:

@@ -30,8 +30,9 @@ from diptych.serve.asgi import Receive, Send
 from diptych.serve.endpoint.graphql import Outcome
 from diptych.serve.handler import Handler, internal
 from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.http.websocket_protocol import SocketProtocol
 from diptych.serve.stream.send_queue import SendQueue, StreamLimits
-from diptych.serve.stream.transports import FrameTransport, frame_transport
+from diptych.serve.stream.transports import AsgiFrames, DirectFrames, FrameTransport
 
 T = TypeVar("T")
 _BATCH = 32
@@ -153,7 +154,8 @@ class Socket(SendQueue):
         """Serve the socket until it is closed."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        self.transport = frame_transport(send, self)
+        owner = getattr(send, "__self__", None)
+        self.transport = DirectFrames(owner, self) if type(owner) is SocketProtocol else AsgiFrames(send, self)
         self._init = loop.call_later(messages.INIT_SECONDS, self.close, *messages.INIT_TIMEOUT)
         self.streams.enter(self)
         try:

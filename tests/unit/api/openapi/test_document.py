@@ -14,7 +14,7 @@ from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, throu
 from diptych.api.openapi.document import build_openapi
 from diptych.api.query_string import RESERVED
 from diptych.demo.model import model as default
-from diptych.serve.endpoint.oauth import PATHS as OAUTH_PATHS
+from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from tests.support.cases import cases
 from tests.support.documents import (
     MODELS,

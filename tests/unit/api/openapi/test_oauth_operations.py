@@ -17,7 +17,7 @@ import schemathesis
 from diptych.api.openapi.document import build_openapi
 from diptych.demo.model import model as default
 from diptych.model.model import Model
-from diptych.serve.endpoint.oauth import PATHS
+from diptych.serve.endpoint.oauth_paths import PATHS
 from tests.contract.http import data
 from tests.support.documents import (
     METHODS,
