@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, fields, make_dataclass
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["dataclass"]
+
 if TYPE_CHECKING:
     from dataclasses import dataclass
 else:

@@ -15,8 +15,9 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from diptych.dataclass import dataclass
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import short_name

@@ -22,13 +22,14 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from diptych.dataclass import dataclass
 from diptych.model.scalar_parsers import (
     parse_bigint,
     parse_bool,

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from types import FunctionType
 from typing import Any, NoReturn, Protocol
 
+from diptych.dataclass import dataclass
 from diptych.model.declare.roles import Role
 from diptych.model.rules.expr import (
     TRUE,

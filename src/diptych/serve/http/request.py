@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
+from diptych.dataclass import dataclass
 from diptych.errors import Refusal
 
 Body = Callable[[int], Awaitable[bytes]]
