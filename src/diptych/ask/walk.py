@@ -20,8 +20,12 @@ def picks(parts: Iterable[Pick | ConnectionPart]) -> Iterator[Pick | ConnectionP
                 yield part
 
 
-def reads(asks: Iterable[Read]) -> Iterator[Read]:
+def reads(asks: Iterable[Read]) -> list[Read]:
     """All Reads of some Asks with the nested ones, outer before inner."""
+    found: list[Read] = []
     for read in asks:
-        yield read
-        yield from reads(pick.read for pick in picks(read.pick) if isinstance(pick, Follow))
+        found.append(read)
+        nested = [pick.read for pick in picks(read.pick) if isinstance(pick, Follow)]
+        if nested:
+            found += reads(nested)
+    return found

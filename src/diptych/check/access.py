@@ -18,7 +18,6 @@ from diptych.check.past_rows import certain
 from diptych.dataclass import dataclass
 from diptych.errors import Code, Refusal
 from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
-from diptych.model.rules.paths import rebase
 from diptych.model.view import ResourceView, View
 
 
@@ -28,12 +27,10 @@ def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Rea
     `known` already holds for every row that it can reach.
     """
     resource = _visible(view, read.resource)
-    return replace(
-        read,
-        where=and_(narrow_expr(read.where, resource, view), assume(resource.read, known), back),
-        order=tuple(OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order),
-        pick=tuple(_part(part, resource, view) for part in read.pick),
-    )
+    where = and_(narrow_expr(read.where, resource, view), assume(resource.read, known), back)
+    order = tuple([OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order])
+    pick = tuple([_part(part, resource, view) for part in read.pick])
+    return Read(read.resource, read.take, pick, where, order, read.page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +92,10 @@ def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:
 def assume(rule: Expr, known: Expr) -> Expr:
     """Simplify a rule, given that `known` holds."""
     facts = known.of if isinstance(known, And) else (known,)
-    if rule == known or rule in facts:
+    if rule is TRUE or rule == known or rule in facts:
         return TRUE
+    if known is TRUE:
+        return rule
     if isinstance(rule, And):
         return and_(*(assume(part, known) for part in rule.of))
     if isinstance(rule, Or):
@@ -148,13 +147,11 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
             if name not in resource.fields:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no field '{name}'.")
             rule = resource.fields[name].rule
-            return pick if rule is pick.rule else replace(pick, rule=rule)
+            return pick if rule is pick.rule else Field(name, pick.label, rule)
         case Follow(name):
             if name not in resource.relations:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{name}'.")
             relation = resource.relations[name]
-            back = relation.relation.inverse if relation.relation.kind == "many" else ""
-            known = rebase(resource.read, (back,)) if back else TRUE
-            read = narrow(pick.read, view, known, relation.back)
-            return replace(pick, read=read, rule=relation.rule, link=relation.link)
+            read = narrow(pick.read, view, relation.known, relation.back)
+            return Follow(name, pick.label, read, relation.rule, relation.link)
     return pick

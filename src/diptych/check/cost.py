@@ -16,7 +16,7 @@ from diptych.ask.nodes import ConnectionPart, Edges, Field, Follow, Nodes, PageI
 from diptych.ask.slots import SlotValues
 from diptych.ask.walk import picks
 from diptych.model.defs import ResourceDef, Resources
-from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Mask, Not, Or
+from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, Has, IsNull, Mask, Not, Or
 
 TOTAL_PRICE = 20
 HOP_PRICE = 10
@@ -24,8 +24,11 @@ HOP_PRICE = 10
 
 def depth(read: Read) -> int:
     """The number of levels of objects in a Read."""
-    inner = (depth(pick.read) for pick in picks(read.pick) if isinstance(pick, Follow))
-    return 1 + max(where_depth(read.where), *inner, 0)
+    deepest = 0 if read.where is TRUE else where_depth(read.where)
+    for pick in picks(read.pick):
+        if isinstance(pick, Follow):
+            deepest = max(deepest, depth(pick.read))
+    return 1 + deepest
 
 
 def _parts(expr: Expr) -> tuple[Expr, ...]:
@@ -156,8 +159,10 @@ class _Pricer:
     def read(self, read: Read, at: int, name: str) -> None:
         """Add a Read that is nested in the rows of the list `at`."""
         resource = self.resources[read.resource]
-        self.costs[at] += filter_price(read.where, resource, self.resources)
-        self.costs[at] += sum(filter_price(key.by, resource, self.resources) for key in read.order)
+        if read.where is not TRUE:
+            self.costs[at] += filter_price(read.where, resource, self.resources)
+        for key in read.order:
+            self.costs[at] += filter_price(key.by, resource, self.resources)
         if read.page is None:
             self.costs[at] += 1
             self._picks(read.pick, resource, at)

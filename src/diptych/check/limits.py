@@ -24,6 +24,7 @@ from diptych.ask.walk import reads
 from diptych.check.cost import depth, filter_terms
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
+from diptych.model.rules.expr import TRUE
 
 Check = Callable[[RequestMeasures, Limits], None]
 
@@ -110,9 +111,10 @@ class Checks:
             return
         asks = tuple(asks)
         measures.depth = max(measures.depth, *map(depth, asks), 0)
-        every = list(reads(asks))
+        every = reads(asks)
         for read in every:
-            measures.filter_terms = max(measures.filter_terms, filter_terms(read.where))
+            if read.where is not TRUE:
+                measures.filter_terms = max(measures.filter_terms, filter_terms(read.where))
             measures.sort_keys = max(measures.sort_keys, len(read.order))
         measures.resources |= {read.resource for read in every}
         self(measures)

@@ -13,6 +13,7 @@ cannot meet. A reference to an alias in the scope of a table of the model also n
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 
@@ -53,9 +54,18 @@ def sql(template: str, *parts: Fragment) -> Fragment:
     """Put fragments into a template; `{0}` may repeat one."""
     order: Iterable[Fragment] = parts
     if "{}" not in template:
-        order = [parts[int(number)] for number in re.findall(r"\{(\d)\}", template)]
-    text = template.format(*[part.text for part in parts])
-    return Fragment(text, tuple([value for part in order for value in part.binds]))
+        order = [parts[number] for number in _numbers(template)]
+    binds: tuple[Bind, ...] = ()
+    for part in order:
+        if part.binds:
+            binds += part.binds
+    return Fragment(template.format(*[part.text for part in parts]), binds)
+
+
+@functools.lru_cache(maxsize=512)
+def _numbers(template: str) -> tuple[int, ...]:
+    """The numbers of the parts in a template of this program."""
+    return tuple(map(int, re.findall(r"\{(\d)\}", template)))
 
 
 def join(separator: str, parts: Iterable[Fragment]) -> Fragment:
@@ -63,7 +73,7 @@ def join(separator: str, parts: Iterable[Fragment]) -> Fragment:
     if len(pieces) == 1:
         return pieces[0]
     return Fragment(
-        separator.join(part.text for part in pieces), tuple(value for part in pieces for value in part.binds)
+        separator.join([part.text for part in pieces]), tuple([value for part in pieces for value in part.binds])
     )
 
 
@@ -77,6 +87,7 @@ def number(value: int) -> Fragment:
     return Fragment(str(int(value)))
 
 
+@functools.lru_cache(maxsize=4_096)
 def identifier(name: str) -> Fragment:
     """A name of the model, quoted."""
     if not _IDENTIFIER.fullmatch(name):
@@ -86,7 +97,7 @@ def identifier(name: str) -> Fragment:
 
 def column(alias: str, name: str) -> Fragment:
     """A column of a table by its alias."""
-    return Fragment(f"{alias}.{identifier(name).text}")
+    return Fragment(alias + "." + identifier(name).text)
 
 
 def label(name: str) -> str:

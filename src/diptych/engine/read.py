@@ -11,8 +11,8 @@ values, and the signature of the viewer's role.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
@@ -127,12 +127,17 @@ class PreparedRead:
 
 def without_viewer(measures: RequestMeasures | None) -> RequestMeasures | None:
     """The measures to keep with a cached plan, which must not hold on to the first viewer."""
-    return None if measures is None else replace(measures, viewer=NOBODY)
+    return None if measures is None else measures.of(NOBODY)
 
 
 def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
     """The page sizes that are literals of the request, by their slots."""
-    return {slot: binder.fixed[slot] for slot in page_slots(asks) if binder.is_fixed(slot)}
+    return fixed_sizes(page_slots(asks), binder)
+
+
+def fixed_sizes(slots: Iterable[int], binder: Binder) -> dict[int, int]:
+    """The page sizes in these slots that are literals of the request."""
+    return {slot: binder.fixed[slot] for slot in slots if binder.is_fixed(slot)}
 
 
 def page_slots(asks: Sequence[Read]) -> list[int]:
@@ -211,8 +216,9 @@ class Engine:
         self.checks.shape(measures, asks)
         binder = Binder(wish.slots, wish.sources, self.limits, code)
         cost = cost_of(asks, self.model.resources)
-        sizes = known_sizes(asks, binder)
-        is_fixed = len(sizes) == len(page_slots(asks))
+        page_sizes = page_slots(asks)
+        sizes = fixed_sizes(page_sizes, binder)
+        is_fixed = len(sizes) == len(page_sizes)
         if measures is not None and (is_fixed or inputs is not None):
             values = binder.fixed if is_fixed else binder(inputs or {})
             self.checks.price(measures, measures.viewer, cost.price(values))
@@ -220,11 +226,11 @@ class Engine:
         price = None if is_fixed and not self.checks.has_more else cost.price
         by_size = None
         if self.store.dialect.sees_limits and not is_fixed:
-            slots = tuple(slot for slot in page_slots(asks) if slot not in sizes)
+            slots = tuple(slot for slot in page_sizes if slot not in sizes)
 
-            def compile(page_sizes: Mapping[int, int]) -> ReadPlan:
+            def compile(sent: Mapping[int, int]) -> ReadPlan:
                 with self.planning_budget.planning(goes_on=True):
-                    return self.plan_reads(asks, view, {**sizes, **page_sizes}, with_change_cursor)
+                    return self.plan_reads(asks, view, {**sizes, **sent}, with_change_cursor)
 
             by_size = PlansBySize(slots, compile)
         return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size)

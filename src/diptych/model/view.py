@@ -77,6 +77,8 @@ class RelationView:
     rule: Expr
     back: Expr
     link: Expr
+    known: Expr = TRUE
+    """What holds for all rows that it leads to, since it holds for the row that it leads from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -320,7 +322,9 @@ class View:
         for name, relation in resource.relations.items():
             rule, (back, link) = self._relation_rule(resource, relation), self._back_rules(relation, readable)
             if FALSE not in (rule, back, link) and relation.target in readable:
-                out[name] = RelationView(relation, rule, back, link)
+                is_inverse = relation.kind == "many"  # each row that it leads to refers back to this one
+                known = rebase(readable[resource.name], (relation.inverse,)) if is_inverse else TRUE
+                out[name] = RelationView(relation, rule, back, link, known)
         return out
 
     def _back_rules(self, relation: RelationDef, readable: Mapping[str, Expr]) -> tuple[Expr, Expr]:

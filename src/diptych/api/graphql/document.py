@@ -29,7 +29,7 @@ from graphql import (
 from graphql.execution.values import get_variable_values
 
 from diptych.api.graphql.measure import measure_text, measure_values
-from diptych.api.graphql.merge import conflicts, merge_selections
+from diptych.api.graphql.merge import conflicts, is_plain, merge_selections
 from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.parser import parse
 from diptych.api.graphql.rules import validate
@@ -95,6 +95,8 @@ def read_document(
     measures.operation = operation.name.value if operation.name else ""
     measures.roots = len(collect([operation.selection_set], fragments_of(document), None))
     checks(measures)
+    if is_plain(document):
+        return document, operation
     merged = merge_selections(document)
     errors = conflicts(merged)
     if errors:

@@ -32,6 +32,27 @@ from diptych.api.graphql.translate import collect, fragments_of
 from diptych.errors import MAX_FAULTS
 
 
+def is_plain(document: DocumentNode) -> bool:
+    """Are there only fields, each with a response key of its own? Then nothing is merged, and nothing conflicts."""
+    left: list[SelectionSetNode] = []
+    for definition in document.definitions:
+        if not isinstance(definition, OperationDefinitionNode):
+            return False
+        left.append(definition.selection_set)
+    while left:
+        keys = set()
+        for node in left.pop().selections:
+            if not isinstance(node, FieldNode):
+                return False
+            key = node.alias.value if node.alias else node.name.value
+            if key in keys:
+                return False
+            keys.add(key)
+            if node.selection_set is not None:
+                left.append(node.selection_set)
+    return True
+
+
 def merge_selections(document: DocumentNode) -> DocumentNode:
     """The same document, without duplicate selections in a set."""
     definitions = tuple(

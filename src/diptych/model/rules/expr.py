@@ -188,6 +188,8 @@ def and_(*parts: Expr) -> Expr:
     flat: list[Expr] = []
     for part in parts:
         flat.extend(part.of if isinstance(part, And) else (part,))
+    if len(flat) < 2:
+        return flat[0] if flat else TRUE
     if FALSE in flat:
         return FALSE
     unique = tuple(dict.fromkeys(flat))
@@ -199,6 +201,8 @@ def or_(*parts: Expr) -> Expr:
     flat: list[Expr] = []
     for part in parts:
         flat.extend(part.of if isinstance(part, Or) else (part,))
+    if len(flat) < 2:
+        return flat[0] if flat else FALSE
     if TRUE in flat:
         return TRUE
     unique = tuple(dict.fromkeys(flat))

@@ -180,7 +180,7 @@ class Planner:
             shape = (shape, "change-cursor")
         known = entry.known.get(shape)
         if known is None:
-            measures = replace(entry.measures, viewer=sent.caller.viewer)
+            measures = entry.measures.of(sent.caller.viewer)
             with self.engine.planning_budget.planning(goes_on=is_new):
                 known = self._prepare(entry.document, variables, measures, sent.caller, with_change_cursor)
                 if entry.document.places:
@@ -226,7 +226,7 @@ class Planner:
                     raise
                 return RefusedDocument(refusal.again(), kind)
         is_read = document.operation.operation is OperationType.QUERY
-        return KnownDocument(document, replace(measures, viewer=NOBODY), is_read)
+        return KnownDocument(document, measures.of(NOBODY), is_read)
 
     def _prepare(
         self,
