@@ -79,6 +79,9 @@ class _Comparison:
         self.want = wanted(model, dialect)
         self.means = meanings(model)
         self.lacking = missing_indexes(model, have.indexes)
+        self.references: dict[tuple[str, str], list[ExistingReference]] = {}
+        for reference in have.references:
+            self.references.setdefault((reference.table, reference.column), []).append(reference)
         self.there = [resource for resource in model.resources.values() if resource.table in have.tables]
 
     def all(self) -> Iterator[Difference]:
@@ -218,11 +221,7 @@ class _Comparison:
     def _reference(self, resource: ResourceDef, field: FieldDef) -> Iterator[Difference]:
         relation = resource.relations[field.relation]
         target = self.model.resources[relation.target].table
-        references = [
-            reference
-            for reference in self.have.references
-            if (reference.table, reference.column) == (resource.table, field.column)
-        ]
+        references = self.references.get((resource.table, field.column), [])
         if any((reference.target, reference.on_delete) == (target, relation.on_delete) for reference in references):
             return
         sentence = (

@@ -8,7 +8,7 @@ made is as good as ours.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from diptych.compile.fragment import identifier
 from diptych.dataclass import dataclass
@@ -48,15 +48,18 @@ def wanted_indexes(model: Model) -> list[DeclaredIndex]:
 
 def missing_indexes(model: Model, have: Collection[ExistingIndex]) -> list[DeclaredIndex]:
     """The indexes that a database lacks, those of unique values included."""
-    return [index for index in _wanted(model, {present.name for present in have}) if not _is_there(index, have)]
+    of_table: dict[str, list[ExistingIndex]] = {}
+    for present in have:
+        of_table.setdefault(present.table, []).append(present)
+    wanted = _wanted(model, {present.name for present in have})
+    return [index for index in wanted if not _is_there(index, of_table.get(index.resource.table, ()))]
 
 
-def _is_there(wanted: DeclaredIndex, have: Collection[ExistingIndex]) -> bool:
+def _is_there(wanted: DeclaredIndex, have: Iterable[ExistingIndex]) -> bool:
     """One that begins with the column finds rows by it; to keep values unique it must have no other."""
     column = wanted.field.column
     return any(
-        index.table == wanted.resource.table
-        and (index.unique and index.columns == (column,) if wanted.unique else index.columns[:1] == (column,))
+        index.unique and index.columns == (column,) if wanted.unique else index.columns[:1] == (column,)
         for index in have
     )
 
@@ -69,7 +72,7 @@ def _wanted(model: Model, taken: set[str]) -> Iterator[DeclaredIndex]:
         for field in resource.fields.values():
             for unique in (True, False):
                 if field.unique if unique else field.indexed:
-                    name = _name(resource.table, field.column + "_key" * unique, names if unique else names | beside)
+                    name = _name(resource.table, field.column + "_key" * unique, names, set() if unique else beside)
                     names.add(name)
                     yield DeclaredIndex(resource, field, unique, _create(name, resource, field, unique))
 
@@ -80,10 +83,10 @@ def _create(name: str, resource: ResourceDef, field: FieldDef, unique: bool) -> 
     return f"CREATE {index} {identifier(name).text} ON {table} ({column}{columns})"
 
 
-def _name(table: str, column: str, taken: Collection[str]) -> str:
+def _name(table: str, column: str, *taken: Collection[str]) -> str:
     """The name of an index: one that is too long, or that another has, ends in a mark of its own."""
     name = f"{table}_{column}"
-    if len(name) <= _LONGEST and name not in taken:
+    if len(name) <= _LONGEST and not any(name in names for names in taken):
         return name
     mark = hashlib.sha256(f"{table}.{column}".encode()).hexdigest()[:8]
     return f"{name[: _LONGEST - 9]}_{mark}"

@@ -23,6 +23,8 @@ from diptych.model.model import Model
 from diptych.model.naming import upper_first
 
 T = TypeVar("T")
+Meanings = Mapping[str, Mapping[str, Meaning]]
+"""What a model means by the columns of its tables."""
 Fitting = Generator[Step, Sequence[Any], T]
 
 
@@ -68,10 +70,11 @@ def fit(
         statements += add_server_defaults(model, have.tables)
     for statement in (*statements, *create_missing(model, dialect, parts, have)):
         yield Step(statement, ())
-    yield from _record(model, have, dialect)
+    means = meanings(model)
+    yield from _record(means, have, dialect)
     done = [f"{upper_first(difference.done)}." for difference in settled if difference.done]
-    done += yield from _begin_feed_anew(model, have, dialect, accept)
-    return Fitted(tuple(done), () if accept else tuple(_doubts(model, have, dialect)))
+    done += yield from _begin_feed_anew(means, have, dialect, accept)
+    return Fitted(tuple(done), () if accept else tuple(_doubts(means, have, dialect)))
 
 
 def look(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[Difference]]:
@@ -133,13 +136,13 @@ _UPSERT = (
 _PLACEHOLDERS: Mapping[DialectName, str] = {"sqlite": "?1, ?2, ?3", "postgres": "$1, $2, $3"}
 
 
-def _record(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[None]:
+def _record(means: Meanings, have: Catalogue, dialect: DialectName) -> Fitting[None]:
     """Record what the model means by its columns, where that has changed. The record of columns that only another model
     has stays."""
-    for table, means in meanings(model).items():
+    for table, columns in means.items():
         before, there = have.recorded.get(table, {}), have.tables.get(table, {})
-        others = {name: meaning for name, meaning in before.items() if name not in means and name in there}
-        now = {**means, **others}
+        others = {name: meaning for name, meaning in before.items() if name not in columns and name in there}
+        now = {**columns, **others}
         if now != before:
             yield Step(_UPSERT.format(_PLACEHOLDERS[dialect]), (table, FORMAT, encode(now)))
 
@@ -150,14 +153,14 @@ _NEW_FEED: Mapping[DialectName, str] = {
 }
 
 
-def _begin_feed_anew(model: Model, have: Catalogue, dialect: DialectName, accept: bool) -> Fitting[list[str]]:
+def _begin_feed_anew(means: Meanings, have: Catalogue, dialect: DialectName, accept: bool) -> Fitting[list[str]]:
     """Start a new feed if stored changes hold values that would be misread, even if no row has such a value any more.
 
     A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`.
     """
     changed = [
         f"{table}.{column}"
-        for table, column, was, now in _both(model, have)
+        for table, column, was, now in _both(means, have)
         if compatibility(was, now, dialect) == "other" and (accept or _is_misread(was, now, dialect))
     ]
     if not changed:
@@ -173,21 +176,21 @@ def _is_misread(was: Meaning, now: Meaning, dialect: DialectName) -> bool:
     return len(kinds) == 1 or (dialect == "sqlite" and "TEXT" not in kinds)
 
 
-def _both(model: Model, have: Catalogue) -> Iterable[tuple[str, str, Meaning, Meaning]]:
+def _both(means: Meanings, have: Catalogue) -> Iterable[tuple[str, str, Meaning, Meaning]]:
     """The recorded columns of a model, with their meaning then and now."""
-    for table, means in meanings(model).items():
-        for column, now in means.items():
+    for table, columns in means.items():
+        for column, now in columns.items():
             was = have.recorded.get(table, {}).get(column)
             if was is not None:
                 yield table, column, was, now
 
 
-def _doubts(model: Model, have: Catalogue, dialect: DialectName) -> Iterable[str]:
+def _doubts(means: Meanings, have: Catalogue, dialect: DialectName) -> Iterable[str]:
     """What is taken from the model because it was never recorded, and the database does not show it."""
     columns = [
         f"{table}.{column} as {now}"
-        for table, means in meanings(model).items()
-        for column, now in means.items()
+        for table, described in means.items()
+        for column, now in described.items()
         if now.type == "Decimal" and column in have.tables.get(table, {}) and column not in have.recorded.get(table, {})
     ]
     if columns and dialect == "sqlite":

@@ -47,17 +47,11 @@ class SqliteConnection:
         self.db.set_busy_timeout(5_000)
         for pragma in _PRAGMAS:
             self.db.execute(f"PRAGMA {pragma}").fetchall()
-        if not write:
-            self.db.execute("PRAGMA query_only=1").fetchall()
-            self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
         self.db.create_scalar_function("diptych_digest", cast(Any, key_digest), 1, deterministic=True)
         self.db.create_scalar_function("diptych_contains", cast(Any, self._contains), 2, deterministic=True)
         self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
-        if inline:
-            self.db.set_busy_timeout(0)  # nothing may block the loop, least of all on what needs the loop
-            self.db.set_progress_handler(self._tick, _TICK)
         self.guard = dog.guard(self.db)
         self._dog = dog
         self._execute = self.db.cursor().execute
@@ -65,6 +59,16 @@ class SqliteConnection:
         self._map_at = math.inf
         """When the file is to be mapped."""
         self._is_mapped = False
+        if not write:
+            self.only_read(inline=inline)
+
+    def only_read(self, *, inline: bool) -> None:
+        """Write no more; with `inline`, for reads in the loop."""
+        self.db.execute("PRAGMA query_only=1").fetchall()
+        self.db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_ANSWER)
+        if inline:
+            self.db.set_busy_timeout(0)  # nothing may block the loop, least of all on what needs the loop
+            self.db.set_progress_handler(self._tick, _TICK)
 
     def _tick(self) -> bool:
         self._ticks -= 1

@@ -118,7 +118,7 @@ class SqliteStore:
                 self._writer.db.execute("ROLLBACK")
                 raise
             self._writer.db.execute("COMMIT")
-            self._inline = SqliteConnection(self.path, self._dog, inline=True)
+            self._inline = self._inline_connection()
             if self._maps:
                 self._inline.map_later()
             self._changes = Writer(self._connect, self.timeout, self._waiting, self._loop_budget, self.health)
@@ -127,6 +127,18 @@ class SqliteStore:
         for sentence in self.cautions():
             warn_once(sentence)
         return fitted
+
+    def _inline_connection(self) -> SqliteConnection:
+        """The connection for reads in the loop: that which made the tables, since each one parses the whole schema.
+
+        The writer opens its own at the first write, in its thread. A database in memory lives as long as a connection
+        to it, so there that which made it stays.
+        """
+        if self._in_memory or self._writer is None:
+            return SqliteConnection(self.path, self._dog, inline=True)
+        connection, self._writer = self._writer, None
+        connection.only_read(inline=True)
+        return connection
 
     def _unopened(self, error: apsw.Error) -> StartError:
         return StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.")
@@ -319,7 +331,7 @@ class SqliteStore:
         return self._changes
 
     def _connect(self) -> Writing:
-        """A connection for writes: that which made the tables, if it is free, since each one reads the whole schema."""
+        """A connection for writes: that which inserted rows in bulk, if there is one."""
         connection, self._writer = self._writer, None
         if connection is None or self._in_memory:
             self._writer = connection  # a database in memory lives as long as a connection to it

@@ -54,7 +54,8 @@ class Builder:
         self._classes: dict[str, type[Resource]] = {}
         self._named_roles: list[Role] = []
         self._lines_of = cache(lines_of)
-        self._hints: dict[tuple[type, str], Any] = {}
+        self._hints: dict[tuple[str | type, str], Any] = {}
+        """Evaluated annotations: by module and text, or by class and attribute."""
         if not classes:
             self.mistakes.append(Mistake("Model()", "it has no resources", "Write Model(Author, Post)"))
         for cls in classes:
@@ -182,8 +183,10 @@ class Builder:
                 yield unwrap(line.attr, hint, line.default)
 
     def _hint(self, line: Declared) -> Any:
-        """The evaluated annotation; those of a base are the same for all its subclasses."""
-        key = line.base, line.attr
+        """The evaluated annotation, once: a text means the same everywhere in a module, and what a base declares is the
+        same for all its subclasses."""
+        is_text = isinstance(line.hint, str)
+        key = (line.base.__module__, line.hint) if is_text else (line.base, line.attr)
         if key not in self._hints:
             self._hints[key] = evaluate(line.hint, line.base, self._classes)
         return self._hints[key]
