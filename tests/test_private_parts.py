@@ -86,7 +86,7 @@ PARTS: dict[str, str] = {
     STATE: "default_headers total_requests",
     SERVER: "_captured_signals config handle_exit main_loop on_tick shutdown startup",
     CONFIG: "loaded_app",
-    PROCESS: "_server config server",
+    PROCESS: "_server config is_alive parent_conn process server",
     PARSER: "feed_data get_http_version get_method set_dangerous_leniencies should_keep_alive should_upgrade",
     HANDSHAKE: "accept data_to_send fail handshake_exc",
     CONNECTION: "_protocol",

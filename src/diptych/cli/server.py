@@ -16,6 +16,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -44,6 +45,11 @@ _WARM_UP = 1.0
 """Seconds after the start until what every process needs sooner or later is imported, in a thread."""
 _ACCEPTS = 8
 """Connections accepted in one iteration of the event loop."""
+_SHARED_ACCEPTS = 2
+"""The same for each of several processes: the first to wake leaves the rest of a burst to the others."""
+
+_STARTING, _UNANSWERED = 60, 5.0
+"""Seconds after which one of several processes that does not answer is replaced: while it starts, and later."""
 
 
 def listen(config: Config) -> socket.socket:
@@ -106,6 +112,7 @@ def uvicorn_settings(config: Config, made: Callable[[], Diptych] | str) -> uvico
         ws_ping_interval=None,
         ws_per_message_deflate=False,
         lifespan="on",
+        timeout_worker_healthcheck=_STARTING,
         timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
         log_config=logging_of(config),
         log_level=config.log_level,
@@ -168,7 +175,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         for listener in sockets or ():
             listener.setblocking(False)  # shared by all processes: dup() of a blocking one would block their accept()
-        self._duplicates = [listener.dup() for listener in sockets or () for _ in range(_ACCEPTS - 1)]
+        accepts = _ACCEPTS if self.config.workers == 1 else _SHARED_ACCEPTS
+        self._duplicates = [listener.dup() for listener in sockets or () for _ in range(accepts - 1)]
         await super().startup(None if sockets is None else [*sockets, *self._duplicates])
 
     async def main_loop(self) -> None:
@@ -198,7 +206,28 @@ class Server(uvicorn.Server):
 
 
 class Worker(multiprocess.Process):
-    """One of several server processes."""
+    """One of several server processes.
+
+    It answers once it has imported its modules. On a busy machine that takes longer than a process that serves may be
+    silent, and uvicorn would replace it for ever.
+    """
+
+    _asked_at = 0.0
+    _answered = False
+
+    def is_alive(self, timeout: float = _UNANSWERED) -> bool:
+        if self._answered:
+            return super().is_alive(min(timeout, _UNANSWERED))
+        if not self.process.is_alive():
+            return False
+        with contextlib.suppress(OSError, EOFError):
+            if not self._asked_at:
+                self._asked_at = time.monotonic()
+                self.parent_conn.send(b"ping")
+            if self.parent_conn.poll():
+                self.parent_conn.recv()
+                self._answered = True
+        return self._answered or time.monotonic() < self._asked_at + _STARTING
 
     @property
     def server(self) -> uvicorn.Server:
