@@ -92,7 +92,7 @@ def _can_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
     from tests.support.effort import LONG  # noqa: PLC0415  # the process that forks cannot import it
 
     own = _environment()
-    said = {name for name in (*env, *own) if env.get(name) != own.get(name)}
+    said = {name for name in (*env, *own) if env.get(name) != own.get(name)} - {"PYTEST_CURRENT_TEST"}
     reloads = arguments[0] == "dev"
     measured = any(name.startswith("COVERAGE_") for name in env)
     return (
