@@ -61,6 +61,11 @@ function response(status, _, body)
 end
 """
 
+# Each connection waits this long on the average (milliseconds) before its next request, as independent callers do.
+WAIT = """\
+function delay() return math.floor(-math.log(1 - math.random()) * %f + 0.5) end
+"""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -89,11 +94,17 @@ def ensure_wrk() -> None:
 
 def write_script(server: Server, case: Case, requests: Sequence[Request]) -> Path:
     """The Lua script of a case, in the words of a server. The requests of a case differ in no header."""
+    look = LOOK % status(server.name, case) if case.creates else ""
+    return write_requests(server, case.name, requests, look)
+
+
+def write_requests(server: Server, name: str, requests: Sequence[Request], more: str = "") -> Path:
+    """The Lua script of some requests; `more` is more Lua."""
     rows = ",\n".join(_lua_row(request) for request in requests)
     common = server.headers(requests[0]).items()
-    headers = "".join(f"wrk.headers[{_lua(name)}] = {_lua(text)}\n" for name, text in common)
-    path = DATA / f"{server.name}-{case.name}.lua"
-    path.write_text(headers + SCRIPT % (rows, MARK) + (LOOK % status(server.name, case) if case.creates else ""))
+    headers = "".join(f"wrk.headers[{_lua(header)}] = {_lua(text)}\n" for header, text in common)
+    path = DATA / f"{server.name}-{name}.lua"
+    path.write_text(headers + SCRIPT % (rows, MARK) + more)
     return path
 
 
@@ -108,10 +119,11 @@ def _lua(text: str) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def warm(server: Server, script: Path, seconds: int, connections: int = CONNECTIONS) -> None:
-    """Loads a server without measuring it."""
-    _wrk(server, script, seconds, connections)
+def warm(server: Server, script: Path, seconds: int, connections: int = CONNECTIONS) -> float:
+    """Loads a server without measuring it; the requests/s that it served."""
+    result = _wrk(server, script, seconds, connections)
     settle(server)
+    return result["requests"] / seconds
 
 
 def load(server: Server, script: Path, seconds: int, postgres: int | None, connections: int = CONNECTIONS) -> Sample:

@@ -25,6 +25,7 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,15 @@ CHOICES: dict[str, list[str]] = {
     for name in CASES
     for choice in (name.partition("-")[0], name)
 }
-CHECKED = 50
+# How busy the machine was with other work.
+LOAD = round(os.getloadavg()[0], 1)
+CHECKED, CHECKED_SHORT = 50, 5
 DRAWN = 2_000
 WARM_SECONDS = 1
 # V8 compiles while it runs: more time before it counts.
 WARM_NODE_SECONDS = 3
+# A round of a server that is slow lasts until it has answered about so many.
+LEAST_REQUESTS, MOST_SECONDS = 100, 5
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Plan:
     round_seconds: int
     growth: bool = False
     checks_only: bool = False
+    checked: int = CHECKED
 
     @property
     def whole(self) -> bool:
@@ -114,6 +120,7 @@ def parse(arguments: list[str] | None = None) -> Plan:
         round_seconds=1 if given.short else given.seconds,
         growth=given.growth,
         checks_only=given.check,
+        checked=CHECKED_SHORT if given.short else CHECKED,
     )
 
 
@@ -145,11 +152,11 @@ def known_cursors(servers: list[Server], case: Case) -> dict[str, str] | None:
     return None
 
 
-def verify(servers: list[Server], case: Case) -> None:
+def verify(servers: list[Server], case: Case, checked: int) -> None:
     """Every server must give the same answer, to the corners and to random requests."""
     known = known_cursors(servers, case)
     verified = [server for server in servers if CONTENDERS[server.name].verified]
-    for value in [*probes(case, known), *draw(case, CHECKED, known)]:
+    for value in [*probes(case, known), *draw(case, checked, known)]:
         first: bytes | None = None
         for server in verified:
             code, told = server.ask(worded(server.name, case, value, server.cursors.get(case.table, {})))
@@ -171,16 +178,18 @@ def measure(plan: Plan, store: Store, servers: list[Server], case: Case) -> dict
         requests = [worded(server.name, case, value, known) for value in drawn]
         scripts[server.name] = write_script(server, case, requests)
     samples: dict[str, list[Sample]] = {server.name: [] for server in servers}
+    seconds: dict[str, int] = {}
     for server in servers:
         node = CONTENDERS[server.name].by == "node"
-        warm(server, scripts[server.name], WARM_NODE_SECONDS if node else WARM_SECONDS)
+        rate = warm(server, scripts[server.name], WARM_NODE_SECONDS if node else WARM_SECONDS)
+        seconds[server.name] = max(plan.round_seconds, min(MOST_SECONDS, ceil(LEAST_REQUESTS / max(rate, 1))))
     if case.creates:
         for server in servers:
             remove_new_orders(server, store)
     for turn in range(plan.rounds):
         shift = turn % len(servers)
         for server in servers[shift:] + servers[:shift]:
-            sample = load(server, scripts[server.name], plan.round_seconds, store.pid)
+            sample = load(server, scripts[server.name], seconds[server.name], store.pid)
             if case.creates:
                 hold_against_orders(server, case, sample.requests, remove_new_orders(server, store))
             samples[server.name].append(sample)
@@ -208,7 +217,7 @@ def run_cases(plan: Plan, store: Store) -> Measured:
             if not its:
                 continue
             say(f"{store.kind}: {case.name} of {', '.join(server.name for server in its)}")
-            verify(its, case)
+            verify(its, case, plan.checked)
             if not plan.checks_only:
                 measured[case.name] = measure(plan, store, its, case)
     return measured
@@ -228,7 +237,7 @@ def run_store(plan: Plan, store: Store) -> Measured:
     return measured
 
 
-def machine() -> dict[str, str | int]:
+def machine() -> dict[str, str | int | float]:
     """Where this was measured, without names."""
     return {
         "machine": platform.machine(),
@@ -236,6 +245,7 @@ def machine() -> dict[str, str | int]:
         "python": platform.python_version(),
         "connections": CONNECTIONS,
         "date": time.strftime("%Y-%m-%d"),
+        "load_before": LOAD,
     }
 
 

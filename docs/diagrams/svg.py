@@ -15,6 +15,14 @@ FILLS = {
     "floor": "#cbd2d9",
     "service": "#2f6fde",
     "peer": "#e0a458",
+    "bare": "#9aa5b1",
+    "constant": "#e4e7eb",
+    "mercurius": "#3e9c6b",
+    "postgraphile": "#8a63c9",
+    "pocketbase": "#3bb3b3",
+    "strawberry": "#e0a458",
+    "ariadne": "#d9708f",
+    "fastapi": "#a8763e",
 }
 FONT = "font-family=\"ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif\""
 
@@ -63,6 +71,12 @@ class Drawing:
     def bar(self, x: float, y: float, w: float, h: float, fill: str) -> None:
         """A bar of a chart."""
         self.shapes.append(f'<rect x="{x:g}" y="{y:g}" width="{w:.1f}" height="{h:g}" rx="2" fill="{FILLS[fill]}"/>')
+
+    def line(self, points: list[tuple[float, float]], fill: str) -> None:
+        """A curve of a chart, with a dot at each point."""
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.shapes.append(f'<polyline points="{path}" fill="none" stroke="{FILLS[fill]}" stroke-width="2"/>')
+        self.shapes += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{FILLS[fill]}"/>' for x, y in points]
 
     def rule(self, x1: float, y1: float, x2: float, y2: float) -> None:
         """A thin line."""
