@@ -91,16 +91,18 @@ class Admission:
 
     async def _admit(self) -> None:
         """Admit waiting requests until the queue is empty."""
-        while self._queue:
-            for _ in range(max(1, min(_AT_ONCE, int(_QUANTUM / self._expected)))):
-                admitted = self._queue.pop()
-                if admitted is None:
-                    break
-                if not admitted[1].done():
-                    admitted[1].set_result(None)
-            await asyncio.sleep(0)  # they start in the next iteration of the loop,
-            await asyncio.sleep(0)  # and what arrives meanwhile in the one after that
-        self._task = None
+        try:
+            while self._queue:
+                for _ in range(max(1, int(_QUANTUM / max(self._expected, _QUANTUM / _AT_ONCE)))):
+                    admitted = self._queue.pop()
+                    if admitted is None:
+                        break
+                    if not admitted[1].done():
+                        admitted[1].set_result(None)
+                await asyncio.sleep(0)  # they start in the next iteration of the loop,
+                await asyncio.sleep(0)  # and what arrives meanwhile in the one after that
+        finally:
+            self._task = None
 
     def stop(self) -> None:
         """Stop admitting requests that wait."""
