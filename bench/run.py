@@ -97,7 +97,7 @@ def parse(arguments: list[str] | None = None) -> Plan:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description="service, floors and peers side by side")
     parser.add_argument("--store", choices=STORES, default="both")
     parser.add_argument("--seconds", type=int, default=1, help="of load in each round (default 1)")
-    parser.add_argument("--rounds", type=int, default=5, help="for each case and server (default 5)")
+    parser.add_argument("--rounds", type=int, default=4, help="for each case and server (default 4)")
     parser.add_argument(
         "--cases",
         nargs="+",
@@ -286,6 +286,7 @@ def run(plan: Plan) -> None:
         measure_growth()
     if plan.whole:
         FIGURES.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    if plan.whole or plan.growth:
         write_page()
         say("written: docs/benchmarks.md and its charts")
     if "service" in plan.servers:
