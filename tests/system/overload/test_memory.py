@@ -41,6 +41,7 @@ def service(new_database: NewDatabase) -> Iterator[Service]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
     """Little room in every cache, so that a short storm fills it."""
+    storm.blow(service, range(3 * SENT, 3 * SENT + 1))  # modules that are imported on first use have caches too
     monkeypatch.setattr(planner, "_SHAPES", SMALL)
     for cache in list(lru._caches):
         monkeypatch.setattr(cache, "entries", SMALL)
