@@ -3,14 +3,6 @@
 DROP SCHEMA IF EXISTS postgraphile CASCADE;
 CREATE SCHEMA postgraphile;
 
--- A UUIDv7, which PostgreSQL makes itself from 18 on.
-CREATE FUNCTION postgraphile.uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-  SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
-    PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
-    52, 1), 53, 1), 'hex')::uuid
-$$;
-COMMENT ON FUNCTION postgraphile.uuid7() IS '@behavior -*';
-
 CREATE VIEW postgraphile.users AS
   SELECT id, name, CASE WHEN id = :viewer THEN email END AS email FROM public.users;
 COMMENT ON VIEW postgraphile.users IS '@primaryKey id';
@@ -26,7 +18,7 @@ COMMENT ON VIEW postgraphile.comments IS
 
 CREATE VIEW postgraphile.orders AS
   SELECT id, version, created_at, updated_at, customer_id, status, total, currency, note FROM public.orders;
-ALTER VIEW postgraphile.orders ALTER COLUMN id SET DEFAULT postgraphile.uuid7();
+ALTER VIEW postgraphile.orders ALTER COLUMN id SET DEFAULT uuidv7();
 ALTER VIEW postgraphile.orders ALTER COLUMN version SET DEFAULT 1;
 ALTER VIEW postgraphile.orders ALTER COLUMN created_at SET DEFAULT now();
 ALTER VIEW postgraphile.orders ALTER COLUMN updated_at SET DEFAULT now();
