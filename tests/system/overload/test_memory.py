@@ -112,9 +112,12 @@ from diptych import Diptych, lru
 from diptych.demo.model import model
 from diptych.db.postgres.pool import Link
 from diptych.serve.http.proxies import Proxies
+from diptych.serve.on_demand import warm_up
 async def main():
     app = Diptych(model, database="sqlite:///:memory:")
-    await app.start()
+    handler = await app.start()
+    warm_up()
+    handler.graphql, handler.oauth
     link, proxies = Link(None, ""), Proxies("127.0.0.1")
     for each in lru.bounds():
         print(each.name, each.entries, each.bytes, sep="|")
