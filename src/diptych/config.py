@@ -13,12 +13,11 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from diptych.dataclass import dataclass
 from diptych.errors import StartError
 
 T = TypeVar("T")

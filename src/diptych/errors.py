@@ -13,10 +13,9 @@ its path consists of keys into the request, for example ("query", "total[gte]") 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from diptych.dataclass import dataclass
 
 __all__ = ["MAX_FAULTS", "Code", "DiptychError", "Fault", "Mistake", "ModelError", "Path", "Refusal", "StartError"]
 

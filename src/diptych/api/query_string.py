@@ -10,10 +10,10 @@ arg  = key "=" value            a value has no ";" or "]" unless percent-encoded
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
 from diptych.ask.measures import RequestMeasures
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Fault, Refusal
 
 RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.nesting import decode
 

@@ -15,12 +15,12 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 
 from diptych.ask.nodes import OrderBy, Read
-from diptych.dataclass import dataclass
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
 from diptych.model.scalars import FLOAT, INTEGER_ID, Scalar

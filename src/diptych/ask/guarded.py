@@ -6,10 +6,10 @@ changed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from diptych.ask.nodes import Read, Write
-from diptych.dataclass import dataclass
 from diptych.model.rules.expr import FALSE, TRUE, Expr
 
 

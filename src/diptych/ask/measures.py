@@ -7,10 +7,9 @@ checks run (`check/limits.py`), so that a request over a limit is refused before
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.roles import Viewer
 
 Style = Literal["graphql", "rest"]

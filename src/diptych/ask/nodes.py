@@ -28,9 +28,9 @@ A Watch follows the changes of a resource and reports the parts that it names. T
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.rules.expr import TRUE, Expr, Slot
 
 

@@ -16,14 +16,13 @@ the Read afterwards, so they hold for the needed fields as for all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import msgspec
 
 from diptych.ask.nodes import ChangePart, ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, Pick, Read, Watch
 from diptych.ask.walk import picks, reads
-from diptych.dataclass import dataclass
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 
 

@@ -8,10 +8,9 @@ same holds for literals of a GraphQL document that were lifted out of its text (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from diptych.dataclass import dataclass
 from diptych.errors import Path
 from diptych.model.rules.expr import Slot
 from diptych.model.scalars import INT, STRING, Scalar

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from diptych.ask.nodes import Call, Read, Watch, Write
 from diptych.ask.slots import Source
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Fault, Path
 from diptych.model.rules.expr import Slot
 

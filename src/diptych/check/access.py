@@ -11,11 +11,10 @@ null. A name that is not in the view raises a Refusal, whatever API style let it
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, OrderBy, Pick, Read, Watch
 from diptych.check.past_rows import certain
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Refusal
 from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
 from diptych.model.view import ResourceView, View

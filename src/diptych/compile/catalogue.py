@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import Meaning
-from diptych.dataclass import dataclass
 from diptych.model.model import Model
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from diptych.ask.cursor import AsStored, Cut
@@ -25,7 +26,6 @@ from diptych.compile.plan import (
     ViewerBind,
 )
 from diptych.compile.system.object import LONG_VALUE
-from diptych.dataclass import dataclass
 from diptych.lru import memo
 from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import DATE, ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from diptych.compile.catalogue import Catalogue, Column, ExistingReference
 from diptych.compile.fragment import identifier
@@ -33,7 +34,6 @@ from diptych.compile.indexes import DeclaredIndex, missing_indexes
 from diptych.compile.meaning import Meaning, compatibility, meanings, misfit, obstacle, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import new_column, new_table, set_null, set_reference, wanted
-from diptych.dataclass import dataclass
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
 

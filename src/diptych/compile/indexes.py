@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from diptych.compile.fragment import identifier
-from diptych.dataclass import dataclass
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import names_beside

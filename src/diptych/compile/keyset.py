@@ -8,11 +8,11 @@ value comes before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
-from diptych.dataclass import dataclass
 from diptych.model.scalars import Scalar
 
 

@@ -15,10 +15,10 @@ docs/explanation/decisions/0022 has the argument why this is enough.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from zlib import crc32
 
 from diptych.ask.guarded import GuardedWrite
-from diptych.dataclass import dataclass
 from diptych.model.model import Model
 from diptych.model.rules.looks import altered, looks
 

@@ -15,7 +15,7 @@ Else rows are numbered as they come, and one more than the page is read:
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import cast
 
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Read, Total, TypeName
@@ -24,7 +24,6 @@ from diptych.compile.keyset import SortColumn
 from diptych.compile.plan import SealBind, SlotBind
 from diptych.compile.rows import Piece, Rows
 from diptych.compile.where import TableRef
-from diptych.dataclass import dataclass
 from diptych.model.rules.expr import Slot
 
 

@@ -8,10 +8,10 @@ page that is the only Ask has several columns, which a PageLayout puts together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from diptych.ask.slots import SlotValues
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import Scalar

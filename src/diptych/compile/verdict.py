@@ -11,6 +11,7 @@ The SQL of a condition is the same that guards a statement of the service, so bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from diptych.ask.guarded import GuardedWrite
 from diptych.compile.dialect import Dialect
@@ -19,7 +20,6 @@ from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.compile.where import TableRef
 from diptych.compile.write import new_row
-from diptych.dataclass import dataclass
 from diptych.model.model import Model
 from diptych.model.rules.expr import TRUE, Expr, Has, Slot
 

@@ -15,6 +15,7 @@ was written, a statement does not see its own change, so the answer is read by a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from diptych.ask.guarded import Guard, GuardedWrite
@@ -25,7 +26,6 @@ from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.where import TableRef
-from diptych.dataclass import dataclass
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
 from diptych.model.model import Model
 from diptych.model.reach import reach

@@ -8,7 +8,7 @@ atomically with them.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from diptych.compile.catalogue import Catalogue
@@ -16,7 +16,6 @@ from diptych.compile.differences import Difference, compare
 from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode, meanings, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import add_server_defaults, create, create_missing
-from diptych.dataclass import dataclass
 from diptych.db.script import Step
 from diptych.errors import StartError
 from diptych.model.model import Model

@@ -9,9 +9,9 @@ Expired replies are deleted in the background, in batches (`forget`, which `live
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 
 from diptych.compile.dialect import Dialect
-from diptych.dataclass import dataclass
 from diptych.db.feed import sqlite_time
 from diptych.db.script import Again, Script, Step, Violation
 from diptych.errors import Code, Refusal

@@ -14,9 +14,8 @@ violation of a constraint is thrown into it.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
-
-from diptych.dataclass import dataclass
 
 T = TypeVar("T")
 ResultRow = Sequence[Any] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +12,6 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.differences import Difference
 from diptych.compile.fragment import identifier, join, sql
 from diptych.compile.plan import Plan, SlotBind
-from diptych.dataclass import dataclass
 from diptych.db.fitting import Fitted
 from diptych.db.script import ResultRow, Script, Step
 from diptych.model.defs import ResourceDef

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from diptych.dataclass import dataclass
 from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.db.system_records import Records

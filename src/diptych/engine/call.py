@@ -9,6 +9,7 @@ the same session, in their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -23,7 +24,6 @@ from diptych.check.values import Binder
 from diptych.compile.fragment import identifier, sql
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import compile_reads
-from diptych.dataclass import dataclass
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session

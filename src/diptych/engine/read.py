@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
@@ -28,7 +28,6 @@ from diptych.check.limits import Checks
 from diptych.check.values import Binder
 from diptych.compile.plan import PageLayout, Plan
 from diptych.compile.read import compile_reads
-from diptych.dataclass import dataclass
 from diptych.db.store import Store
 from diptych.engine.page import put_together
 from diptych.engine.plan_cache import PlanCache

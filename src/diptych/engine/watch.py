@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,6 @@ from diptych.check.cost import Cost, cost_of_watch
 from diptych.check.values import Binder
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
-from diptych.dataclass import dataclass
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.engine.read import FINISH, Engine, Paged, known_sizes, without_viewer

@@ -10,7 +10,7 @@ row changed, the script queries the reason, which becomes a Refusal.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
@@ -24,7 +24,6 @@ from diptych.check.values import Binder
 from diptych.compile.locks import taking
 from diptych.compile.plan import Plan
 from diptych.compile.write import WritePlan, compile_write
-from diptych.dataclass import dataclass
 from diptych.db.idempotency import IdempotencyClaim, StoredReply
 from diptych.db.script import ResultRow, Script
 from diptych.db.sqlite.unicode import unicode

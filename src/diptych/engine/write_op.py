@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from diptych.check.values import Binder
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.write import WritePlan
-from diptych.dataclass import dataclass
 from diptych.db.script import Again, ResultRow, Script, Step, Violation
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.violations import refusal_of

@@ -10,13 +10,13 @@ Nothing is written: what a write would make of a row is evaluated inside a SELEC
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
 from diptych.ask.slots import SlotValues
 from diptych.ask.walk import picks
 from diptych.check.access import narrow_expr
 from diptych.compile.verdict import Listing
-from diptych.dataclass import dataclass
 from diptych.errors import Refusal
 from diptych.explain.rows import Finding, Inquiry, Question, Subject
 from diptych.explain.scope import of_filter

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from diptych.ask.guarded import GuardedWrite
@@ -15,7 +16,6 @@ from diptych.ask.slots import SlotValues
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.verdict import Asking, Listing, compile_counts, compile_hidden, compile_verdict
-from diptych.dataclass import dataclass
 from diptych.db.store import Session
 from diptych.explain.rulebook import Clause, Matter, Rulebook
 from diptych.explain.text import together, value_text

@@ -14,10 +14,10 @@ or a condition on the row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.markers import Move
 from diptych.model.defs import CallDef, FieldDef, QueryDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.describe.rule_text import in_words, render

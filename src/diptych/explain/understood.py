@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from diptych.api.graphql.http import Parameters
@@ -27,7 +27,6 @@ from diptych.ask.nodes import Assign, WriteVerb
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.check.limits import Checks
 from diptych.check.values import Binder
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ActionDef, QueryDef
 from diptych.model.model import Model

@@ -7,10 +7,10 @@ and can be removed when that token has expired. One that has leaked is removed a
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from diptych.dataclass import dataclass
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.identity.records import KEYS

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from dataclasses import dataclass
 
-from diptych.dataclass import dataclass
 from diptych.db.system_records import Records
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from diptych.dataclass import dataclass
 
 _LONGEST = 8192
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 import ipaddress
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from diptych.dataclass import dataclass
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
 from diptych.identity.records import ATTEMPTS, Attempts, hashed, unix_time

@@ -15,9 +15,8 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from diptych.dataclass import dataclass
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import short_name

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Protocol
 
 from diptych.ask.change_cursor import ChangeCursors, FeedPosition
-from diptych.dataclass import dataclass
 from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchMemory
 from diptych.errors import Code, Refusal
 from diptych.fair.pace import Pace

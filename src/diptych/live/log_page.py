@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from diptych.dataclass import dataclass
 from diptych.engine.watch import Change
 
 

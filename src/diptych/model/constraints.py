@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.markers import Key, Max, MaxLen, Min, MinLen, Pattern
 
 

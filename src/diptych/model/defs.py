@@ -8,10 +8,9 @@ and queries are functions of the model file that clients call.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import Resource, Verb
 from diptych.model.naming import kebab

@@ -22,14 +22,13 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from diptych.dataclass import dataclass
 from diptych.model.scalar_parsers import (
     parse_bigint,
     parse_bool,

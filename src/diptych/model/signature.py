@@ -8,9 +8,8 @@ A role is part of a signature only if some rule depends on it, so that the numbe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.roles import SIGNED_IN
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import HasRole, all_leaves

@@ -8,10 +8,9 @@ for one without a token `self.author.id == viewer.id` is false. What is left of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.declare.resource import Verb
 from diptych.model.defs import SERVER_FIELDS, CallDef, FieldDef, QueryDef, RelationDef, ResourceDef

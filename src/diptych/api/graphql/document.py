@@ -9,7 +9,7 @@ secret: those of other roles are refused by name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphql import (
@@ -38,7 +38,6 @@ from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.reply import DocumentRefusal
 from diptych.api.shape import PLAIN_VALUE, measure_filter, shape
 from diptych.ask.measures import Checking, RequestMeasures
-from diptych.dataclass import dataclass
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
 from diptych.lru import cache_key
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from diptych.api.graphql.tokens import unquote
 from diptych.ask.measures import Limits
-from diptych.dataclass import dataclass
 
 _LITERAL = re.compile(
     r"[^\"#0-9-]*+(?:(?P<string>\"(?!\"\")[^\"\\\n\r]*+(?:\\.[^\"\\\n\r]*+)*+\")"

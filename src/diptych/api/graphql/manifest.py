@@ -12,6 +12,7 @@ clients would request a document that is never found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode, parse
@@ -21,7 +22,6 @@ from diptych.api.graphql.persisted import HASH_PREFIX, hash_of
 from diptych.api.json import parse_json
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import Checking, RequestMeasures
-from diptych.dataclass import dataclass
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.view import View

@@ -6,12 +6,12 @@ the token limit. For a text that is not a document the numbers mean nothing; the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from dataclasses import field as default
 from typing import Any, NamedTuple
 
 from diptych.api.graphql.tokens import DocumentTokens, tokenize
 from diptych.ask.measures import Limits, RequestMeasures
-from diptych.dataclass import dataclass
 
 _QUOTES = {"string": 2, "block": 6}
 _STEP = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}

@@ -11,6 +11,7 @@ values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from graphql import (
@@ -54,7 +55,6 @@ from diptych.ask.nodes import (
 )
 from diptych.ask.slots import RawValue
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
-from diptych.dataclass import dataclass
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.view import ResourceView, View

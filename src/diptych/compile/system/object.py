@@ -7,9 +7,8 @@ when it is opened, and one that has them all is left alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
-
-from diptych.dataclass import dataclass
 
 DialectName = Literal["sqlite", "postgres"]
 

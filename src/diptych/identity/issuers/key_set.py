@@ -8,9 +8,9 @@ short are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from diptych.dataclass import dataclass
 from diptych.identity.jose import jose
 from diptych.identity.signed import SignedToken, decode_base64url
 

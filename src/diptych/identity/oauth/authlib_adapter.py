@@ -9,13 +9,11 @@ import asyncio
 import json
 import re
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from authlib.oauth2.rfc6749 import OAuth2Payload, OAuth2Request
-
-from diptych.dataclass import dataclass
 
 T = TypeVar("T")
 _HERE = "https://authorization.server"

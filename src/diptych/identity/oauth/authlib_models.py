@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, TokenMixin
 
-from diptych.dataclass import dataclass
 from diptych.identity.records import AuthorizationCode, Client, Grant, RefreshToken, hashed
 from diptych.identity.redirects import matches_redirect
 from diptych.model.declare.roles import Claims

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from authlib.oauth2.rfc6749 import OAuth2Error
 
-from diptych.dataclass import dataclass
 from diptych.identity.oauth.authlib_adapter import Bridge, Malformed, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation

@@ -17,10 +17,10 @@ In Python they remain ordinary methods. The decorators attach an Offer, which is
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Concatenate, Literal, TypeVar, overload
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
 

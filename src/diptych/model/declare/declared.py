@@ -14,9 +14,8 @@ import re
 import sys
 import typing
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
-
-from diptych.dataclass import dataclass
 
 MISSING: Any = object()
 """The default of an attribute that has none."""

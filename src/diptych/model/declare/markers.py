@@ -10,11 +10,11 @@ status: Annotated[Status, States(Move(Status.pending, Status.paid, to=staff))] =
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.roles import Role
 
 

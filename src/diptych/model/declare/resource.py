@@ -7,10 +7,10 @@ signatures are chosen so that mypy and pyright check model files strictly withou
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
-from diptych.dataclass import dataclass
 from diptych.model.declare import rows
 from diptych.model.declare.declared import Auto, Inverse, Now, Through
 from diptych.model.declare.markers import Id

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.declared import MISSING, Auto, Inverse, Now, Through, annotated
 
 R = TypeVar("R")

@@ -12,9 +12,9 @@ differences for each role. All of it comes from the View of a role, which also a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import VERBS
 from diptych.model.defs import SERVER_FIELDS, CallDef, ResourceDef

@@ -14,10 +14,10 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from diptych.dataclass import dataclass
 from diptych.model.declare import markers as mark
 from diptych.model.declare.roles import Role
 from diptych.model.read.public_ages import field_fault, seconds_of

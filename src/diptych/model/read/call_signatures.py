@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Self, get_args, get_origin
 
-from diptych.dataclass import dataclass
 from diptych.model.declare import markers as mark
 from diptych.model.declare.actions import Offer
 from diptych.model.declare.computed import Computed

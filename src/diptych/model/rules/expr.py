@@ -15,11 +15,10 @@ form, so that equal requests are equal trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from diptych.dataclass import dataclass
 from diptych.model.scalars import STRING, Scalar
 
 Op = Literal["eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith"]

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from types import FunctionType
 from typing import Any, NoReturn, Protocol
 
-from diptych.dataclass import dataclass
 from diptych.model.declare.roles import Role
 from diptych.model.rules.expr import (
     TRUE,

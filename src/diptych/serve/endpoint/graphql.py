@@ -6,13 +6,12 @@ The planner (`graphql_planner.py`) says what a request means; here it is receive
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from diptych.api.graphql import http
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, tag
 from diptych.config import Config
-from diptych.dataclass import dataclass
 from diptych.engine.call import CallOp
 from diptych.engine.read import Engine
 from diptych.engine.watch import PreparedWatch

@@ -10,7 +10,7 @@ are those with errors, whose messages quote the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -26,7 +26,6 @@ from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.slots import LITERALS
 from diptych.ask.wish import WriteWish
-from diptych.dataclass import dataclass
 from diptych.engine.call import CallEngine, PreparedCall
 from diptych.engine.read import Engine
 from diptych.engine.write import WriteEngine

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.check.values import Fetch, Parse
-from diptych.dataclass import dataclass
 from diptych.engine.call import PreparedCall
 from diptych.engine.read import PreparedRead
 from diptych.engine.watch import PreparedWatch

@@ -5,6 +5,7 @@ The cache key of a read is the target of its path, the role, and the shape of it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from diptych.api.media import negotiate
@@ -13,7 +14,6 @@ from diptych.api.rest.page import link_header, page_body
 from diptych.api.rest.translate import Query, Target, find_target, operation_name, read_query
 from diptych.api.understand import understand_read
 from diptych.ask.nodes import Field, Follow, Page, Read
-from diptych.dataclass import dataclass
 from diptych.engine.call import CallEngine
 from diptych.engine.known import KnownRequests
 from diptych.engine.read import Engine, PreparedRead

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
-from diptych.dataclass import dataclass
 from diptych.errors import Refusal
 
 Body = Callable[[int], Awaitable[bytes]]
