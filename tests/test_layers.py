@@ -14,9 +14,8 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src"
 
-# What a layer may import besides itself, `errors` and `dataclass`. A dotted name opens that one module, not its layer.
+# What a layer may import besides itself and `errors`. A dotted name opens that one module, not its layer.
 MAY_IMPORT: dict[str, list[str]] = {
-    "dataclass": [],
     "errors": [],
     "config": [],
     "lru": [],
@@ -125,7 +124,7 @@ def allowed(importer: str, target: str) -> bool:
     home = layer(importer)
     if layer(target) == "__init__":
         return "__init__" in MAY_IMPORT[home]
-    opened = [f"diptych.{name}" for name in ["errors", "dataclass", home, *MAY_IMPORT[home]]]
+    opened = [f"diptych.{name}" for name in ["errors", home, *MAY_IMPORT[home]]]
     return any(target == name or target.startswith(name + ".") for name in opened)
 
 
