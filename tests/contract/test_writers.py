@@ -379,9 +379,13 @@ def test_a_statement_that_would_end_its_transaction_is_refused(new_sqlite: NewDa
 def test_settings_that_a_session_made_do_not_outlive_it(postgres: Postgres) -> None:
     async def work(shop: Shop) -> None:
         session = await shop.store.session()
-        await session.rows("SET statement_timeout = 1", ())
+        await session.rows("SET statement_timeout = 7000", ())
         await session.commit()
         await session.end()
+        session = await shop.store.session()
+        (after,) = await session.rows("SHOW statement_timeout", ())
+        await session.end()
+        assert after != ("7s",)
 
     on(postgres.create(), work, pool_size=1)
 

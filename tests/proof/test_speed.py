@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bench.slip import GUARDED, measured, slipped
 
-ATTEMPTS = 3
+ATTEMPTS = 6
 
 
 def test_no_case_has_slipped() -> None:
     """A case that seems to have slipped is measured again: a busy machine can only make it seem slower."""
     cases, found = list(GUARDED), dict[str, float]()
     for _ in range(ATTEMPTS):
-        found |= measured(cases)
+        found |= {name: min(ratio, found.get(name, ratio)) for name, ratio in measured(cases).items()}
         cases = slipped(found)
         if not cases:
             return
