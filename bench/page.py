@@ -83,7 +83,9 @@ METHOD = """
   posts, 500,000 comments and 50,000 orders.
 - CPU time is that of the server's process from `/proc`, the database's is that of PostgreSQL's processes; SQLite
   runs inside the server. On a shared machine CPU time is steadier than throughput; this one had a load average of
-  {load_before} before the run (0 is a machine of our own). Expect other absolute figures on yours, and compare ratios.
+  {load_before} before the run (0 is a machine of our own), and its host gave {stolen:.0%} of its processors to other
+  machines meanwhile, which pollutes caches: larger programs lose more by that than the floors do. Expect other
+  figures on yours.
 - Every server is one process (the service has one worker), as its own documentation says it is fastest; floors and
   peers have pools of eight connections to PostgreSQL. Only the service checks a token, rules at run time and
   limits; the viewer of the others is a constant.

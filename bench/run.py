@@ -59,6 +59,16 @@ CHOICES: dict[str, list[str]] = {
 }
 # How busy the machine was with other work.
 LOAD = round(os.getloadavg()[0], 1)
+
+
+def processor_time() -> tuple[int, int]:
+    """Ticks that the host gave to other machines, and all ticks."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        ticks = [int(part) for part in stat.readline().split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
+BEFORE = processor_time()
 CHECKED, CHECKED_SHORT = 50, 5
 DRAWN = 2_000
 WARM_SECONDS = 1
@@ -239,6 +249,7 @@ def run_store(plan: Plan, store: Store) -> Measured:
 
 def machine() -> dict[str, str | int | float]:
     """Where this was measured, without names."""
+    stolen, all_of_it = (after - before for before, after in zip(BEFORE, processor_time(), strict=True))
     return {
         "machine": platform.machine(),
         "cores": os.cpu_count() or 0,
@@ -246,6 +257,7 @@ def machine() -> dict[str, str | int | float]:
         "connections": CONNECTIONS,
         "date": time.strftime("%Y-%m-%d"),
         "load_before": LOAD,
+        "stolen": round(stolen / max(1, all_of_it), 2),
     }
 
 
