@@ -105,27 +105,27 @@ METHOD = """
 
 def write_page() -> None:
     """The page and its charts, from what is kept."""
-    told = json.loads(FIGURES.read_text("utf-8"))
+    figures = json.loads(FIGURES.read_text("utf-8"))
     servers = [
         f"| {name} | {CONTENDERS[name].what} |"
         for name in CONTENDERS
-        if any(name in found for cases in told["stores"].values() for found in cases.values())
+        if any(name in found for cases in figures["stores"].values() for found in cases.values())
     ]
     parts = [HEAD.format(servers="\n".join(servers))]
-    if "note" in told:
-        parts.append(f"\n**{told['note']}**\n")
-    parts += [_store(told, kind) for kind in told["stores"]]
+    if "note" in figures:
+        parts.append(f"\n**{figures['note']}**\n")
+    parts += [_store(figures, kind) for kind in figures["stores"]]
     if GROWTH.exists():
         parts.append(GROWN.format(curves=_growth(json.loads(GROWTH.read_text("utf-8")))))
-    missing = "\n".join(f"- **{name}**: {reason}." for name, reason in told["missing"].items())
-    parts.append(METHOD.format(**{**told, "missing": missing or "Nothing."}))
-    parts += [_figures(kind, cases) for kind, cases in told["stores"].items()]
+    missing = "\n".join(f"- **{name}**: {reason}." for name, reason in figures["missing"].items())
+    parts.append(METHOD.format(**{**figures, "missing": missing or "Nothing."}))
+    parts += [_figures(kind, cases) for kind, cases in figures["stores"].items()]
     (DOCS / "benchmarks.md").write_text("".join(parts), "utf-8")
     draw.main()
 
 
-def _store(told: dict[str, Any], kind: str) -> str:
-    found = told["ratios"][kind]
+def _store(figures: dict[str, Any], kind: str) -> str:
+    found = figures["ratios"][kind]
     return RATIOS.format(
         title=STORES[kind],
         cpu=_wide(found, "by_cpu"),
@@ -153,28 +153,28 @@ def _verdict(found: list[dict[str, Any]]) -> str:
     short = [one for one in asked if not one["met"]]
     if not asked:
         return ""
-    told = f"{len(asked) - len(short)} of {len(asked)} targets are met."
+    count = f"{len(asked) - len(short)} of {len(asked)} targets are met."
     if not short:
-        return told
+        return count
     lines = [
         f"- {one['case']} ÷ {one['other']}: {one['by_cpu'][0]:.2f} by CPU"
         + (f", {one['by_rate'][0]:.2f} by rate" if one["other"] in BY_RATE else "")
         + f", {one['asked']:g} is asked"
         for one in short
     ]
-    return "\n".join([f"{told} What falls short:", "", *lines])
+    return "\n".join([f"{count} What falls short:", "", *lines])
 
 
-def _growth(told: dict[str, Any]) -> str:
+def _growth(figures: dict[str, Any]) -> str:
     lines = []
-    for curve in told["curves"].values():
+    for curve in figures["curves"].values():
         lines.append(f"- {curve['title']}: {_cliffs(curve['cliffs'])}")
-    for case, (one, two) in told.get("workers", {}).items():
+    for case, (one, two) in figures.get("workers", {}).items():
         lines.append(
             f"- two workers serve {two / one:.2f} × as many {case} as one ({one:,.0f} → {two:,.0f} requests/s); "
             f"at least {TWO_WORKERS} is asked, with wrk on the same two cores"
         )
-    for case, (middle, slowest) in told.get("half", {}).items():
+    for case, (middle, slowest) in figures.get("half", {}).items():
         lines.append(
             f"- {case} at half load: p50 {middle:.2f} ms, p99 {slowest:.2f} ms, "
             f"{slowest / middle:.1f} × as long; at most {TAIL:g} is asked"

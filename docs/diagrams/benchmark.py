@@ -22,12 +22,12 @@ Figures = dict[str, dict[str, dict[str, float]]]
 
 def figures() -> Figures:
     """Store → case → server → µs of CPU for each request."""
-    told = json.loads(FIGURES.read_text("utf-8"))["stores"]
+    stores = json.loads(FIGURES.read_text("utf-8"))["stores"]
     return {
         store: {
             case: {name: servers[name]["cpu"] for name in SERVERS if name in servers} for case, servers in cases.items()
         }
-        for store, cases in told.items()
+        for store, cases in stores.items()
     }
 
 

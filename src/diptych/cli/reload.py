@@ -30,7 +30,7 @@ from watchfiles._rust_notify import RustNotify  # it watches once it is made, `w
 
 log = logging.getLogger("diptych")
 _STEP, _DEBOUNCE = 100, 1_000
-"""Milliseconds: changes are complete when none has come for a step, and reported after so many at the latest."""
+"""Milliseconds: changes are complete when none has come for a step, and reported after the debounce at the latest."""
 _POLL = 500
 """Milliseconds between two looks at all files, where the system reports no changes."""
 _NO_SOURCE = frozenset({"node_modules", "site-packages"})

@@ -7,7 +7,7 @@
 The loop runs callbacks first in, first out, and a callback that runs blocks all others. While the lag is short,
 requests start at once. When it grows long, each request is measured, and its time in the loop is spent from a token
 bucket of its caller. Requests of callers whose bucket is empty wait in a fair queue. In each iteration of the loop as
-many are admitted as take about a quantum together, so whoever has tokens waits for no more than that. As long as there
+many are admitted as take about a quantum together, so callers with tokens wait for no more than that. As long as there
 is a queue, all requests pass through here: none overtakes another of the same caller. A caller that is alone has nobody
 to wait for, and the loop counts as busy only later.
 """

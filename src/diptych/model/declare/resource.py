@@ -101,7 +101,7 @@ class Resource:
     """The base class of resources, with the fields `id`, `version`, `created_at` and `updated_at`.
 
     `class Person(Resource, plural="people")` sets the plural; `ids="integer"` uses integer ids; with `public=60`,
-    shared caches may keep answers to anonymous viewers for so many seconds. Subclasses do not inherit `public`.
+    shared caches may keep answers to anonymous viewers for that number of seconds. Subclasses do not inherit `public`.
     """
 
     id: Id = auto()
