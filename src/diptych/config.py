@@ -114,7 +114,7 @@ _seconds = _number("a number of seconds, above 0 and below a day", lambda number
 _age = _number("a number of seconds, above 0 and below a hundred years", lambda number: 0 < number < 3_153_600_000)
 
 
-def _address(text: str) -> str:
+def read_address(text: str) -> str:
     """An address, without its trailing slash."""
     url = urlsplit(text)
     if text and (url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment):
@@ -220,7 +220,7 @@ class Config:
     host: str = _setting("127.0.0.1", str, "The address to listen on")
     port: int = _setting(8000, _port, "The port to listen on")
     workers: int = _setting(1, _positive, "How many server processes")
-    base_url: str = _setting("", _address, "The public address of the service, and the issuer of its tokens")
+    base_url: str = _setting("", read_address, "The public address of the service, and the issuer of its tokens")
     trusted_proxies: str = _setting("", _networks, "Peers whose Forwarded and X-Forwarded-* headers are believed")
     cors_origins: tuple[str, ...] = _setting(
         (), _origins, "Origins whose pages may read answers: https://app.example.org,…, or *"

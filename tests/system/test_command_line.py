@@ -445,9 +445,12 @@ def test_the_public_address_is_printed_where_one_is_set(new_sqlite: NewDatabase)
     with served(database, "--base-url", "https://api.example.org/") as service:
         assert "GraphQL  https://api.example.org/graphql\n" in service.out.text
         assert service.get("/openapi.json").json()["servers"] == [{"url": "https://api.example.org"}]
-        issued = diptych("token", "--database", database, "--base-url", "https://api.example.org").stdout.strip()
-        assert service.signed_in(issued).get("/users").status == 200
-        assert service.signed_in(token(database)).get("/users").status == 401  # of another issuer
+        for flags in ((), ("--base-url", "https://api.example.org")):  # it is remembered
+            issued = diptych("token", "--database", database, *flags).stdout.strip()
+            assert service.signed_in(issued).get("/users").status == 200
+        other = diptych("token", "--database", database, "--base-url", "https://other.example.org")
+        assert (other.returncode, other.stdout) == (2, "")
+        assert "run `diptych issuer set https://other.example.org`" in other.stderr
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])

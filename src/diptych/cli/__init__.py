@@ -1,5 +1,5 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | token`, and the groups
-`diptych account | client | key | api-key | documents`.
+`diptych account | client | issuer | key | api-key | documents`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -26,6 +26,7 @@ _COMMANDS = {
     "dev": "dev:dev",
     "documents": "trusted:documents",
     "explain": "explain:explain",
+    "issuer": "issuer:issuer",
     "key": "key:key",
     "new": "new:new",
     "openapi": "documents:openapi",

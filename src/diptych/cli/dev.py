@@ -44,7 +44,7 @@ def dev(model: str | None, allow_remote: bool, **flags: Any) -> None:
     if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")
     config = replace(config, workers=1)
-    token, password = asyncio.run(_prepare(load_model(config.model), config))
+    config, token, password = asyncio.run(_prepare(load_model(config.model), config))
     listener = listen(config)
     address = announce(config, listener.getsockname()[1])
     _show_requests(address, token, password, default=config.model == DEFAULT)
@@ -60,13 +60,14 @@ def _roots(model: str) -> Sequence[Path]:
     return [here] if home.is_relative_to(here) else [here, home]
 
 
-async def _prepare(model: Model, config: Config) -> tuple[str, str]:
-    """Open the database once; returns an admin token, and the password of the sample login if there is one."""
+async def _prepare(model: Model, config: Config) -> tuple[Config, str, str]:
+    """Open the database once; returns the settings with the address that it remembers, an admin token, and the password
+    of the sample login if there is one."""
     async with prepared(model, config, dev=True) as app:
         context = (await app.start()).context
         user = FIRST_USER_ID if model is default_model else None
         password = await _sample_login(app.store, context.revoked) if config.sample and user else ""
-        return context.tokens.make(user, admin_roles(model), None, ttl=86_400), password
+        return app.config, context.tokens.make(user, admin_roles(model), None, ttl=86_400), password
 
 
 async def _sample_login(store: Store, revoked: RevocationList) -> str:

@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import click
@@ -33,17 +32,18 @@ def serve(model: str | None, **flags: Any) -> None:
     config = config_of({**flags, "model": model_name(model)})
     loaded = load_model(config.model)
     if config.workers == 1:
-        serve_here(config, prepared(loaded, config, dev=False), partial(announce, config))
+        serve_here(config, prepared(loaded, config, dev=False), announce)
         return
-    asyncio.run(_prepare(loaded, config))
+    config = asyncio.run(_prepare(loaded, config))
     listener = listen(config)
     announce(config, listener.getsockname()[1])
     serve_by_workers(config, listener)
 
 
-async def _prepare(model: Model, config: Config) -> None:
-    async with prepared(model, config, dev=False):
-        pass
+async def _prepare(model: Model, config: Config) -> Config:
+    """Open the database once; returns the settings with the address that it remembers."""
+    async with prepared(model, config, dev=False) as app:
+        return app.config
 
 
 @asynccontextmanager

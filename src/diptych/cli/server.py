@@ -67,14 +67,14 @@ def listen(config: Config) -> socket.socket:
 
 
 def serve_here(
-    config: Config, prepared: AbstractAsyncContextManager[Diptych], announce: Callable[[int], object]
+    config: Config, prepared: AbstractAsyncContextManager[Diptych], announce: Callable[[Config, int], object]
 ) -> None:
     """Serve until a signal, in this process: the application that made tables and keys goes on to serve."""
 
     async def serve() -> None:
         async with prepared as app:
             with listen(config) as listener:
-                announce(listener.getsockname()[1])
+                announce(app.config, listener.getsockname()[1])
                 await Server(uvicorn_settings(config, lambda: app)).serve(sockets=[listener])
 
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

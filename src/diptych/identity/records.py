@@ -133,6 +133,14 @@ class ServiceKey:
     created_at: str
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceSetting:
+    """What a database remembers of its service, by name: its issuer."""
+
+    name: str
+    value: str
+
+
 ACCOUNTS = Records("diptych_accounts", Account)
 CLIENTS = Records("diptych_clients", Client)
 GRANTS = Records("diptych_grants", Grant)
@@ -143,6 +151,7 @@ ATTEMPTS = Records("diptych_attempts", Attempts)
 REVOCATIONS = Records("diptych_revocations", Revocation)
 API_KEYS = Records("diptych_api_keys", ApiKey)
 KEYS = Records("diptych_keys", ServiceKey)
+SETTINGS = Records("diptych_settings", ServiceSetting)
 
 CLIENTS_OWN = "client:"
 """Prefix of the grant of a client's own tokens, followed by its id; the grant ends with the client."""

@@ -18,7 +18,7 @@ from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.fair.background import Background
 from diptych.identity.records import REVOCATIONS, Revocation
-from diptych.identity.tokens import TOKEN_LIFETIME
+from diptych.identity.tokens import ISSUED_MS, TOKEN_LIFETIME
 from diptych.model.declare.roles import Claims
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ class RevocationList:
 
     def is_revoked(self, claims: Claims) -> bool:
         """Is the token with these claims revoked?"""
-        issued = claims.get("iat")
-        at = int(issued * 1000) if isinstance(issued, int | float) else 0
+        issued, seconds = claims.get(ISSUED_MS), claims.get("iat")
+        at = issued if isinstance(issued, int) else int(seconds * 1000) if isinstance(seconds, int | float) else 0
         revoked = [(key[0], self._what[key][0]) for key in keys_of(claims) if key in self._what]
         return any(kind != "account" or at <= ended for kind, ended in revoked)
 

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
+from diptych.identity.issuer import is_local_issuer, settled_issuer
 from diptych.identity.jose import jose
 from diptych.identity.records import KEYS, ServiceKey
 from diptych.identity.signed import parse_token
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from joserfc.jwk import ECKey
 
 ISSUER = "diptych"
+"""The issuer of tokens that are made where no address is known."""
 COMMAND_LINE = "diptych-cli"
 """The `client_id` of tokens that the command line makes."""
 AUDIENCE = "diptych"
 TOKEN_LIFETIME = 900
 SKEW = 60
-_ALGORITHM = "ES256"
+ALGORITHM = "ES256"
+ISSUED_MS = "iat_ms"
+"""The claim with the issue time in milliseconds: `iat` is in seconds, and a revocation must not end tokens that were
+issued after it."""
 _TYPES = ("at+jwt", "application/at+jwt")
 _ELSEWHERE = ("jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "enc", "zip")
 """Header members that point to a key elsewhere, or request a feature that is not supported."""
@@ -78,15 +83,19 @@ class Tokens:
         scopes: Iterable[str] | None,
         ttl: int = TOKEN_LIFETIME,
         more: Mapping[str, Any] | None = None,
+        issuer: str = "",
     ) -> str:
-        """Sign a token for a subject with roles; scopes narrow it. `more` are other claims."""
+        """Sign a token for a subject with roles; scopes narrow it. `more` are other claims. A service without an
+        address names the one by which it was asked as its `issuer`."""
         now = time.time()
+        issuer = issuer or self.issuer
         claims: dict[str, Any] = {
             "client_id": COMMAND_LINE,
             **(more or {}),
-            "iss": self.issuer,
-            "aud": AUDIENCE,
-            "iat": round(now, 3),
+            "iss": issuer,
+            "aud": AUDIENCE if issuer == ISSUER else [issuer, AUDIENCE],
+            "iat": int(now),
+            ISSUED_MS: int(now * 1000),
             "exp": int(now) + ttl,
             "jti": secrets.token_urlsafe(12),
             "roles": sorted(roles),
@@ -95,24 +104,37 @@ class Tokens:
             claims["sub"] = subject
         if scopes is not None:
             claims["scope"] = " ".join(sorted(scopes))
+        return self.sign(claims, "at+jwt")
+
+    def sign(self, claims: Mapping[str, Any], kind: str) -> str:
+        """Sign claims as a token of a type, with the newest key."""
         key = self.keys[-1]
-        token: str = jose("jwt").encode({"alg": _ALGORITHM, "typ": "at+jwt", "kid": key.kid}, claims, key)
+        token: str = jose("jwt").encode({"alg": ALGORITHM, "typ": kind, "kid": key.kid}, dict(claims), key)
         return token
 
     def verify(self, token: str) -> Claims:
         """Verify a token of ours and return its claims; a Refusal without details otherwise."""
         try:
             key = self._find(kid_of(token))
-            claims = jose("jwt").decode(token, key, algorithms=[_ALGORITHM]).claims
-            if claims["iss"] != self.issuer:
+            claims = jose("jwt").decode(token, key, algorithms=[ALGORITHM]).claims
+            if not self.is_ours(claims["iss"]):
                 raise ValueError
             return _read(claims)
         except (jose("errors").JoseError, ValueError, TypeError, KeyError, RecursionError):
             raise Refusal(Code.UNAUTHENTICATED, "The token is not valid.") from None
 
+    def is_ours(self, issuer: object) -> bool:
+        """Is it the issuer of this service, or one of its loopback addresses if it has no other?"""
+        return issuer == self.issuer or (self.issuer == ISSUER and is_local_issuer(issuer))
+
+    @property
+    def address(self) -> str:
+        """The public address of the service, which is its issuer; "" if it is not known."""
+        return "" if self.issuer == ISSUER else self.issuer
+
     def public(self) -> dict[str, Any]:
         """The public keys, as a JWK set (RFC 7517)."""
-        usage = {"alg": _ALGORITHM, "use": "sig"}
+        usage = {"alg": ALGORITHM, "use": "sig"}
         return {"keys": [{**key.as_dict(private=False), **usage} for key in reversed(self.keys)]}
 
 
@@ -121,7 +143,7 @@ def kid_of(token: str) -> str:
     header = parse_token(token).header
     kind, kid = header.get("typ"), header.get("kid")
     odd = any(name in header for name in _ELSEWHERE)
-    if odd or header.get("alg") != _ALGORITHM or not isinstance(kid, str):
+    if odd or header.get("alg") != ALGORITHM or not isinstance(kid, str):
         raise ValueError
     if not isinstance(kind, str) or kind.lower() not in _TYPES:
         raise ValueError
@@ -170,8 +192,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-async def load_tokens(store: Store, issuer: str = ISSUER) -> Tokens:
-    """The token signer of a store; its first key is made at first start, by whichever process is first."""
+async def load_tokens(store: Store, base_url: str = "") -> Tokens:
+    """The token signer of a store; its first key is made at first start, by whichever process is first. A `base_url` is
+    remembered as the issuer; without one, the remembered issuer signs."""
+    issuer = await settled_issuer(store, base_url)
     if not await token_keys(store):
         await store.write(lambda: KEYS.add(store.dialect, new_signing_key("1")))
     return Tokens(await token_keys(store), issuer)
@@ -189,7 +213,7 @@ def new_signing_key(kid: str) -> ServiceKey:
     members = {
         name: base64.urlsafe_b64encode(number.to_bytes(32)).decode().rstrip("=") for name, number in numbers.items()
     }
-    jwk = {"crv": "P-256", **members, "kty": "EC", "use": "sig", "alg": _ALGORITHM, "kid": kid}
+    jwk = {"crv": "P-256", **members, "kty": "EC", "use": "sig", "alg": ALGORITHM, "kid": kid}
     return _key(kid, "token", json.dumps(jwk))
 
 

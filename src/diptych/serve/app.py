@@ -96,11 +96,19 @@ class Diptych:
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
         self._proxies = Proxies(self.config.trusted_proxies) if self.config.trusted_proxies else None
-        self._prefix = prefix_of(model, self.config.base_url)
-        self.connection_limits.health |= {self._prefix.encode() + path for path in self.connection_limits.health}
+        self._prefix = ""
+        self._set_address(self.config.base_url)
         self._cors = Cors(self.config.cors_origins) if self.config.cors_origins else None
         self._log_access = log_access if config.access_log else log_nothing
         self._starting = asyncio.Lock()
+
+    def _set_address(self, base_url: str) -> None:
+        """Set the public address: that of the settings, then the one that the database remembers."""
+        if any(trusted.issuer == base_url for trusted in self.config.issuers):
+            raise StartError(f"The issuer {base_url} is this service itself: its base_url is no other issuer.")
+        self.config = replace(self.config, base_url=base_url)
+        self._prefix = prefix_of(self.model, base_url)
+        self.connection_limits.health |= {self._prefix.encode() + path for path in self.connection_limits.health}
 
     async def start(self) -> Handler:
         """Open the store and create the handler; idempotent."""
@@ -133,12 +141,15 @@ class Diptych:
         self._streams.is_closing = False
 
     async def _make(self) -> Handler:
-        config = self.config
         fitted = await self.store.open(self.model, add_columns=self._add_columns)
         for done in fitted.done:
             self._tell(done)
         for doubt in fitted.doubts:
             log.warning("%s", doubt)
+        tokens = await load_tokens(self.store, self.config.base_url)
+        if tokens.address != self.config.base_url:
+            self._set_address(tokens.address)
+        config = self.config
         checks = Checks(request_limits(config), self._checks)
         engine = Engine(
             self.model,
@@ -150,7 +161,7 @@ class Diptych:
             IdempotencyQuota(config.replay_size, config.replay_share),
         )
         issuers = Issuers(config.issuers, self.model.roles)
-        context = Context(self.model, await load_tokens(self.store, config.base_url), self.store, issuers)
+        context = Context(self.model, tokens, self.store, issuers)
         await context.revoked.start()
         handler = self._handles(engine, context, config)
         await handler.live.start()

@@ -31,6 +31,7 @@ from diptych.lru import LRUCache
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.request import Request, not_modified
+from diptych.serve.issuer import issuer_of
 from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Handler:
 
     def _issuer(self, request: Request) -> str:
         try:
-            return self.oauth.issuer(request)
+            return issuer_of(self.config.base_url, request)
         except Refusal:
             return ""
 

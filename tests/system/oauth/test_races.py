@@ -21,7 +21,7 @@ from tests.support.effort import scaled
 from tests.support.running import PATIENCE, Client
 from tests.system.oauth.conftest import Shared
 from tests.system.oauth.flow import FORM, VERIFIER, encoded, forms
-from tests.system.oauth.stage import Stage
+from tests.system.oauth.stage import HERE, Stage
 from tests.system.oauth.test_codes import refused
 
 REFRESHERS = scaled(1_000)
@@ -161,7 +161,9 @@ def test_a_refresh_beside_a_revocation_leaves_nothing_that_holds(stage: Stage) -
         async def both(form: dict[str, Any] = form, token: str = first["refresh_token"]) -> Any:
             oauth = stage.service.handler.oauth.oauth
             revoke = {"client_id": stage.app.id, "token": token}
-            return await asyncio.gather(oauth.token({}, list(form.items())), oauth.revoke({}, list(revoke.items())))
+            return await asyncio.gather(
+                oauth.token({}, list(form.items()), HERE), oauth.revoke({}, list(revoke.items()), HERE)
+            )
 
         refreshed, revoked = stage.run(both())
         assert revoked.status == 200

@@ -82,6 +82,8 @@ _RECORDS = {
         "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, hash {text} NOT NULL, user_id {text}, "
         "roles {text} NOT NULL, scopes {text}, created_at {number} NOT NULL, expires_at {number}, used_at {number}"
     ),
+    # what the service remembers of itself
+    "diptych_settings": "name {text} PRIMARY KEY, value {text} NOT NULL",
     # not of anyone who signs in: the documents that may be sent
     "diptych_documents": (
         "hash {text} PRIMARY KEY, name {text} NOT NULL, body {text} NOT NULL, created_at {number} NOT NULL"

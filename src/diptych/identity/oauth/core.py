@@ -29,11 +29,12 @@ _MISSING = {"unsupported_grant_type": "grant_type", "unsupported_response_type":
 class Core(AuthorizationServer):  # type: ignore[misc]
     """Authlib's server; one for each request, since it holds the bridge into the event loop of that request."""
 
-    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, bridge: Bridge) -> None:
+    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, bridge: Bridge, issuer: str) -> None:
         super().__init__(scopes_supported=sorted(model.scopes))
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
+        self.issuer = issuer
         self._bridge = bridge
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -71,5 +72,5 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         if account is not None:
             more["account"] = account.id
         subject, roles = (account.user_id or account.id, account.roles) if account else (client.id, client.roles)
-        token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more)
+        token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more, self.issuer)
         return {"token_type": "Bearer", "access_token": token, "expires_in": TOKEN_LIFETIME, "scope": scope}

@@ -13,7 +13,6 @@ from diptych.identity.oauth.authlib_adapter import OAuthRequest
 from diptych.identity.oauth.authlib_models import OAuthToken
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.grant_store import is_usable
-from diptych.identity.tokens import AUDIENCE
 
 
 class _Endpoint:
@@ -65,7 +64,6 @@ class OAuthIntrospection(_Endpoint, IntrospectionEndpoint):  # type: ignore[misc
         common: dict[str, Any] = {"active": True, "client_id": token.client_id, "scope": token.scope}
         if token.claims is None:
             return {**common, "token_type": "refresh_token", "exp": token.refresh.expires_at if token.refresh else 0}
-        names = ("sub", "jti", "iat", "exp", "roles")
+        names = ("sub", "jti", "iat", "exp", "roles", "iss", "aud")
         known = {name: token.claims.get(name) for name in names if token.claims.get(name) is not None}
-        issuer = self.server.tokens.issuer
-        return {**common, **known, "token_type": "Bearer", "iss": issuer, "aud": AUDIENCE}
+        return {**common, **known, "token_type": "Bearer"}

@@ -54,29 +54,33 @@ class OAuth:
     def stop(self) -> None:
         self._workers.stop()
 
-    async def token(self, headers: Headers, form: Pairs) -> OAuthResponse:
+    async def token(self, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
         """The token endpoint."""
-        return await self._respond(headers, form, lambda core, request: core.create_token_response(request))
+        return await self._respond(headers, form, issuer, lambda core, request: core.create_token_response(request))
 
-    async def revoke(self, headers: Headers, form: Pairs) -> OAuthResponse:
+    async def revoke(self, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
         """The revocation endpoint (RFC 7009)."""
-        return await self._endpoint("revocation", headers, form)
+        return await self._endpoint("revocation", headers, form, issuer)
 
-    async def introspect(self, headers: Headers, form: Pairs) -> OAuthResponse:
+    async def introspect(self, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
         """The introspection endpoint (RFC 7662)."""
-        return await self._endpoint("introspection", headers, form)
+        return await self._endpoint("introspection", headers, form, issuer)
 
-    async def _endpoint(self, name: str, headers: Headers, form: Pairs) -> OAuthResponse:
-        return await self._respond(headers, form, lambda core, request: core.create_endpoint_response(name, request))
+    async def _endpoint(self, name: str, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
+        def work(core: Core, request: OAuthRequest) -> OAuthResponse:
+            answer: OAuthResponse = core.create_endpoint_response(name, request)
+            return answer
+
+        return await self._respond(headers, form, issuer, work)
 
     async def _respond(
-        self, headers: Headers, form: Pairs, work: Callable[[Core, OAuthRequest], OAuthResponse]
+        self, headers: Headers, form: Pairs, issuer: str, work: Callable[[Core, OAuthRequest], OAuthResponse]
     ) -> OAuthResponse:
         try:
             request = OAuthRequest("POST", headers, form)
         except Malformed as error:
             return malformed(str(error))
-        return await self._in_thread(lambda core: work(core, request))
+        return await self._in_thread(issuer, lambda core: work(core, request))
 
     # the authorization endpoint
 
@@ -98,7 +102,7 @@ class OAuth:
                 return _with_issuer(answer, request, issuer)
             return AuthorizationRequest(request.client.record, tuple(request.scope.split()), grant.redirect_uri)
 
-        return await self._in_thread(work)
+        return await self._in_thread(issuer, work)
 
     async def decide(self, query: Pairs, account: Account | None, issuer: str) -> OAuthResponse:
         """The response to an authorization request: a code if an account consents, else access_denied."""
@@ -113,14 +117,14 @@ class OAuth:
             answer = core.create_authorization_response(request, grant_user=account, grant=grant)
             return _with_issuer(answer, request, issuer)
 
-        return await self._in_thread(work)
+        return await self._in_thread(issuer, work)
 
-    async def _in_thread(self, work: Callable[[Core], T]) -> T:
-        core = self._core()
+    async def _in_thread(self, issuer: str, work: Callable[[Core], T]) -> T:
+        core = self._core(issuer)
         return await self._workers.call(lambda: work(core))
 
-    def _core(self) -> Core:
-        core = Core(self.grant_store, self.tokens, self.model, Bridge())
+    def _core(self, issuer: str) -> Core:
+        core = Core(self.grant_store, self.tokens, self.model, Bridge(), issuer)
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Sequence
 from urllib.parse import urlencode, urlsplit
@@ -19,7 +18,7 @@ import msgspec
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
 from diptych.config import Config
 from diptych.engine.read import Engine
-from diptych.errors import Code, Refusal
+from diptych.errors import Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.devices import LASTS, Devices
 from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions
@@ -31,11 +30,11 @@ from diptych.identity.viewer import Context
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import METADATA, PATHS
 from diptych.serve.http.request import Request
+from diptych.serve.issuer import issuer_of
 
 _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
 _PUBLIC: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"public, max-age=300"))
-_LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 _KNOWN = "-known"
 """The suffix of the cookie that identifies a known device, signed in or not."""
 
@@ -61,7 +60,7 @@ class OauthEndpoint:
         """Answer a request; raises a Refusal only for errors outside of OAuth."""
         if (reply := method_reply(request.method, (*PATHS[request.path], "OPTIONS"))) is not None:
             return reply
-        issuer = self.issuer(request)
+        issuer = issuer_of(self.base_url, request)
         match request.path:
             case path if path == METADATA:
                 return _document(metadata(issuer, sorted(self.oauth.model.scopes)))
@@ -71,27 +70,18 @@ class OauthEndpoint:
                 return await self._authorize(request, issuer)
             case "/oauth/authorize" | "/oauth/login" | "/oauth/logout":
                 return await self._sent_form(request, issuer)
-        return await self._for_client(request)
-
-    def issuer(self, request: Request) -> str:
-        """The issuer. Without `base_url`, the Host header is trusted only if it names this machine."""
-        if self.base_url:
-            return self.base_url
-        host = request.headers.get(b"host", b"").decode("latin-1")
-        if not _LOCAL.fullmatch(host):
-            raise Refusal(Code.UNAVAILABLE, "The service does not know its public address: set base_url.")
-        return f"http://{host}{request.root}"
+        return await self._for_client(request, issuer)
 
     # clients
 
-    async def _for_client(self, request: Request) -> Reply:
+    async def _for_client(self, request: Request, issuer: str) -> Reply:
         serve = {
             "/oauth/token": self.oauth.token,
             "/oauth/revoke": self.oauth.revoke,
             "/oauth/introspect": self.oauth.introspect,
         }[request.path]
         try:
-            answer = await serve(_headers(request), await _form(request))
+            answer = await serve(_headers(request), await _form(request), issuer)
         except Malformed as error:
             answer = malformed(str(error))
         challenge: tuple[Header, ...] = ()
