@@ -22,11 +22,11 @@ from diptych.api.graphql.document import check_document, check_roots, check_vari
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate
 from diptych.ask.measures import RequestMeasures
-from diptych.check.limits import Checks
 from diptych.db.sqlite.store import SqliteStore
 from diptych.demo.model import model
 from diptych.engine.read import Engine
 from diptych.errors import Code
+from diptych.policy.limits import Checks
 
 ROUNDS, RUNS = 30, 5
 VARIABLES = {"id": "018cc251-f400-7d27-85b9-04c014b4d24f"}

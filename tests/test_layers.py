@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "model": ["lru"],
     "ask": ["model"],
     "api": ["ask", "model", "lru", "nesting"],
-    "check": ["ask", "model", "lru"],
+    "policy": ["ask", "model", "lru"],
     "compile": ["ask", "model", "lru"],
     # db runs plans and makes tables: it needs what the compiler says of both, and SQLite signs cursors by itself
     "db": [
@@ -45,17 +45,17 @@ MAY_IMPORT: dict[str, list[str]] = {
     ],
     "identity": ["db", "model", "config", "fair", "lru"],
     # model code is a third way to ask: it builds its Asks as both styles do
-    "engine": ["api.ask_builder", "check", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
+    "engine": ["api.ask_builder", "policy", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
     "live": ["engine", "db", "identity", "ask", "model", "config", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
-    "explain": ["engine", "api", "check", "compile", "db", "ask", "model"],
+    "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [
         "explain",
         "engine",
         "live",
         "api",
         "ask",
-        "check",
+        "policy",
         "db",
         "identity",
         "model",
@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, list[str]] = {
 MAY_IMPORT |= {
     "cli": [*MAY_IMPORT],  # all of the above
     # what `from diptych import …` offers
-    "__init__": ["serve", "engine", "identity", "check.limits", "ask.measures", "model", "config"],
+    "__init__": ["serve", "engine", "identity", "policy.limits", "ask.measures", "model", "config"],
     "__main__": ["cli"],
 }
 

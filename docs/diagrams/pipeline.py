@@ -7,14 +7,14 @@ from docs.diagrams.svg import Drawing
 STAGES = (
     ("api", "GraphQL or", "REST", "stage"),
     ("ask", "what is wanted,", "without values", "plain"),
-    ("check", "rules, values,", "cost", "rule"),
+    ("policy", "rules, values,", "cost", "rule"),
     ("compile", "Ask →", "one statement", "stage"),
     ("db", "SQLite or", "PostgreSQL", "store"),
 )
 
 
 def draw() -> Drawing:
-    title = "A request passes api, ask, check, compile and db; the database writes the bytes of the response"
+    title = "A request passes api, ask, policy, compile and db; the database writes the bytes of the response"
     picture = Drawing(980, 250, title)
     picture.text(20, 30, "engine runs these stages for a read, a write, a call and a watch", size=13, anchor="start")
     picture.box(20, 60, 96, 64, "HTTP", "request", fill="wire")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from diptych.ask.measures import Limits, RequestMeasures
-    from diptych.check.limits import Check
     from diptych.config import Config
     from diptych.errors import Code, ModelError, Refusal
     from diptych.model.declare.actions import action, query
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.tx import Tx
     from diptych.model.model import Model
     from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
+    from diptych.policy.limits import Check
     from diptych.serve.app import Diptych
 
     __version__: str
@@ -99,7 +99,7 @@ __all__ = [
 ]
 _MODULES = {
     "ask.measures": "Limits RequestMeasures",
-    "check.limits": "Check",
+    "policy.limits": "Check",
     "config": "Config",
     "errors": "Code ModelError Refusal",
     "model.declare.actions": "action query",

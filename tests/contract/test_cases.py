@@ -32,8 +32,6 @@ from diptych.api.rest.translate import read_query, translate_changes, translate_
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.ask.nodes import Ask, Read, Watch, Write, WriteVerb
 from diptych.ask.wish import WriteWish
-from diptych.check.access import narrow, narrow_watch
-from diptych.check.guards import add_guards
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.read import compile_reads
 from diptych.compile.watch import compile_watch
@@ -42,6 +40,8 @@ from diptych.demo.model import model as default
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
 from diptych.model.view import View
+from diptych.policy.access import narrow, narrow_watch
+from diptych.policy.guards import add_guards
 from tests.contract.http import data, shelf
 from tests.contract.writes import vault
 from tests.contract.writes.shop import Shop

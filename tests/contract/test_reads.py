@@ -15,13 +15,13 @@ import pytest
 from diptych.api.graphql.translate import translate
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.ask.slots import SIZE
-from diptych.check.access import narrow
-from diptych.check.cost import price_of
 from diptych.compile.dialect import SQLITE
 from diptych.compile.read import compile_reads
 from diptych.demo.model import model as default
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import Slot
+from diptych.policy.access import narrow
+from diptych.policy.cost import price_of
 from tests.support import edge_cases
 from tests.support.cases import cases
 from tests.support.in_process import Service, in_process

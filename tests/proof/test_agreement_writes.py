@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from diptych.ask.guarded import GuardedWrite, Why
-from diptych.check import guards as change
 from diptych.compile import dialect
 from diptych.compile.dialect import Dialect
 from diptych.compile.write import WritePlan, compile_write
@@ -31,6 +30,7 @@ from diptych.errors import Code
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE, TRUE
+from diptych.policy import guards as change
 from tests.support import edge_cases
 from tests.support.edge_cases import rows
 from tests.support.effort import LONG, scaled

@@ -18,7 +18,6 @@ import pytest
 
 from diptych import Diptych
 from diptych.ask.wish import WriteWish
-from diptych.check.limits import Checks
 from diptych.config import Config
 from diptych.demo.model import model as default
 from diptych.engine.read import Engine
@@ -34,6 +33,7 @@ from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE, TRUE, Expr, Slot, or_
 from diptych.model.view import View
+from diptych.policy.limits import Checks
 from tests.support import edge_cases
 from tests.support.effort import scaled
 from tests.support.oracle import Oracle, Row, Sight

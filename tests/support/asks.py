@@ -46,7 +46,6 @@ from diptych.ask.nodes import (
 )
 from diptych.ask.slots import CHANGE_KIND, CHANGE_KINDS, CURSOR, OFFSET, SIZE
 from diptych.ask.walk import reads
-from diptych.check.cost import cost_of_watch, price_of
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 from diptych.model.model import Model
@@ -65,6 +64,7 @@ from diptych.model.scalars import (
     encode_json,
 )
 from diptych.model.view import RelationView, ResourceView
+from diptych.policy.cost import cost_of_watch, price_of
 from tests.support.edge_cases import Data, pool
 from tests.support.oracle import Oracle, whole_sort, wire
 

@@ -17,12 +17,12 @@ from diptych.ask.cursor import CUT, Cut, binding, key_digest, key_scalars, unsea
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Follow, Nodes, PageInfo, Pick, Read
 from diptych.ask.slots import Source
 from diptych.ask.wish import Wish
-from diptych.check.limits import Checks
 from diptych.db.store import Store
 from diptych.engine.read import Engine, Paged
 from diptych.errors import Code
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
+from diptych.policy.limits import Checks
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import Data, load, rows
 from tests.support.graphql_printer import print_graphql

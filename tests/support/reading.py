@@ -6,8 +6,8 @@ from graphql import DocumentNode, OperationDefinitionNode
 
 from diptych.api.graphql.document import read_document
 from diptych.ask.measures import RequestMeasures
-from diptych.check.limits import Checks
 from diptych.demo.model import model
+from diptych.policy.limits import Checks
 
 
 def parsed(document: str) -> tuple[DocumentNode, OperationDefinitionNode]:

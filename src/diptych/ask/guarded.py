@@ -1,6 +1,6 @@
 """A Write with its guards: the new values of the row, and the conditions under which they are written.
 
-`check` makes it, `compile` turns it into one statement, and `engine` learns from the guard that failed why nothing
+`policy` makes it, `compile` turns it into one statement, and `engine` learns from the guard that failed why nothing
 changed.
 """
 

@@ -2,7 +2,7 @@
 
 RequestMeasures are filled step by step while a request is parsed and translated: first what its text shows, then its
 selections, then the depth and filters of its Asks, and last its price. What is not known yet is 0. After each step the
-checks run (`check/limits.py`), so that a request over a limit is refused before the next, more expensive step.
+checks run (`policy/limits.py`), so that a request over a limit is refused before the next, more expensive step.
 """
 
 from __future__ import annotations

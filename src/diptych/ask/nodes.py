@@ -10,8 +10,8 @@ Slot marks where the n-th value goes, and the values are passed beside it. These
          where=Compare("eq", Col(("id",)), Slot(0, ID)))
 
 A Read takes one row, a list of rows, or a page: a list with pagination. A page picks its parts (Nodes, Edges, PageInfo,
-Total); one row and a list pick fields. `check` rewrites an Ask before it is compiled: the rules of the viewer are added
-to every `where`, and a field or relation that shows on some rows only gets a `rule`.
+Total); one row and a list pick fields. `policy` rewrites an Ask before it is compiled: the rules of the viewer are
+added to every `where`, and a field or relation that shows on some rows only gets a `rule`.
 
 A Write changes one row and returns what it picks of it. These two are the same Ask:
 

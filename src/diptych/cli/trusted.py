@@ -10,7 +10,6 @@ import click
 from diptych.api.graphql.manifest import BadManifest, DocumentEntry, faults_of, operations_of, read_file
 from diptych.api.graphql.persisted import HASH_PREFIX, is_hash
 from diptych.api.graphql.schema import build_schema
-from diptych.check.limits import Checks
 from diptych.cli.documents import role_of
 from diptych.cli.model import load_model
 from diptych.cli.records import in_database, iso_time, print_table, run_on_store
@@ -19,6 +18,7 @@ from diptych.db.trusted_documents import TrustedDocument, add_documents, all_doc
 from diptych.errors import StartError
 from diptych.identity.records import unix_time
 from diptych.model.model import Model
+from diptych.policy.limits import Checks
 from diptych.serve.app import request_limits
 
 

@@ -18,9 +18,6 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Call, Field, Page, Read
 from diptych.ask.slots import SIZE
 from diptych.ask.wish import CallWish
-from diptych.check.cache_age import max_age_of_call
-from diptych.check.cost import Cost, cost_of
-from diptych.check.values import Binder
 from diptych.compile.fragment import identifier, sql
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import compile_reads
@@ -41,6 +38,9 @@ from diptych.model.rules.expr import TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.scalars import from_json, to_json
 from diptych.model.view import View, ViewName, not_yours
 from diptych.nesting import decode
+from diptych.policy.cache_age import max_age_of_call
+from diptych.policy.cost import Cost, cost_of
+from diptych.policy.values import Binder
 
 T = TypeVar("T")
 _rows = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -102,7 +102,7 @@ class CallEngine:
     def prepare(
         self, wish: CallWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None = None
     ) -> PreparedCall:
-        """check → compile, once for each shape of a call; values are bound later."""
+        """policy → compile, once for each shape of a call; values are bound later."""
         call = wish.ask
         binder = self.write_engine.binder(wish, inputs)
         resource = self.engine.model.resources[call.resource]

@@ -1,6 +1,6 @@
 """The read pipeline on one page.
 
-    wire → api → ask → check → compile → db → bytes → wire
+    wire → api → ask → policy → compile → db → bytes → wire
 
 `prepare` is the cold half: the Asks are checked against the limits, joined with the access rules, and compiled into
 one statement. `answer` is the hot half: values are bound and priced, the statement runs, and the bytes that come back
@@ -21,11 +21,6 @@ from diptych.ask.nodes import Page, Read
 from diptych.ask.python_fields import PythonFields, extract
 from diptych.ask.walk import reads
 from diptych.ask.wish import Wish
-from diptych.check.access import narrow
-from diptych.check.cache_age import max_age
-from diptych.check.cost import Cost, Price, cost_of
-from diptych.check.limits import Checks
-from diptych.check.values import Binder
 from diptych.compile.plan import PageLayout, Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
@@ -40,6 +35,11 @@ from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.model import Model
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
+from diptych.policy.access import narrow
+from diptych.policy.cache_age import max_age
+from diptych.policy.cost import Cost, Price, cost_of
+from diptych.policy.limits import Checks
+from diptych.policy.values import Binder
 
 _NO_KEYS: Mapping[int, bytes] = {}
 _PLAN_BYTES, _LEAST = 16 << 10, 4 << 20
@@ -179,7 +179,7 @@ class Engine:
     def plan_reads(
         self, asks: tuple[Read, ...], view: View, sizes: Mapping[int, int], with_change_cursor: bool = False
     ) -> ReadPlan:
-        """check → compile: the cached plan of a request. `sizes` are the page sizes that are known beforehand."""
+        """policy → compile: the cached plan of a request. `sizes` are the page sizes that are known beforehand."""
 
         def compile() -> ReadPlan:
             parts = [extract(ask, self.model.resources) for ask in asks]
@@ -205,7 +205,7 @@ class Engine:
         *,
         with_change_cursor: bool = False,
     ) -> PreparedRead:
-        """check → compile for one shape of requests, `code` is the error code of a bad value.
+        """policy → compile for one shape of requests, `code` is the error code of a bad value.
 
         The request is priced before it is compiled, with the values in `inputs` if there are any. If every page size
         is a literal, that price holds for all requests of the shape. `with_change_cursor` adds a last answer: the end

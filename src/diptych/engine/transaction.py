@@ -14,7 +14,6 @@ import msgspec
 from diptych.api.ask_builder import AskBuilder
 from diptych.ask.nodes import Field, OrderBy, Page, Pick, Read, Write, WriteVerb
 from diptych.ask.slots import SIZE, RawValue
-from diptych.check.values import Binder
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
@@ -30,6 +29,7 @@ from diptych.model.rules.expr import TRUE, Col, Compare
 from diptych.model.scalars import as_json
 from diptych.model.transfer import input_of, row_of, values_of
 from diptych.model.view import ResourceView, View, not_yours
+from diptych.policy.values import Binder
 
 R = TypeVar("R", bound=Resource)
 

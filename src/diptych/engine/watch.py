@@ -1,6 +1,6 @@
 """The subscription pipeline: a Watch is joined with the rules, compiled, and run over each range of the feed.
 
-    api → Watch → check → compile → (positions) → db → changes
+    api → Watch → policy → compile → (positions) → db → changes
 
 A Watch with its values and its viewer is a BoundWatch. Its key is the statement with all its parameters: subscribers
 with equal keys receive the same changes, so these are evaluated once for all of them.
@@ -21,9 +21,6 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.python_fields import PythonFields, extract_watch
 from diptych.ask.wish import WatchWish
-from diptych.check.access import narrow_watch
-from diptych.check.cost import Cost, cost_of_watch
-from diptych.check.values import Binder
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.engine.plan_cache import PlanCache
@@ -36,6 +33,9 @@ from diptych.model.rules.expr import And, Col, Compare, Slot
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
 from diptych.nesting import decode
+from diptych.policy.access import narrow_watch
+from diptych.policy.cost import Cost, cost_of_watch
+from diptych.policy.values import Binder
 
 log = logging.getLogger("diptych")
 _SEGMENT = 5_000
@@ -116,7 +116,7 @@ class WatchEngine:
     def prepare(
         self, wish: WatchWish, view: View, code: Code, measures: RequestMeasures | None = None
     ) -> PreparedWatch:
-        """check → compile, once for a shape of requests; `code` is the error code of an invalid value."""
+        """policy → compile, once for a shape of requests; `code` is the error code of an invalid value."""
         ask = wish.ask
         self.engine.checks.shape(measures, (Read(ask.resource, "one", (), ask.where), *ask.rows))
         binder = Binder(wish.slots, wish.sources, self.engine.limits, code)

@@ -1,6 +1,6 @@
 """The write pipeline on one page.
 
-    wire → api → ask → check → compile → a script → db: committed → bytes → wire
+    wire → api → ask → policy → compile → a script → db: committed → bytes → wire
 
 `prepare` is the cold half: rules become guards, and the Write is compiled. `write` is the hot half: the values of all
 Writes of a request are bound, and the store runs their statements as a script in one transaction: all or none. If no
@@ -18,9 +18,6 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Field, Pick, Read, Write
 from diptych.ask.python_fields import extract
 from diptych.ask.wish import CallWish, WriteWish
-from diptych.check.cost import cost_of_write
-from diptych.check.guards import add_guards
-from diptych.check.values import Binder
 from diptych.compile.locks import taking
 from diptych.compile.plan import Plan
 from diptych.compile.write import WritePlan, compile_write
@@ -35,6 +32,9 @@ from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteRes
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.view import View
+from diptych.policy.cost import cost_of_write
+from diptych.policy.guards import add_guards
+from diptych.policy.values import Binder
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class WriteEngine:
     def prepare(
         self, wish: WriteWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None = None
     ) -> PreparedWrite:
-        """check → compile, once for a shape of requests. Faults of shape and values are reported together."""
+        """policy → compile, once for a shape of requests. Faults of shape and values are reported together."""
         write = wish.ask
         binder = self.binder(wish, inputs)
         answer = Read(write.resource, "one", write.pick)

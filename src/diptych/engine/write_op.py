@@ -11,8 +11,6 @@ from diptych.ask.guarded import Guard, Why
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Write
 from diptych.ask.python_fields import PythonFields
-from diptych.check.cost import Cost
-from diptych.check.values import Binder
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.compile.write import WritePlan
@@ -26,6 +24,8 @@ from diptych.model.defs import FieldDef
 from diptych.model.naming import upper_first
 from diptych.model.rules.expr import FALSE
 from diptych.model.view import ViewName, not_yours
+from diptych.policy.cost import Cost
+from diptych.policy.values import Binder
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,11 +13,11 @@ from diptych.ask.measures import Limits
 from diptych.ask.nodes import Call
 from diptych.ask.slots import SlotValues
 from diptych.ask.wish import WriteWish
-from diptych.check.cache_age import max_age, max_age_of_call
-from diptych.check.cost import Cost, cost_of, cost_of_watch, cost_of_write
 from diptych.engine.call import cost_of_call
 from diptych.explain.understood import Wanted
 from diptych.model.defs import QueryDef, Resources
+from diptych.policy.cache_age import max_age, max_age_of_call
+from diptych.policy.cost import Cost, cost_of, cost_of_watch, cost_of_write
 
 
 def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str]:

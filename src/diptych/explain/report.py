@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
 from diptych.ask.slots import SlotValues
 from diptych.ask.walk import picks
-from diptych.check.access import narrow_expr
 from diptych.compile.verdict import Listing
 from diptych.errors import Refusal
 from diptych.explain.rows import Finding, Inquiry, Question, Subject
@@ -26,6 +25,7 @@ from diptych.explain.writes import WriteReport
 from diptych.model.defs import RelationDef
 from diptych.model.rules.expr import FALSE, TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
+from diptych.policy.access import narrow_expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,6 @@ from diptych.ask.measures import Limits
 from diptych.ask.nodes import Write
 from diptych.ask.python_fields import PythonFields, extract, extract_watch
 from diptych.ask.wish import WatchWish, WriteWish
-from diptych.check.access import narrow, narrow_watch
-from diptych.check.guards import add_guards
-from diptych.check.limits import Checks
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
@@ -40,6 +37,9 @@ from diptych.explain.writes import dry_run
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE
+from diptych.policy.access import narrow, narrow_watch
+from diptych.policy.guards import add_guards
+from diptych.policy.limits import Checks
 
 _CLAUSES = r"\b(FROM|WHERE|ORDER BY|LIMIT)\b"
 _DIALECTS = (SQLITE, POSTGRES)

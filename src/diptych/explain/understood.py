@@ -25,12 +25,12 @@ from diptych.api.understand import (
 from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Assign, WriteVerb
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
-from diptych.check.limits import Checks
-from diptych.check.values import Binder
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ActionDef, QueryDef
 from diptych.model.model import Model
 from diptych.model.view import View
+from diptych.policy.limits import Checks
+from diptych.policy.values import Binder
 
 _LIMITS = Limits(page=10**9)
 _CHECKS = Checks(_LIMITS)

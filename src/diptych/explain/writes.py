@@ -13,7 +13,6 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Assign, Write
 from diptych.ask.slots import SlotValues
 from diptych.ask.wish import WriteWish
-from diptych.check.guards import add_guards
 from diptych.engine.read import Engine
 from diptych.engine.write import WriteEngine
 from diptych.engine.write_op import WriteOp, steps
@@ -25,6 +24,7 @@ from diptych.explain.understood import Wanted
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import FALSE, Col, Compare, Expr, IsNull, Slot, and_, mask, or_
 from diptych.model.view import View
+from diptych.policy.guards import add_guards
 
 _SAME = "unchanged"
 

@@ -16,7 +16,6 @@ from urllib.parse import quote, urlsplit
 
 from diptych.api.reply import Reply, problem
 from diptych.ask.measures import Limits
-from diptych.check.limits import Check, Checks
 from diptych.config import Config, load, misspelt
 from diptych.db.connect import connect
 from diptych.engine.read import Engine
@@ -30,6 +29,7 @@ from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import RESERVED_PATHS
+from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
 from diptych.serve.endpoint.oauth_paths import METADATA
 from diptych.serve.handler import ADMITTED_PATHS, Handler, log, refusal_reply
@@ -58,7 +58,7 @@ def _explaining() -> type[Handler]:
 class Diptych:
     """A model as an ASGI application. It opens its store at the lifespan's start, or at the first request.
 
-    `checks` are custom limits (`check/limits.py`), in addition to those of the settings.
+    `checks` are custom limits (`policy/limits.py`), in addition to those of the settings.
 
     Without a `config`, its settings are those of the environment and of `diptych.toml`; `database` wins over both.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from diptych.check import guards as change
+from diptych.policy import guards as change
 from tests.contract.faults.club import CARD
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import ANN, BEN, CLEO, COMMENT, NOBODY, POST, ZOE

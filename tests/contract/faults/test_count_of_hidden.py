@@ -7,8 +7,8 @@ caller would get on all pages, and no other number is told.
 
 from __future__ import annotations
 
-from diptych.check import access
 from diptych.model.rules.expr import TRUE, Expr
+from diptych.policy import access
 from tests.contract.faults.scene import Question, Scene, changed, documents, urls, without
 from tests.contract.http import data
 from tests.contract.http.data import ANN, BEN, COMMENT, ORDER, POST

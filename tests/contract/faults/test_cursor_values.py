@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from diptych.ask.cursor import seal
-from diptych.check import access
+from diptych.policy import access
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import BEN, POST
 

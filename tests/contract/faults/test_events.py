@@ -16,12 +16,12 @@ from typing import Annotated, Any
 import pytest
 
 from diptych import Model, OnDelete, Resource, Role, Viewer, allow, grant, inverse, none, not_
-from diptych.check import access
 from diptych.compile import watch as compiling
 from diptych.compile.read import Reads
 from diptych.engine import watch
 from diptych.errors import Refusal
 from diptych.model.rules.expr import TRUE
+from diptych.policy import access
 from tests.contract.faults import club
 from tests.contract.faults.club import PERSON
 from tests.contract.faults.scene import Scene, changed

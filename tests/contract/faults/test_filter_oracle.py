@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from diptych.check import access
+from diptych.policy import access
 from tests.contract.faults.scene import Scene, changed, documents, urls
 from tests.contract.http import data
 from tests.contract.http.data import ANN, BEN, ORDER

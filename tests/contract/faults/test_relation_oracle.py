@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from diptych.check import access
 from diptych.model.rules.expr import Has, and_
 from diptych.model.view import ResourceView, View
+from diptych.policy import access
 from tests.contract.faults import club
 from tests.contract.faults.club import CIRCLE, PERSON, SEAT
 from tests.contract.faults.scene import Question, Scene, changed, documents, urls, without

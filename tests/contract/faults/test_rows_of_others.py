@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from diptych.ask.guarded import Guard, Why
-from diptych.check import guards as change
+from diptych.policy import guards as change
 from tests.contract.calls import press
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import ANN, BEN, COMMENT, NOBODY, ORDER, POST, ZOE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.check import access
+from diptych.policy import access
 from tests.contract.faults import club
 from tests.contract.faults.club import PERSON
 from tests.contract.faults.scene import Question, Scene, changed, documents, urls

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from diptych import Code, Limits, Refusal, RequestMeasures
-from diptych.check.limits import CHECKS, Checks
 from diptych.config import SETTINGS, Config
 from diptych.demo.model import model as default
 from diptych.errors import DiptychError
+from diptych.policy.limits import CHECKS, Checks
 from diptych.serve.app import request_limits
 from tests.contract.calls.press import ANN, BOB, SEEN, TILL
 from tests.contract.guard.conftest import Pressed

@@ -36,10 +36,10 @@ from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.tokens import parse
 from diptych.api.graphql.translate import collect, fragments_of, translate
 from diptych.ask.measures import RequestMeasures
-from diptych.check.limits import Checks
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
 from diptych.model.view import View
+from diptych.policy.limits import Checks
 from tests.contract.guard.conftest import Pressed
 from tests.support.cases import cases
 from tests.support.drawing import Fitting, spoiled

@@ -19,11 +19,11 @@ import pytest
 from diptych.api.graphql.translate import translate
 from diptych.ask.nodes import EdgePart, Edges, Follow, Nodes, Read
 from diptych.ask.slots import SIZE
-from diptych.check import cost
-from diptych.check.limits import Checks
 from diptych.demo.model import model as default
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
+from diptych.policy import cost
+from diptych.policy.limits import Checks
 from tests.contract.price import full
 from tests.contract.price.counting import objects, things
 from tests.contract.price.full import Asking, shape

@@ -13,10 +13,10 @@ import pytest
 from diptych import Model
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.ask.slots import SIZE
-from diptych.check.cost import price_of
 from diptych.demo.model import model as default
 from diptych.model.rules.expr import Col, Compare, Slot
 from diptych.model.scalars import ID
+from diptych.policy.cost import price_of
 from tests.support.cases import cases
 from tests.support.in_process import Service, encoded, in_process
 from tests.support.mistakes import assert_told

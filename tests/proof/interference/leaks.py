@@ -19,8 +19,6 @@ from diptych.api.rest.translate import Target
 from diptych.ask.guarded import Guard, Why
 from diptych.ask.nodes import Assign, ConnectionPart, Field, Follow, OrderBy, Page, Pick, Read, Total
 from diptych.ask.slots import SIZE
-from diptych.check import access
-from diptych.check import guards as change
 from diptych.compile.fragment import Fragment, sql
 from diptych.compile.page import Pages, Sheet
 from diptych.compile.read import compile_reads
@@ -35,6 +33,8 @@ from diptych.live import service as live
 from diptych.live.log_page import LogPage
 from diptych.model.rules.expr import TRUE, Col, Expr, Has, Mask, Slot, and_
 from diptych.model.view import FieldView, RelationView, ResourceView, View
+from diptych.policy import access
+from diptych.policy import guards as change
 from diptych.serve.endpoint import rest
 from diptych.serve.endpoint.rest import RestEndpoint
 

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from diptych.check import access
-from diptych.check.access import Watched, narrow_watch
 from diptych.compile import watch as compiling
 from diptych.compile.fragment import Fragment
 from diptych.compile.read import Reads
@@ -24,6 +22,8 @@ from diptych.demo.model import model as default
 from diptych.engine import watch as watching
 from diptych.live.topics import Topics
 from diptych.model.rules.expr import TRUE
+from diptych.policy import access
+from diptych.policy.access import Watched, narrow_watch
 from tests.proof.live.proving import FeedProof
 from tests.support import edge_cases
 from tests.support.effort import LONG, scaled

@@ -12,11 +12,11 @@ import pytest
 from diptych.api.ask_builder import AskBuilder
 from diptych.ask.guarded import Guard, Why
 from diptych.ask.nodes import Field
-from diptych.check import access
-from diptych.check import guards as change
 from diptych.engine import watch
 from diptych.model.rules.expr import TRUE, Col, Expr
 from diptych.model.view import View
+from diptych.policy import access
+from diptych.policy import guards as change
 from diptych.serve.endpoint import rest
 from tests.proof.matrix.matrix import ACTION, CHANNELS, MODELS, cells
 from tests.proof.matrix.stage import Stage

@@ -19,12 +19,12 @@ from diptych.api.graphql.http import Parameters
 from diptych.api.reply import Header, Reply
 from diptych.api.rest.precondition import preferences
 from diptych.ask.measures import Limits
-from diptych.check.values import Inputs
 from diptych.engine.call import PreparedCall
 from diptych.engine.read import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Refusal
+from diptych.policy.values import Inputs
 from diptych.serve.endpoint.known_operation import KnownOperation
 from diptych.serve.http.request import Request
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
-from diptych.check.values import Fetch, Parse
 from diptych.engine.call import PreparedCall
 from diptych.engine.read import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Path
 from diptych.lru import footprint
+from diptych.policy.values import Fetch, Parse
 
 if TYPE_CHECKING:
     from graphql import OperationType

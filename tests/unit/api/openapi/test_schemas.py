@@ -22,7 +22,6 @@ from diptych.api.openapi.schemas import json_schema, text_schema
 from diptych.api.query_string import RESERVED
 from diptych.api.rest.translate import Target, read_query, translate
 from diptych.ask.measures import Limits
-from diptych.check.values import Binder
 from diptych.demo.model import model as default
 from diptych.errors import Code, Refusal
 from diptych.model.scalars import (
@@ -39,6 +38,7 @@ from diptych.model.scalars import (
     decimal,
 )
 from diptych.model.view import View
+from diptych.policy.values import Binder
 from tests.contract.http import data
 from tests.support.cases import cases
 from tests.support.documents import (

@@ -18,11 +18,11 @@ from diptych.api.graphql.schema import build_schema
 from diptych.api.openapi.document import build_openapi
 from diptych.api.rest.translate import Target, read_query, translate_write, write_inputs
 from diptych.ask.measures import Limits
-from diptych.check.values import Binder
 from diptych.demo.model import model as default
 from diptych.errors import Code, Refusal
 from diptych.model.defs import FieldDef
 from diptych.model.view import Taking, View
+from diptych.policy.values import Binder
 from tests.contract.http import data
 from tests.support.cases import cases
 from tests.support.documents import MODELS, document_of, every_role, find, operations, parameters, validator, view_of

@@ -9,7 +9,7 @@
 A check is called after each step that measures more of a request, with 0 for what is not known yet, and finally when
 everything is known, before the statement runs. It raises a Refusal, or lets the request pass. The built-in checks are
 written in the same way, and no limit is enforced anywhere else, except for the sizes of single values
-(`check/values.py`).
+(`policy/values.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from operator import attrgetter, gt
 from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Read
 from diptych.ask.walk import reads
-from diptych.check.cost import depth, filter_terms
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import TRUE
+from diptych.policy.cost import depth, filter_terms
 
 Check = Callable[[RequestMeasures, Limits], None]
 

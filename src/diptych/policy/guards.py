@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 
 from diptych.ask.guarded import Guard, GuardedWrite, Why
 from diptych.ask.nodes import Assign, Read, Write
-from diptych.check.access import narrow
 from diptych.errors import Code, Refusal
 from diptych.model.declare.markers import Move
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef
@@ -39,6 +38,7 @@ from diptych.model.rules.expr import (
     or_,
 )
 from diptych.model.view import ResourceView, View
+from diptych.policy.access import narrow
 
 
 def add_guards(write: Write, view: View) -> GuardedWrite:

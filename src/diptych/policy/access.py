@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, OrderBy, Pick, Read, Watch
-from diptych.check.past_rows import certain
 from diptych.errors import Code, Refusal
 from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
 from diptych.model.view import ResourceView, View
+from diptych.policy.past_rows import certain
 
 
 def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Read:
