@@ -319,7 +319,10 @@ def test_settings_reach_the_service_from_flag_environment_and_file(new_sqlite: N
         deep = service.get("/users?fields=posts[first=1](comments[first=1](id))").json()
         assert deep["detail"] == "The request is 3 levels deep; 2 are allowed."
         dear = service.get("/users?first=50&fields=posts[first=50](id)").json()
-        assert dear["detail"] == "The request could return 2550 objects; 300 are allowed."
+        assert dear["detail"] == (
+            "The request could return 2550 objects; 300 are allowed. "
+            "A `first` of at most 5 on users.posts, instead of 50, would help."
+        )
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ from diptych.model.scalars import ID, INT, MAX_SEARCHED, SEARCHES
 from diptych.model.view import FieldView, ResourceView, Taking, View, not_yours
 
 DEFAULT_SIZE = 20
+NESTED_SIZE = 10
+"""The default page of a list inside another resource. Prices multiply by level: with pages of 20, a list in a list in a
+list would be over the limit."""
 _SEARCHED = (MaxLen(MAX_SEARCHED),)
 
 
@@ -135,7 +138,7 @@ class AskBuilder:
 
     # page
 
-    def page(self, arguments: Mapping[str, RawValue], path: Path) -> Page:
+    def page(self, arguments: Mapping[str, RawValue], path: Path, default: int = DEFAULT_SIZE) -> Page:
         """A page from first, last, after, before and offset. A null cursor means the same as none."""
         backward = "last" in arguments
         if backward and "first" in arguments:
@@ -143,7 +146,7 @@ class AskBuilder:
         if backward and self._has(arguments, "offset"):
             self.fault(arguments["offset"].path, "offset counts from the beginning and cannot go with last")
         name = "last" if backward else "first"
-        size = arguments.get(name, RawValue(DEFAULT_SIZE, (*path, name), fixed=True))
+        size = arguments.get(name, RawValue(default, (*path, name), fixed=True))
         if size.value is None:
             self.fault(size.path, "null is no page size")
         return Page(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
+from diptych.ask.page_hint import PageHint
 from diptych.model.declare.roles import Viewer
 
 Style = Literal["graphql", "rest"]
@@ -83,6 +84,8 @@ class RequestMeasures:
     """A lower bound of its price, computed from its text."""
     price: int = 0
     """The most objects that can be returned, plus the weights of the model. It is known last."""
+    hint: PageHint | None = None
+    """If the price is over its limit: the page that would have to be smaller."""
 
     def of(self, viewer: Viewer) -> RequestMeasures:
         """The same measures for another viewer. (Each new request copies them thrice: `replace` is slow.)"""

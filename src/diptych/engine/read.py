@@ -220,7 +220,7 @@ class Engine:
         is_fixed = len(sizes) == len(page_sizes)
         if measures is not None and (is_fixed or inputs is not None):
             values = binder.fixed if is_fixed else binder(inputs or {})
-            self.checks.price(measures, measures.viewer, cost.price(values))
+            self.checks.price(measures, measures.viewer, cost.price(values), cost.price, values)
         planned = self.plan_reads(asks, view, sizes, with_change_cursor)
         price = None if is_fixed and not self.checks.has_more else cost.price
         by_size = None
@@ -240,7 +240,7 @@ class Engine:
         """bind → price → run: an awaitable of the bytes of every Ask."""
         values = prepared.binder(inputs)
         if prepared.price is not None:
-            self.checks.price(prepared.measures, viewer, prepared.price(values))
+            self.checks.price(prepared.measures, viewer, prepared.price(values), prepared.cost.price, values)
         planned = prepared.planned
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from diptych.ask.nodes import ConnectionPart, Edges, Field, Follow, Nodes, PageInfo, Pick, Read, Total, Watch, Write
+from diptych.ask.page_hint import PagedList, PageHint, page_hint
 from diptych.ask.slots import SlotValues
 from diptych.ask.walk import picks
 from diptych.model.defs import ResourceDef, Resources
@@ -69,7 +70,7 @@ class Price:
         self.constant = constant
         self.steps = steps
         self.names = tuple(names)
-        """The names of the lists, for `describe`."""
+        """The names of the lists, for `describe` and `hint`."""
 
     def __call__(self, values: SlotValues) -> int:
         total = self.constant
@@ -83,6 +84,14 @@ class Price:
     def describe(self, values: SlotValues) -> str:
         """The formula as text: `1 + 10 posts × (1 + 5 comments × 2)`."""
         return " + ".join(self._sum(0, self.constant, values)) or "0"
+
+    def hint(self, values: SlotValues, allowed: int) -> PageHint | None:
+        """The page that would have to be smaller for a price of at most `allowed`."""
+        lists = [
+            PagedList(outer, values[slot], row_price, name)
+            for (outer, slot, row_price), name in zip(self.steps, self.names, strict=True)
+        ]
+        return page_hint(self.constant, lists, allowed)
 
     def _sum(self, at: int, constant: int, values: SlotValues) -> list[str]:
         parts = [str(constant)] if constant else []

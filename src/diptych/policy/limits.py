@@ -17,14 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from operator import attrgetter, gt
+from typing import Any
 
 from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Read
+from diptych.ask.slots import SlotValues
 from diptych.ask.walk import reads
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import TRUE
-from diptych.policy.cost import depth, filter_terms
+from diptych.policy.cost import Price, depth, filter_terms
 
 Check = Callable[[RequestMeasures, Limits], None]
 
@@ -57,8 +59,12 @@ def levels(measures: RequestMeasures, limits: Limits) -> None:
 def price(measures: RequestMeasures, limits: Limits) -> None:
     price = max(measures.price, measures.least)
     if price > limits.complexity:
-        details = {"price": price, "allowed": limits.complexity}
+        details: dict[str, Any] = {"price": price, "allowed": limits.complexity}
         cause = f"The request could return {price} objects; {limits.complexity} are allowed."
+        if measures.hint is not None:
+            cause = f"{cause} {measures.hint}"
+            details |= {"list": measures.hint.list} if measures.hint.list else {}
+            details["first"] = measures.hint.first
         raise Refusal(Code.TOO_COMPLEX, cause, more=details)
 
 
@@ -119,10 +125,20 @@ class Checks:
         measures.resources |= {read.resource for read in every}
         self(measures)
 
-    def price(self, measures: RequestMeasures | None, viewer: Viewer, price: int) -> None:
+    def price(
+        self,
+        measures: RequestMeasures | None,
+        viewer: Viewer,
+        price: int,
+        formula: Price | None = None,
+        values: SlotValues = (),
+    ) -> None:
         """Check the price of a request whose other measures were checked when its plan was made.
 
-        If there are only the built-in checks, they run only if the price is over its limit.
+        If there are only the built-in checks, they run only if the price is over its limit. The formula of the price
+        and its values say which page would have to be smaller.
         """
-        if measures is not None and (self.has_more or price > self.limits.complexity):
-            self(replace(measures, viewer=viewer, price=price))
+        allowed = self.limits.complexity
+        if measures is not None and (self.has_more or price > allowed):
+            hint = formula.hint(values, allowed) if formula is not None and price > allowed else None
+            self(replace(measures, viewer=viewer, price=price, hint=hint))

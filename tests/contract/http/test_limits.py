@@ -30,7 +30,19 @@ PRICES: list[tuple[int, str, str]] = [
         "{ users(first: 10) { posts(first: 5) { id } a: posts(first: 1) { id } } }",
         "/users?first=10&fields=posts[first=5](id),a:posts[first=1](id)",
     ),
-    (210, "{ users(first: 10) { posts { id } } }", "/users?first=10&fields=posts(id)"),
+    (110, "{ users(first: 10) { posts { id } } }", "/users?first=10&fields=posts(id)"),
+    (
+        2_220,
+        "{ users { name posts { title comments { body } } } }",
+        "/users?fields=name,posts(title,comments(body))",
+    ),
+    (
+        4_220,
+        "{ users { name posts { title comments { body author { name } } } } }",
+        "/users?fields=name,posts(title,comments(body,author(name)))",
+    ),
+    (11, f"{{ user(id: {U}) {{ postsConnection {{ nodes {{ id }} }} }} }}", ""),
+    (21, "", f"/users/{ANN}/posts"),
     (
         111,
         f"{{ user(id: {U}) {{ posts(first: 10) {{ comments(first: 5) {{ author {{ name }} }} }} }} }}",
@@ -91,13 +103,20 @@ def test_a_request_costs_exactly_this_in_both_styles(fresh: Fresh, price: int, d
             if dear is not None:
                 answer = ask(dear, request)
                 assert (answer.status, answer.code) == (400, "TOO_COMPLEX"), answer.body
-                assert told(answer) == f"The request could return {price} objects; {price - 1} are allowed."
+                cause = f"The request could return {price} objects; {price - 1} are allowed."
+                assert told(answer).removesuffix(hinted(answer)) == cause
     assert dear is None or dear.runs == 0
 
 
 def told(answer: Answer) -> str:
     body = answer.json()
     return str(body["detail"] if "detail" in body else body["errors"][0]["message"])
+
+
+def hinted(answer: Answer) -> str:
+    """The end of the message, which names the page that would have to be smaller."""
+    _, found, hint = told(answer).partition(" A `first` of at most ")
+    return found + hint
 
 
 def test_the_price_follows_the_variables(fresh: Fresh) -> None:
@@ -122,7 +141,10 @@ def test_the_limits_as_they_are_by_default(shop: Service) -> None:
     dear = "{ users(first: 100) { posts(first: 50) { id } } }"
     assert shop.query(fits).status == 200
     before = shop.runs
-    assert told(shop.query(dear)) == "The request could return 5100 objects; 5000 are allowed."
+    assert told(shop.query(dear)) == (
+        "The request could return 5100 objects; 5000 are allowed. "
+        "A `first` of at most 49 on users.posts, instead of 50, would help."
+    )
     assert told(shop.get("/users?first=100&fields=posts[first=50](id)")) == told(shop.query(dear))
     assert shop.runs == before
 

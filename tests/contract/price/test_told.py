@@ -89,9 +89,16 @@ def test_a_mutation_tells_too(shop: Service) -> None:
 
 def test_a_refusal_tells_both_numbers_in_both_styles(shop: Service) -> None:
     dear = shop.query("{ users(first: 100) { posts(first: 50) { id } } }")
-    assert dear.json()["errors"][0]["extensions"] == {"code": "TOO_COMPLEX", "price": 5100, "allowed": 5000}
+    assert dear.json()["errors"][0]["extensions"] == {
+        "code": "TOO_COMPLEX",
+        "price": 5100,
+        "allowed": 5000,
+        "list": "users.posts",
+        "first": 49,
+    }
     rest = shop.get("/users?first=100&fields=posts[first=50](id)").json()
     assert (rest["code"], rest["price"], rest["allowed"]) == ("TOO_COMPLEX", 5100, 5000)
+    assert (rest["list"], rest["first"]) == ("users.posts", 49)
     deep, fields = "id", "id"
     for _ in range(6):
         deep, fields = f"author {{ posts(first: 1) {{ {deep} }} }}", f"author(posts[first=1]({fields}))"

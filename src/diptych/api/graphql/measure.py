@@ -15,6 +15,7 @@ from typing import Any
 
 from diptych.api.graphql.scan import MOST, Definition, Outline, Scan
 from diptych.ask.measures import Limits, RequestMeasures
+from diptych.ask.page_hint import PagedList, PageHint, page_hint
 
 
 def measure_text(text: str, limits: Limits, measures: RequestMeasures) -> Outline:
@@ -36,7 +37,29 @@ def measure_text(text: str, limits: Limits, measures: RequestMeasures) -> Outlin
         # the event of a subscription is not a level: its row is the first
         measures.depth = max(measures.depth, part.depth - (part.kind == "subscription"))
     measures.least = min((part.price for part in outline.operations), default=0)
+    if measures.least > limits.complexity:
+        measures.hint = _hint(outline.operations[0], limits.complexity)
     return outline
+
+
+def _hint(part: Definition, allowed: int) -> PageHint | None:
+    """Which page of an operation would have to be smaller. It may have lists whose page size is not a literal."""
+    lists: list[PagedList] = []
+    constant = part.price
+    around: list[tuple[int, int]] = []  # the level and the number of each list around the current one
+    for level, field, price in reversed(part.lists):  # outer ones first
+        while around and around[-1][0] >= level:
+            around.pop()
+        outer = around[-1][1] if around else 0
+        row = price + (not field.name.endswith("Connection"))
+        if outer:
+            above = lists[outer - 1]
+            lists[outer - 1] = above._replace(row_price=max(above.row_price - field.size * row, 0))
+        else:
+            constant -= field.size * row
+        lists.append(PagedList(outer, field.size, row, field.key))
+        around.append((level, len(lists)))
+    return page_hint(max(constant, 0), lists, allowed)
 
 
 def _inner_first(outline: Outline) -> list[Definition]:

@@ -89,6 +89,8 @@ class Definition:
     price: int = 0
     """A lower bound of its price, without its fragment spreads."""
     spreads: list[Spread] = default(default_factory=list)
+    lists: list[tuple[int, _Field, int]] = default(default_factory=list)
+    """Its fields with literal page sizes, inner ones first: the level of each, and the price of one row."""
 
 
 @dataclass(slots=True, eq=False)
@@ -187,7 +189,10 @@ class Scan:
             if self._part is not None and self._part.kind != "subscription":
                 self._part.price = closed.price
         elif not closed.about:
-            _add_price(self._sets[-1], closed.field, closed.price)
+            price = closed.price
+            _add_price(self._sets[-1], closed.field, price)
+            if closed.field.size > 1 and self._part is not None:
+                self._part.lists.append((len(self._sets), closed.field, price))
 
     def _begin(self) -> None:
         """Begin a definition: `query Name`, `fragment Name on Type`, or nothing at all."""

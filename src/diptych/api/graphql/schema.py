@@ -31,7 +31,7 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from diptych.api.ask_builder import DEFAULT_SIZE
+from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
 from diptych.api.descriptions import describe
 from diptych.api.graphql.mutations import call_fields, mutation_fields
 from diptych.ask.slots import CHANGE_KIND
@@ -143,31 +143,31 @@ class _Builder:
         )
         return {definition.one: one, **self._lists(definition.many, definition.name, f"{definition.name} by page.")}
 
-    def _lists(self, name: str, target: str, description: str) -> dict[str, GraphQLField]:
-        """A list of a resource, and the same as a connection."""
+    def _lists(self, name: str, target: str, description: str, size: int = DEFAULT_SIZE) -> dict[str, GraphQLField]:
+        """A list of a resource, and the same as a connection; `size` is the default page."""
         return {
             name: GraphQLField(
                 GraphQLNonNull(GraphQLList(GraphQLNonNull(self._objects[target]))),
-                self._arguments(target, connection=False),
+                self._arguments(target, size, connection=False),
                 description=description,
             ),
             name + "Connection": GraphQLField(
                 GraphQLNonNull(self._connections[target]),
-                self._arguments(target, connection=True),
+                self._arguments(target, size, connection=True),
                 description=description,
             ),
         }
 
-    def _arguments(self, target: str, *, connection: bool) -> dict[str, GraphQLArgument]:
+    def _arguments(self, target: str, size: int, *, connection: bool) -> dict[str, GraphQLArgument]:
         arguments: dict[str, GraphQLArgument] = {}
         if connection:
             arguments["first"] = GraphQLArgument(
-                GraphQLInt, description=f"The number of rows from the start, 1 to 100 ({DEFAULT_SIZE})."
+                GraphQLInt, description=f"The number of rows from the start, 1 to 100 ({size})."
             )
             arguments["last"] = GraphQLArgument(GraphQLInt, description="The number of rows from the end, 1 to 100.")
         else:
             arguments["first"] = GraphQLArgument(
-                GraphQLInt, default_value=DEFAULT_SIZE, description="The number of rows, 1 to 100."
+                GraphQLInt, default_value=size, description="The number of rows, 1 to 100."
             )
         arguments["after"] = GraphQLArgument(GraphQLString, description="Start after this cursor.")
         if connection:
@@ -225,7 +225,7 @@ class _Builder:
 
     def _relation(self, name: str, relation: RelationDef) -> dict[str, GraphQLField]:
         if relation.kind != "one":
-            return self._lists(name, relation.target, relation.description or f"Its {name}.")
+            return self._lists(name, relation.target, relation.description or f"Its {name}.", NESTED_SIZE)
         target = self._objects[relation.target]
         optional = relation.nullable or relation.hideable
         kind = target if optional else GraphQLNonNull(target)

@@ -31,7 +31,7 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from diptych.api.ask_builder import AskBuilder
+from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE, AskBuilder
 from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.schema import EMPTY_ROOT
 from diptych.ask.nodes import (
@@ -281,12 +281,14 @@ class _Translator:
                 return self._list(nodes, resource, connection=name == definition.connection)
         raise LookupError(name)
 
-    def _list(self, nodes: list[FieldNode], resource: ResourceView, *, connection: bool) -> Read:
+    def _list(
+        self, nodes: list[FieldNode], resource: ResourceView, default: int = DEFAULT_SIZE, *, connection: bool
+    ) -> Read:
         arguments = self._arguments(nodes[0])
         where = arguments.get("where")
         filtered = self.builder.where(where, resource) if where is not None and where.value is not None else TRUE
         order = self._order(arguments.get("orderBy"), resource)
-        page = self.builder.page(arguments, self._path(nodes[0]))
+        page = self.builder.page(arguments, self._path(nodes[0]), default)
         if connection:
             return Read(resource.resource.name, "page", self._parts(nodes, resource), filtered, order, page)
         return Read(resource.resource.name, "list", self._picks(nodes, resource), filtered, order, page)
@@ -321,7 +323,7 @@ class _Translator:
         target = self.view.resources[relation.target]
         if relation.kind == "one":
             return Follow(relation.name, label, Read(relation.target, "one", self._picks(nodes, target)))
-        return Follow(relation.name, label, self._list(nodes, target, connection=connection))
+        return Follow(relation.name, label, self._list(nodes, target, NESTED_SIZE, connection=connection))
 
     def _parts(self, nodes: Iterable[FieldNode], resource: ResourceView) -> tuple[ConnectionPart, ...]:
         result: list[ConnectionPart] = []

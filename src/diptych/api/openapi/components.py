@@ -305,8 +305,10 @@ def problem_schema() -> Schema:
             "description": "The states that are possible next; or the allowed price or depth.",
         },
         "price": {"type": "integer", "minimum": 0, "description": "The price of the request."},
+        "list": {**text, "description": "The list whose page would have to be smaller."},
+        "first": {"type": "integer", "minimum": 1, "description": "The largest page that would help."},
         "depth": {"type": "integer", "minimum": 0, "description": "The depth of the request."},
         "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
     }
-    optional = ("errors", "allowed", "price", "depth", "retryAfter")
+    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter")
     return {**closed(properties, *optional), "description": "An error (RFC 9457)."}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from diptych.api.ask_builder import AskBuilder
+from diptych.api.ask_builder import NESTED_SIZE, AskBuilder
 from diptych.api.json import parse_json
 from diptych.api.query_string import RESERVED, Item, bad, filter_name, measure_fields, parse_fields, parse_query
 from diptych.api.shape import measure_filter, shape
@@ -380,4 +380,4 @@ class _Translator:
         sort = arguments["sort"].value if "sort" in arguments else None
         order = self._order(sort, (*path, "sort"), target)
         pages = {key: argument for key, argument in arguments.items() if key in _PAGE}
-        return where, order, self.builder.page(pages, path)
+        return where, order, self.builder.page(pages, path, NESTED_SIZE)
