@@ -15,8 +15,18 @@ INPUTS: Mapping[Taking, tuple[str, str]] = {
 """Suffix of the input type after the name of the resource, and its description."""
 
 
+_IDENTITY = {
+    "openid": "know who you are",
+    "profile": "see your name and profile",
+    "email": "see your e-mail address",
+}
+"""Scopes that do not narrow what the API allows, but tell about the user."""
+
+
 def describe_scope(scope: str) -> str:
     """What a scope permits: `see posts`, `change everything that you may change`."""
+    if scope in _IDENTITY:
+        return _IDENTITY[scope]
     what, _, kind = scope.rpartition(":")
     verb = {"read": "see", "write": "change"}.get(kind, kind)
     return f"{verb} {what or f'everything that you may {verb}'}"

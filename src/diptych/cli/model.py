@@ -15,6 +15,7 @@ import click
 
 from diptych.config import load
 from diptych.errors import ModelError, StartError
+from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.model.model import Model
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -65,9 +66,10 @@ def check_roles(model: Model, roles: Iterable[str]) -> None:
 
 
 def check_scopes(model: Model, scopes: Iterable[str]) -> None:
-    unknown = [scope for scope in scopes if scope not in model.scopes]
+    known_scopes = [*IDENTITY_SCOPES, *sorted(model.scopes)]
+    unknown = [scope for scope in scopes if scope not in known_scopes]
     if unknown:
-        known = ", ".join(sorted(model.scopes))
+        known = ", ".join(known_scopes)
         raise StartError(f"The model has no scope named {', '.join(unknown)}; there are {known}.")
 
 

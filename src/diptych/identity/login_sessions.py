@@ -8,12 +8,21 @@ newer than the session it is returned for.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 
 from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.identity.records import ACCOUNTS, LOGIN_SESSIONS, Account, LoginSession, hashed, unix_time
 
 SESSION_LIFETIME = 8 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """An account that is signed in, and since when."""
+
+    account: Account
+    since: int
 
 
 class LoginSessions:
@@ -34,17 +43,17 @@ class LoginSessions:
 
         return cookie if await self._store.write(script) else None
 
-    async def account(self, cookie: str) -> Account | None:
+    async def find(self, cookie: str) -> SignedIn | None:
         """The account of a session."""
-        return await self._store.write(lambda: self._account(hashed(cookie))) if cookie else None
+        return await self._store.write(lambda: self._find(hashed(cookie))) if cookie else None
 
-    def _account(self, hash: str) -> Script[Account | None]:
+    def _find(self, hash: str) -> Script[SignedIn | None]:
         session = yield from LOGIN_SESSIONS.find(self._dialect, hash=hash)
         if session is None or session.expires_at <= unix_time():
             return None
         account = yield from ACCOUNTS.find(self._dialect, id=session.account_id, disabled_at=None)
         still = yield from LOGIN_SESSIONS.find(self._dialect, hash=hash)
-        return account if still is not None else None
+        return None if account is None or still is None else SignedIn(account, session.created_at)
 
     async def sign_out(self, cookie: str) -> None:
         await self._store.write(lambda: LOGIN_SESSIONS.remove(self._dialect, hash=hashed(cookie)))

@@ -69,6 +69,16 @@ class AuthorizationCode:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeSignIn:
+    """The sign-in behind a code of the scope `openid`, for its ID token."""
+
+    hash: str
+    auth_time: int
+    nonce: str | None
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshToken:
     """A refresh token of a grant. Using one twice shows that it was stolen."""
 
@@ -145,6 +155,7 @@ ACCOUNTS = Records("diptych_accounts", Account)
 CLIENTS = Records("diptych_clients", Client)
 GRANTS = Records("diptych_grants", Grant)
 CODES = Records("diptych_codes", AuthorizationCode)
+CODE_SIGN_INS = Records("diptych_code_sign_ins", CodeSignIn)
 REFRESHES = Records("diptych_refreshes", RefreshToken)
 LOGIN_SESSIONS = Records("diptych_browsers", LoginSession)
 ATTEMPTS = Records("diptych_attempts", Attempts)

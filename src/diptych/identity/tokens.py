@@ -10,7 +10,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -123,6 +123,17 @@ class Tokens:
         except (jose("errors").JoseError, ValueError, TypeError, KeyError, RecursionError):
             raise Refusal(Code.UNAUTHENTICATED, "The token is not valid.") from None
 
+    def verify_id_token(self, token: str) -> Mapping[str, Any]:
+        """The claims of an ID token of ours, expired or not; a Refusal if it is not ours."""
+        try:
+            key = self._find(kid_of(token, ("jwt",)))
+            claims: Mapping[str, Any] = jose("jwt").decode(token, key, algorithms=[ALGORITHM]).claims
+            if not self.is_ours(claims["iss"]):
+                raise ValueError
+            return claims
+        except (jose("errors").JoseError, ValueError, TypeError, KeyError, RecursionError):
+            raise Refusal(Code.UNAUTHENTICATED, "The ID token is not valid.") from None
+
     def is_ours(self, issuer: object) -> bool:
         """Is it the issuer of this service, or one of its loopback addresses if it has no other?"""
         return issuer == self.issuer or (self.issuer == ISSUER and is_local_issuer(issuer))
@@ -138,14 +149,14 @@ class Tokens:
         return {"keys": [{**key.as_dict(private=False), **usage} for key in reversed(self.keys)]}
 
 
-def kid_of(token: str) -> str:
-    """The `kid` in the header of a token; ValueError if the header has anything unusual."""
+def kid_of(token: str, types: Collection[str] = _TYPES) -> str:
+    """The `kid` in the header of a token of a type; ValueError if the header has anything unusual."""
     header = parse_token(token).header
     kind, kid = header.get("typ"), header.get("kid")
     odd = any(name in header for name in _ELSEWHERE)
     if odd or header.get("alg") != ALGORITHM or not isinstance(kid, str):
         raise ValueError
-    if not isinstance(kind, str) or kind.lower() not in _TYPES:
+    if not isinstance(kind, str) or kind.lower() not in types:
         raise ValueError
     return kid
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from diptych.api.reply import Reply, problem
 from diptych.ask.measures import Limits
@@ -28,10 +28,8 @@ from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.tokens import load_secret, load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
-from diptych.model.read.name_clashes import RESERVED_PATHS
 from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
-from diptych.serve.endpoint.oauth_paths import METADATA
 from diptych.serve.handler import ADMITTED_PATHS, Handler, log, refusal_reply
 from diptych.serve.http.body import Arrived, read_arriving, too_large
 from diptych.serve.http.connection_limits import ConnectionLimits
@@ -43,10 +41,14 @@ from diptych.serve.http.request import Request
 from diptych.serve.http.uvicorn_fast_path import body_at_once, close_after, forget_head, has_gone, reply_at_once
 from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import SOCKETS
+from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.stream.send_queue import StreamLimits
 
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
 _LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
+
+
+_CHALLENGES = (401, 403)
 
 
 def _explaining() -> type[Handler]:
@@ -239,6 +241,8 @@ class Diptych:
 
     def _finished(self, request: Request, reply: Reply) -> Reply:
         """The reply as it is sent; one that is whole is logged."""
+        if reply.status in _CHALLENGES:
+            reply = with_resource_metadata(reply, self.config.base_url, request)
         if self._cors is not None:
             reply = self._cors.apply(request, reply)
         if reply.stream is None:
@@ -345,26 +349,6 @@ class Diptych:
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def prefix_of(model: Model, base_url: str) -> str:
-    """The path of the public address, which is the prefix of all paths in responses."""
-    prefix = quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
-    first = prefix[1:].partition("/")[0]
-    if first in RESERVED_PATHS or any(resource.path == first for resource in model.resources.values()):
-        raise StartError(f"The path of base_url begins with /{first}, which is a path of the service itself.")
-    return prefix
-
-
-def without_prefix(path: str, prefix: str) -> str:
-    """A path without the prefix of the public address, whether a proxy has removed that or not.
-
-    The metadata path of an issuer with a path comes before that path (RFC 8414, §3.1).
-    """
-    if path == METADATA + prefix:
-        return METADATA
-    rest = path.removeprefix(prefix)
-    return rest if len(rest) < len(path) and rest[:1] == "/" else path
 
 
 def request_limits(config: Config) -> Limits:

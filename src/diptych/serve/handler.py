@@ -31,8 +31,8 @@ from diptych.lru import LRUCache
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.request import Request, not_modified
-from diptych.serve.issuer import issuer_of
 from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
+from diptych.serve.public_address import issuer_of
 
 if TYPE_CHECKING:
     from diptych.serve.endpoint.graphql import GraphqlEndpoint
@@ -72,7 +72,9 @@ class Handler:
     @functools.cached_property
     def oauth(self) -> OauthEndpoint:
         """The endpoints of the authorization server, made on first use."""
-        endpoint: OauthEndpoint = importlib.import_module(OAUTH).make_endpoint(self.engine, self.context, self.config)
+        endpoint: OauthEndpoint = importlib.import_module(OAUTH).make_endpoint(
+            self.engine, self.context, self.config, self.rest.read
+        )
         return endpoint
 
     async def stop(self) -> None:

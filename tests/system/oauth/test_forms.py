@@ -125,6 +125,9 @@ class Draw:
             "decision": ["allow", "deny"],
             "email": ["nobody@example.org"],
             "password": [PASSWORD],
+            "resource": [HERE],
+            "nonce": ["n-1"],
+            "prompt": ["login", "consent"],
             "code_challenge": [dict(parse_qsl(app.asks()))["code_challenge"]],
         }
 
@@ -152,7 +155,14 @@ class Draw:
 
 
 ERRORS = {
-    400: {"invalid_request", "invalid_grant", "invalid_scope", "unsupported_grant_type", "unauthorized_client"},
+    400: {
+        "invalid_request",
+        "invalid_grant",
+        "invalid_scope",
+        "invalid_target",  # RFC 8707
+        "unsupported_grant_type",
+        "unauthorized_client",
+    },
     401: {"invalid_client"},
 }
 

@@ -26,6 +26,16 @@ _AUTHORIZATION_PARAMETERS: dict[str, tuple[Schema, bool, str]] = {
     "code_challenge_method": ({"type": "string", "enum": ["S256"]}, True, "The method of the challenge."),
     "scope": (_TEXT, False, "The requested scopes, separated by spaces; if omitted, all that the client may have."),
     "state": (_TEXT, False, "Returned unchanged."),
+    "nonce": ({**_TEXT, "maxLength": 512}, False, "Returned in the ID token unchanged."),
+    "prompt": (_TEXT, False, "How to ask the user: none, login, consent or select_account."),
+    "max_age": (
+        {"type": "integer", "minimum": 0},
+        False,
+        "Seconds since the sign-in, above which the user signs in again.",
+    ),
+    "login_hint": (_TEXT, False, "The e-mail address to fill in."),
+    "id_token_hint": (_TEXT, False, "An ID token of the user that is expected, with `prompt=none`."),
+    "resource": ({**_TEXT, "format": "uri"}, False, "The address of this service, the only resource (RFC 8707)."),
 }
 _PROOF: dict[str, Schema] = {
     "client_id": {**_TEXT, "description": "Unless it is in the Authorization header."},
@@ -40,6 +50,7 @@ _GRANT: Schema = {
         "code_verifier": {**_CHALLENGE, "description": "With `authorization_code`."},
         "refresh_token": {**_TEXT, "description": "With `refresh_token`: the last one that was issued."},
         "scope": {**_TEXT, "description": "With the others: the requested scopes, separated by spaces."},
+        "resource": {**_TEXT, "format": "uri", "description": "The address of this service (RFC 8707)."},
         **_PROOF,
     },
     "required": ["grant_type"],
@@ -60,15 +71,18 @@ _TOKENS = closed(
         "expires_in": {"type": "integer"},
         "refresh_token": {**_TEXT, "description": "Not with `client_credentials`."},
         "scope": _TEXT,
+        "id_token": {**_TEXT, "description": "With `authorization_code` and the scope `openid`."},
     },
     "refresh_token",
+    "id_token",
 )
 _INTROSPECTED: Schema = {
     "type": "object",
     "properties": {
         "active": {"type": "boolean", "description": "Is the token valid? If not, there is nothing else."},
-        **{name: _TEXT for name in ("client_id", "scope", "sub", "jti", "iss", "aud", "token_type")},
-        "iat": {"type": "number"},
+        **{name: _TEXT for name in ("client_id", "scope", "sub", "jti", "iss", "token_type")},
+        "aud": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+        "iat": {"type": "integer"},
         "exp": {"type": "integer"},
         "roles": {"type": "array", "items": _TEXT},
     },
@@ -86,12 +100,27 @@ _METADATA: Schema = {
             "issuer",
             "authorization_endpoint",
             "token_endpoint",
+            "userinfo_endpoint",
             "revocation_endpoint",
             "introspection_endpoint",
             "jwks_uri",
         )
     },
     "required": ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "response_types_supported"],
+}
+_RESOURCE: Schema = {
+    "type": "object",
+    "properties": {
+        "resource": {**_TEXT, "format": "uri"},
+        "authorization_servers": {"type": "array", "items": {**_TEXT, "format": "uri"}},
+    },
+    "required": ["resource", "authorization_servers"],
+}
+_CLAIMS: Schema = {
+    "type": "object",
+    "properties": {"sub": {**_TEXT, "description": "The user."}, "updated_at": {"type": "integer"}},
+    "required": ["sub"],
+    "description": "The claims that the scopes of the token allow (OpenID Connect Core, §5.1).",
 }
 _KEYS = closed({"keys": {"type": "array", "items": {"type": "object", "required": ["kty", "kid", "alg"]}}})
 
@@ -109,10 +138,20 @@ def authorization_paths() -> dict[str, JsonObject]:
         "/.well-known/oauth-authorization-server": _document(
             "OauthMetadata", "Metadata of the authorization server (RFC 8414).", _METADATA
         ),
+        "/.well-known/openid-configuration": _document(
+            "OpenidConfiguration", "The same, where OpenID Connect Discovery looks for it.", _METADATA
+        ),
+        "/.well-known/oauth-protected-resource": _document(
+            "ProtectedResource", "Metadata of the API: who issues its tokens (RFC 9728).", _RESOURCE
+        ),
         "/.well-known/jwks.json": _document("OauthKeys", "The keys that verify access tokens (RFC 7517).", _KEYS),
         "/oauth/authorize": {
             "get": _public("getOauthAuthorize", {**ask, "responses": _pages(200, 303, 400)}),
             "post": _public("postOauthAuthorize", _with_form(decide, _PAGE_FORM, _pages(200, 303, 400, 403))),
+        },
+        "/oauth/userinfo": {
+            method: {"operationId": f"{method}OauthUserinfo", **_userinfo(), "security": _WITH_OPENID}
+            for method in ("get", "post")
         },
         "/oauth/login": _only_post("OauthLogin", _with_form(sign_in, _PAGE_FORM, _pages(303, 400, 403, 429))),
         "/oauth/logout": _only_post("OauthLogout", _with_form(sign_out, _PAGE_FORM, _pages(303, 400, 403))),
@@ -122,6 +161,16 @@ def authorization_paths() -> dict[str, JsonObject]:
             "OauthIntrospect", _INTROSPECT, _OF_TOKEN, "The state of the token.", _INTROSPECTED
         ),
     }
+
+
+_WITH_OPENID: list[JsonObject] = [{"bearer": []}]
+
+
+def _userinfo() -> JsonObject:
+    part = operation("The claims about the user of an access token (OpenID Connect Core).", SERVICE)
+    refused = answer("The token has not the scope `openid`.", _ERROR, "Cache-Control", "WWW-Authenticate")
+    responses = {"200": answer("The claims.", _CLAIMS, "Cache-Control"), "403": refused, **errors((400, 401, 503))}
+    return {**part, "responses": responses}
 
 
 # documents

@@ -66,6 +66,9 @@ _RECORDS = {
         "scope {text} NOT NULL, challenge {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}, "
         "grant_id {text}"
     ),
+    "diptych_code_sign_ins": (
+        "hash {text} PRIMARY KEY, auth_time {number} NOT NULL, nonce {text}, expires_at {number} NOT NULL"
+    ),
     "diptych_refreshes": (
         "hash {text} PRIMARY KEY, grant_id {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}"
     ),

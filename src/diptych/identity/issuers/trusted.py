@@ -53,6 +53,10 @@ class Issuers:
                     f" of the model; there are {there}."
                 )
 
+    @property
+    def names(self) -> list[str]:
+        return list(self._known)
+
     def knows(self, issuer: str | None) -> bool:
         """Is it a trusted issuer?"""
         return issuer in self._known

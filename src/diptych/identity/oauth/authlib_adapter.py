@@ -29,8 +29,14 @@ _NAMED = frozenset(
         "code_challenge_method",
         "code_verifier",
         "grant_type",
+        "id_token_hint",
+        "max_age",
+        "nonce",
+        "prompt",
         "redirect_uri",
         "refresh_token",
+        "resource",
+        "response_mode",
         "response_type",
         "scope",
         "token",
@@ -77,6 +83,9 @@ class Payload(OAuth2Payload):  # type: ignore[misc]
 
 class OAuthRequest(OAuth2Request):  # type: ignore[misc]
     """A request to the authorization server, with parsed parameters."""
+
+    auth_time: int | None = None
+    """When the user signed in who consents."""
 
     def __init__(self, method: str, headers: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> None:
         super().__init__(method, _HERE, headers=dict(headers))

@@ -10,6 +10,7 @@ from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, TokenMix
 
 from diptych.identity.records import AuthorizationCode, Client, Grant, RefreshToken, hashed
 from diptych.identity.redirects import matches_redirect
+from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.model.declare.roles import Claims
 
 DEFAULT_SCOPES = ("read", "write")
@@ -37,6 +38,13 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]
         if self.record.scopes and not set(requested) <= set(self.record.scopes):
             return None
         return " ".join(dict.fromkeys(requested))
+
+    def get_own_scope(self, scope: str | None) -> str | None:
+        """The scopes that a client gets for itself: those of identity are for users."""
+        if set((scope or "").split()) & set(IDENTITY_SCOPES):
+            return None
+        words = (self.get_allowed_scope(scope) or "").split()
+        return " ".join(word for word in words if word not in IDENTITY_SCOPES) or None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         return any(matches_redirect(registered, redirect_uri) for registered in self.record.redirects)

@@ -11,7 +11,10 @@ from diptych.identity.oauth.authentication import authenticate
 from diptych.identity.oauth.authlib_adapter import Bridge, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.authlib_models import OAuthClient
 from diptych.identity.oauth.grant_store import GrantStore
+from diptych.identity.oauth.openid import SignIn, id_token, subject_of
+from diptych.identity.oauth.resource import check_resource
 from diptych.identity.records import Account, Client
+from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.identity.tokens import TOKEN_LIFETIME, Tokens
 from diptych.model.model import Model
 
@@ -30,7 +33,7 @@ class Core(AuthorizationServer):  # type: ignore[misc]
     """Authlib's server; one for each request, since it holds the bridge into the event loop of that request."""
 
     def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, bridge: Bridge, issuer: str) -> None:
-        super().__init__(scopes_supported=sorted(model.scopes))
+        super().__init__(scopes_supported=[*IDENTITY_SCOPES, *sorted(model.scopes)])
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
@@ -66,11 +69,24 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         answer: OAuthResponse = super().handle_error_response(request, error)
         return answer
 
+    def create_token_response(self, request: OAuthRequest) -> OAuthResponse:
+        try:
+            check_resource(request.form, self.issuer)
+        except OAuth2Error as error:
+            return self.handle_error_response(request, error)
+        answer: OAuthResponse = super().create_token_response(request)
+        return answer
+
     def access_token(self, client: Client, account: Account | None, scope: str, grant: str) -> dict[str, Any]:
         """A new access token, as a response of the token endpoint."""
         more: dict[str, Any] = {"client_id": client.id, "grant": grant}
         if account is not None:
             more["account"] = account.id
-        subject, roles = (account.user_id or account.id, account.roles) if account else (client.id, client.roles)
+        subject, roles = (subject_of(account), account.roles) if account else (client.id, client.roles)
         token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more, self.issuer)
         return {"token_type": "Bearer", "access_token": token, "expires_in": TOKEN_LIFETIME, "scope": scope}
+
+    def with_id_token(self, token: dict[str, Any], client: Client, account: Account, sign_in: SignIn) -> dict[str, Any]:
+        """The response with an ID token that is bound to its access token."""
+        signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in)
+        return {**token, "id_token": signed}

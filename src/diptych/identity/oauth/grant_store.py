@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import itertools
 import secrets
+from collections.abc import Iterable
 
 from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.identity.login_sessions import lock_if_unchanged
+from diptych.identity.oauth.openid import SignIn
 from diptych.identity.records import (
     ACCOUNTS,
     CLIENTS,
+    CODE_SIGN_INS,
     CODES,
     GRANTS,
     LOGIN_SESSIONS,
@@ -23,6 +26,7 @@ from diptych.identity.records import (
     Account,
     AuthorizationCode,
     Client,
+    CodeSignIn,
     Grant,
     RefreshToken,
     hashed,
@@ -55,18 +59,28 @@ class GrantStore:
     # codes
 
     async def add_code(
-        self, code: str, client: Client, account: Account, redirect: str, scope: str, challenge: str
+        self,
+        code: str,
+        client: Client,
+        account: Account,
+        redirect: str,
+        scope: str,
+        challenge: str,
+        sign_in: SignIn | None = None,
     ) -> bool:
         """Store a code, unless the account that consented was changed meanwhile."""
-        record = AuthorizationCode(
-            hashed(code), client.id, account.id, redirect, scope, challenge, unix_time() + CODE_LIFETIME, None, None
-        )
+        expires = unix_time() + CODE_LIFETIME
+        record = AuthorizationCode(hashed(code), client.id, account.id, redirect, scope, challenge, expires, None, None)
 
         def script() -> Script[bool]:
             if next(self._counter) % _SWEEP == 0:
                 yield from self._sweep()
-            locked = yield from lock_if_unchanged(self.store, account)
-            return locked and (yield from CODES.add(self.store.dialect, record))
+            if not (yield from lock_if_unchanged(self.store, account)):
+                return False
+            if sign_in is not None:
+                details = CodeSignIn(record.hash, sign_in.auth_time, sign_in.nonce, expires)
+                yield from CODE_SIGN_INS.add(self.store.dialect, details)
+            return (yield from CODES.add(self.store.dialect, record))
 
         return await self.store.write(script)
 
@@ -76,6 +90,11 @@ class GrantStore:
         if record is not None and record.used_at is not None and record.grant_id is not None:
             await self.end_grant(record.grant_id)
         return None if record is None or record.used_at is not None or record.expires_at <= unix_time() else record
+
+    async def sign_in(self, code: AuthorizationCode) -> SignIn | None:
+        """The sign-in behind a code."""
+        found = await self.store.write(lambda: CODE_SIGN_INS.find(self.store.dialect, hash=code.hash))
+        return None if found is None else SignIn(found.auth_time, found.nonce)
 
     async def exchange(self, code: AuthorizationCode, grant: Grant, refresh: str | None) -> bool:
         """Exchange a code for a grant; False if someone else just did."""
@@ -99,6 +118,11 @@ class GrantStore:
         """A grant that is neither expired nor revoked."""
         grant = await self.store.write(lambda: GRANTS.find(self.store.dialect, id=id, revoked_at=None))
         return None if grant is None or grant.expires_at <= unix_time() else grant
+
+    async def has_consent(self, account: Account, client: Client, scope: Iterable[str]) -> bool:
+        """Has the account allowed the client these scopes before, by a grant that is valid?"""
+        grants = await GRANTS.all(self.store, "created_at", account_id=account.id, client_id=client.id, revoked_at=None)
+        return any(set(scope) <= set(grant.scope.split()) for grant in grants if grant.expires_at > unix_time())
 
     async def refresh(self, token: str) -> tuple[RefreshToken, Grant] | None:
         """A refresh token, used or not, and its grant, if that is valid."""
@@ -141,7 +165,7 @@ class GrantStore:
         await self.revoked.revoke(revocation("token", jti, max(0, expires - unix_time())))
 
     def _sweep(self) -> Script[None]:
-        for records in (CODES, REFRESHES, GRANTS, LOGIN_SESSIONS, REVOCATIONS):
+        for records in (CODES, CODE_SIGN_INS, REFRESHES, GRANTS, LOGIN_SESSIONS, REVOCATIONS):
             yield from records.sweep(self.store.dialect, "expires_at", unix_time() - 86_400)
 
 

@@ -10,7 +10,9 @@ from authlib.oauth2.rfc7636 import CodeChallenge
 from diptych.identity.oauth.authlib_models import OAuthCode, OAuthToken
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.grant_store import is_usable, new_grant
+from diptych.identity.oauth.openid import SignIn
 from diptych.identity.records import CLIENTS_OWN, Account, new_secret
+from diptych.identity.scopes import OPENID
 
 _METHODS = ["none", "client_secret_basic", "client_secret_post"]
 
@@ -36,10 +38,12 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
 
     def save_authorization_code(self, code: str, request: Any) -> None:
         data = request.payload.data
-        redirect = data["redirect_uri"]
+        redirect, sign_in = data["redirect_uri"], None
+        if OPENID in request.scope.split():
+            sign_in = SignIn(request.auth_time, data.get("nonce"))
         is_stored = self.server.wait(
             self.server.grant_store.add_code(
-                code, request.client.record, request.user, redirect, request.scope, data["code_challenge"]
+                code, request.client.record, request.user, redirect, request.scope, data["code_challenge"], sign_in
             )
         )
         if not is_stored:
@@ -53,9 +57,11 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
         return self.server.wait(self.server.grant_store.account(authorization_code.record.account_id))
 
     def generate_token(self, user: Any = None, scope: Any = None, **more: Any) -> dict[str, Any]:
-        self.begun = new_grant(user, self.request.client.record, scope)
-        token = self.server.access_token(self.request.client.record, user, scope, self.begun.id)
-        return {**token, "refresh_token": new_secret()}
+        client = self.request.client.record
+        self.begun = new_grant(user, client, scope)
+        token = {**self.server.access_token(client, user, scope, self.begun.id), "refresh_token": new_secret()}
+        sign_in = self.server.wait(self.server.grant_store.sign_in(self.request.authorization_code.record))
+        return token if sign_in is None else self.server.with_id_token(token, client, user, sign_in)
 
     def save_token(self, token: dict[str, Any]) -> None:
         code = self.request.authorization_code.record
@@ -115,7 +121,7 @@ class ClientCredentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
 
     def generate_token(self, user: Any = None, scope: Any = None, **more: Any) -> dict[str, Any]:
         client = self.request.client
-        allowed = client.get_allowed_scope(scope)
+        allowed = client.get_own_scope(scope)
         if allowed is None:
             raise InvalidScopeError()
         return self.server.access_token(client.record, None, allowed, CLIENTS_OWN + client.record.id)

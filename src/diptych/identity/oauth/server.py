@@ -10,17 +10,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from authlib.oauth2.rfc6749 import OAuth2Error
 
+from diptych.errors import Refusal
+from diptych.identity.login_sessions import SignedIn
 from diptych.identity.oauth.authlib_adapter import Bridge, Malformed, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.grants import ClientCredentials, CodeGrant, Proof, RefreshGrant
-from diptych.identity.records import Account, Client
+from diptych.identity.oauth.prompts import Prompt, read_prompt
+from diptych.identity.oauth.resource import check_resource
+from diptych.identity.records import Client
 from diptych.identity.tokens import Tokens
 from diptych.identity.workers import Workers
 from diptych.model.model import Model
@@ -40,6 +44,7 @@ class AuthorizationRequest:
     client: Client
     scope: tuple[str, ...]
     redirect: str
+    prompt: Prompt
 
 
 class OAuth:
@@ -82,6 +87,15 @@ class OAuth:
             return malformed(str(error))
         return await self._in_thread(issuer, lambda core: work(core, request))
 
+    def hinted(self, id_token: str) -> str | None:
+        """The user of an ID token of ours, which may have expired; None if it is not ours."""
+        try:
+            claims = self.tokens.verify_id_token(id_token)
+        except Refusal:
+            return None
+        subject = claims.get("sub")
+        return subject if isinstance(subject, str) else None
+
     # the authorization endpoint
 
     async def validate(self, query: Pairs, issuer: str) -> AuthorizationRequest | OAuthResponse:
@@ -98,23 +112,31 @@ class OAuth:
             try:
                 grant = core.get_consent_grant(request)
             except OAuth2Error as error:
-                answer: OAuthResponse = core.handle_error_response(request, error)
-                return _with_issuer(answer, request, issuer)
-            return AuthorizationRequest(request.client.record, tuple(request.scope.split()), grant.redirect_uri)
+                return _error(core, request, error)
+            try:
+                check_resource(request.args, issuer)
+                prompt = read_prompt(request.args)
+            except OAuth2Error as error:
+                return _error(core, request, error, grant.redirect_uri)
+            return AuthorizationRequest(request.client.record, tuple(request.scope.split()), grant.redirect_uri, prompt)
 
         return await self._in_thread(issuer, work)
 
-    async def decide(self, query: Pairs, account: Account | None, issuer: str) -> OAuthResponse:
-        """The response to an authorization request: a code if an account consents, else access_denied."""
+    async def decide(self, query: Pairs, consents: SignedIn | OAuth2Error | None, issuer: str) -> OAuthResponse:
+        """The response to an authorization request: a code if a user consents, else an error."""
         request = OAuthRequest("POST", {}, query)
 
         def work(core: Core) -> OAuthResponse:
             try:
                 grant = core.get_consent_grant(request)
             except OAuth2Error as error:
-                answer: OAuthResponse = core.handle_error_response(request, error)
-                return _with_issuer(answer, request, issuer)
-            answer = core.create_authorization_response(request, grant_user=account, grant=grant)
+                return _error(core, request, error)
+            if isinstance(consents, OAuth2Error):
+                return _error(core, request, consents, grant.redirect_uri)
+            user = None
+            if consents is not None:
+                user, request.auth_time = consents.account, consents.since
+            answer: OAuthResponse = core.create_authorization_response(request, grant_user=user, grant=grant)
             return _with_issuer(answer, request, issuer)
 
         return await self._in_thread(issuer, work)
@@ -138,6 +160,14 @@ def malformed(description: str) -> OAuthResponse:
     return OAuthResponse(400, {"error": "invalid_request", "error_description": description})
 
 
+def _error(core: Core, request: OAuthRequest, error: OAuth2Error, redirect: str | None = None) -> OAuthResponse:
+    """The response to a wrong authorization request: a redirect if its redirect URI is known to be the client's."""
+    if redirect is not None:
+        error.redirect_uri, error.state = redirect, request.args.get("state")
+    answer: OAuthResponse = core.handle_error_response(request, error)
+    return _with_issuer(answer, request, core.issuer)
+
+
 def _with_issuer(answer: OAuthResponse, request: OAuthRequest, issuer: str) -> OAuthResponse:
     """Add the issuer (RFC 9207) to a redirect, behind the URI as the client wrote it: the core rewrites its query."""
     if answer.location is not None:
@@ -146,25 +176,3 @@ def _with_issuer(answer: OAuthResponse, request: OAuthRequest, issuer: str) -> O
         parameters = urlencode([*whole[len(own) :], ("iss", issuer)])
         answer.location = f"{address}{'&' if '?' in address else '?'}{parameters}"
     return answer
-
-
-def metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
-    """The metadata of the authorization server (RFC 8414)."""
-    methods = ["none", "client_secret_basic", "client_secret_post"]
-    return {
-        "issuer": issuer,
-        "authorization_endpoint": f"{issuer}/oauth/authorize",
-        "token_endpoint": f"{issuer}/oauth/token",
-        "revocation_endpoint": f"{issuer}/oauth/revoke",
-        "introspection_endpoint": f"{issuer}/oauth/introspect",
-        "jwks_uri": f"{issuer}/.well-known/jwks.json",
-        "scopes_supported": list(scopes),
-        "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
-        "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": methods,
-        "revocation_endpoint_auth_methods_supported": methods,
-        "introspection_endpoint_auth_methods_supported": methods[1:],
-        "authorization_response_iss_parameter_supported": True,
-    }

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from urllib.parse import urlencode, urlsplit
 
-import msgspec
+from authlib.oauth2.rfc6749 import OAuth2Error
 
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
 from diptych.config import Config
@@ -21,35 +21,39 @@ from diptych.engine.read import Engine
 from diptych.errors import Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.devices import LASTS, Devices
-from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions
+from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions, SignedIn
 from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, read_form
 from diptych.identity.oauth.grant_store import GrantStore
-from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed, metadata
+from diptych.identity.oauth.openid import subject_of
+from diptych.identity.oauth.prompts import ConsentRequired, LoginRequired, after_sign_in
+from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed
 from diptych.identity.throttle import Throttled
 from diptych.identity.viewer import Context
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
-from diptych.serve.endpoint.oauth_paths import METADATA, PATHS
+from diptych.serve.endpoint.oauth_paths import PATHS, USERINFO
+from diptych.serve.endpoint.openid import OpenidEndpoint, ReadRow
 from diptych.serve.http.request import Request
-from diptych.serve.issuer import issuer_of
+from diptych.serve.public_address import issuer_of
 
 _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
-_PUBLIC: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"public, max-age=300"))
 _KNOWN = "-known"
 """The suffix of the cookie that identifies a known device, signed in or not."""
 
 
-def make_endpoint(engine: Engine, context: Context, config: Config) -> OauthEndpoint:
+def make_endpoint(engine: Engine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
     """The endpoints of a service."""
     oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model)
-    return OauthEndpoint(oauth, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
+    openid = OpenidEndpoint(context, oauth.grant_store, read_row)
+    return OauthEndpoint(oauth, openid, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
 
 
 class OauthEndpoint:
     """The endpoints below /oauth and /.well-known."""
 
-    def __init__(self, oauth: OAuth, accounts: Accounts, base_url: str, secret: bytes) -> None:
+    def __init__(self, oauth: OAuth, openid: OpenidEndpoint, accounts: Accounts, base_url: str, secret: bytes) -> None:
         self.oauth = oauth
+        self.openid = openid
         self.accounts = accounts
         self.base_url = base_url
         self._sessions = LoginSessions(oauth.grant_store.store)
@@ -62,10 +66,10 @@ class OauthEndpoint:
             return reply
         issuer = issuer_of(self.base_url, request)
         match request.path:
-            case path if path == METADATA:
-                return _document(metadata(issuer, sorted(self.oauth.model.scopes)))
-            case "/.well-known/jwks.json":
-                return _document(self.oauth.tokens.public())
+            case path if path.startswith("/.well-known/"):
+                return self.openid.document(path, issuer)
+            case path if path == USERINFO:
+                return await self.openid.userinfo(request)
             case "/oauth/authorize" if request.method != "POST":
                 return await self._authorize(request, issuer)
             case "/oauth/authorize" | "/oauth/login" | "/oauth/logout":
@@ -102,12 +106,28 @@ class OauthEndpoint:
         if isinstance(wanted, OAuthResponse):
             return _redirect(wanted)
         cookie = _cookie(request, self._name)
-        account = await self._sessions.account(cookie)
-        if account is None:
-            return self._sign_in(wanted, request.query, "", "", 200, cookie)
+        signed_in = await self._signed_in(wanted, cookie)
+        if wanted.prompt.is_silent:
+            return _redirect(await self.oauth.decide(query, await self._silent(wanted, signed_in), issuer))
+        if signed_in is None:
+            return self._sign_in(wanted, request.query, wanted.prompt.login_hint, "", 200, cookie)
         hidden = {"request": request.query, "token": self._token(cookie)}
-        page = consent(wanted.client.name, wanted.redirect, wanted.scope, account.email, hidden)
+        page = consent(wanted.client.name, wanted.redirect, wanted.scope, signed_in.account.email, hidden)
         return page_reply(200, page, wanted.redirect)
+
+    async def _signed_in(self, wanted: AuthorizationRequest, cookie: str) -> SignedIn | None:
+        """The user of a browser, unless the request wants the user to sign in again."""
+        signed_in = await self._sessions.find(cookie)
+        return signed_in if signed_in is not None and wanted.prompt.accepts(signed_in.since) else None
+
+    async def _silent(self, wanted: AuthorizationRequest, signed_in: SignedIn | None) -> SignedIn | OAuth2Error:
+        """The decision without a page: what the user allowed before, to a client that nobody can pretend to be."""
+        hint = wanted.prompt.id_token_hint
+        if signed_in is None or (hint and self.oauth.hinted(hint) != subject_of(signed_in.account)):
+            return LoginRequired()
+        is_certain = wanted.client.secret is not None or wanted.redirect.startswith("https:")
+        has_consent = await self.oauth.grant_store.has_consent(signed_in.account, wanted.client, wanted.scope)
+        return signed_in if is_certain and has_consent else ConsentRequired()
 
     async def _sent_form(self, request: Request, issuer: str) -> Reply:
         try:
@@ -126,11 +146,11 @@ class OauthEndpoint:
         if request.path == "/oauth/logout":
             await self._sessions.sign_out(cookie)
             return _see_other(f"authorize?{urlencode(query)}", self._set_cookie("", 0))
-        account = await self._sessions.account(cookie)
-        if account is None:
+        signed_in = await self._signed_in(wanted, cookie)
+        if signed_in is None:
             return self._sign_in(wanted, form["request"], "", "You were signed out. Sign in again.", 200, cookie)
         allowed = form.get("decision") == "allow"
-        return _redirect(await self.oauth.decide(query, account if allowed else None, issuer))
+        return _redirect(await self.oauth.decide(query, signed_in if allowed else None, issuer))
 
     async def _log_in(self, request: Request, form: dict[str, str], wanted: AuthorizationRequest, cookie: str) -> Reply:
         email = form.get("email", "")[:254]
@@ -148,7 +168,7 @@ class OauthEndpoint:
         await self._sessions.sign_out(cookie)
         fresh = await self._sessions.sign_in(account) or ""
         known = self._set_cookie(self._devices.renewed(marks, email), LASTS, _KNOWN)
-        location = f"authorize?{urlencode(read_form(form['request']))}"
+        location = f"authorize?{urlencode(after_sign_in(read_form(form['request'])))}"
         return _see_other(location, known, self._set_cookie(fresh, SESSION_LIFETIME))
 
     def _sign_in(
@@ -201,10 +221,6 @@ def _redirect(answer: OAuthResponse) -> Reply:
 def _see_other(location: str, *more: Header) -> Reply:
     head: tuple[Header, ...] = ((b"location", location.encode()), (b"cache-control", b"no-store"))
     return Reply(303, (*head, (b"referrer-policy", b"no-referrer"), *more))
-
-
-def _document(body: object) -> Reply:
-    return Reply(200, _PUBLIC, msgspec.json.encode(body))
 
 
 def _headers(request: Request) -> dict[str, str]:

@@ -1,11 +1,20 @@
-"""The paths of the OAuth authorization server."""
+"""The paths of the OAuth authorization server and OpenID provider."""
 
 from __future__ import annotations
 
 METADATA = "/.well-known/oauth-authorization-server"
+OPENID_METADATA = "/.well-known/openid-configuration"
+RESOURCE = "/.well-known/oauth-protected-resource"
+KEYS = "/.well-known/jwks.json"
+USERINFO = "/oauth/userinfo"
+DOCUMENTS = (METADATA, OPENID_METADATA, RESOURCE)
+"""Documents that are also found before the path of an issuer (RFC 8414, §3.1; RFC 9728, §3.1)."""
 PATHS = {
     METADATA: ("GET", "HEAD"),
-    "/.well-known/jwks.json": ("GET", "HEAD"),
+    OPENID_METADATA: ("GET", "HEAD"),
+    RESOURCE: ("GET", "HEAD"),
+    KEYS: ("GET", "HEAD"),
+    USERINFO: ("GET", "HEAD", "POST"),
     "/oauth/authorize": ("GET", "HEAD", "POST"),
     "/oauth/login": ("POST",),
     "/oauth/logout": ("POST",),

@@ -1,0 +1,6 @@
+"""The scopes of identity (OpenID Connect Core, §5.4): they tell an app about its user, and allow nothing in the API."""
+
+from __future__ import annotations
+
+OPENID, PROFILE, EMAIL = "openid", "profile", "email"
+IDENTITY_SCOPES = (OPENID, PROFILE, EMAIL)
