@@ -7,18 +7,15 @@ client before the client and its redirect URI are verified.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 from collections.abc import Sequence
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from authlib.oauth2.rfc6749 import OAuth2Error
 
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
 from diptych.config import Config
 from diptych.engine.read import Engine
-from diptych.errors import Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.devices import LASTS, Devices
 from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions, SignedIn
@@ -26,19 +23,15 @@ from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, rea
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import subject_of
 from diptych.identity.oauth.prompts import ConsentRequired, LoginRequired, after_sign_in
-from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed
+from diptych.identity.oauth.server import AuthorizationRequest, OAuth, malformed
 from diptych.identity.throttle import Throttled
 from diptych.identity.viewer import Context
+from diptych.serve.endpoint.oauth_forms import KNOWN, BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import PATHS, USERINFO
 from diptych.serve.endpoint.openid import OpenidEndpoint, ReadRow
 from diptych.serve.http.request import Request
 from diptych.serve.public_address import issuer_of
-
-_MOST = 65_536
-_FORM = "application/x-www-form-urlencoded"
-_KNOWN = "-known"
-"""The suffix of the cookie that identifies a known device, signed in or not."""
 
 
 def make_endpoint(engine: Engine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
@@ -58,7 +51,7 @@ class OauthEndpoint:
         self.base_url = base_url
         self._sessions = LoginSessions(oauth.grant_store.store)
         self._devices = Devices(secret)
-        self._secret = hmac.digest(secret, b"forms", "sha256")
+        self.forms = BrowserForms(base_url, secret)
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; raises a Refusal only for errors outside of OAuth."""
@@ -85,7 +78,7 @@ class OauthEndpoint:
             "/oauth/introspect": self.oauth.introspect,
         }[request.path]
         try:
-            answer = await serve(_headers(request), await _form(request), issuer)
+            answer = await serve(_headers(request), await sent_form(request), issuer)
         except Malformed as error:
             answer = malformed(str(error))
         challenge: tuple[Header, ...] = ()
@@ -105,13 +98,13 @@ class OauthEndpoint:
         wanted = await self.oauth.validate(query, issuer)
         if isinstance(wanted, OAuthResponse):
             return _redirect(wanted)
-        cookie = _cookie(request, self._name)
+        cookie = self.forms.cookie(request)
         signed_in = await self._signed_in(wanted, cookie)
         if wanted.prompt.is_silent:
             return _redirect(await self.oauth.decide(query, await self._silent(wanted, signed_in), issuer))
         if signed_in is None:
             return self._sign_in(wanted, request.query, wanted.prompt.login_hint, "", 200, cookie)
-        hidden = {"request": request.query, "token": self._token(cookie)}
+        hidden = {"request": request.query, "token": self.forms.token(cookie)}
         page = consent(wanted.client.name, wanted.redirect, wanted.scope, signed_in.account.email, hidden)
         return page_reply(200, page, wanted.redirect)
 
@@ -131,12 +124,12 @@ class OauthEndpoint:
 
     async def _sent_form(self, request: Request, issuer: str) -> Reply:
         try:
-            form = dict(await _form(request))
+            form = dict(await sent_form(request))
             query = read_form(form.get("request", ""))
         except Malformed as error:
             return page_reply(400, failure(str(error)))
-        cookie = _cookie(request, self._name)
-        if not self._is_own_form(request, form, cookie, issuer):
+        cookie = self.forms.cookie(request)
+        if not self.forms.is_own(request, form, cookie, issuer):
             return page_reply(403, failure("This form has expired. Go back to where you came from and try again."))
         wanted = await self.oauth.validate(query, issuer)
         if isinstance(wanted, OAuthResponse):
@@ -145,7 +138,7 @@ class OauthEndpoint:
             return await self._log_in(request, form, wanted, cookie)
         if request.path == "/oauth/logout":
             await self._sessions.sign_out(cookie)
-            return _see_other(f"authorize?{urlencode(query)}", self._set_cookie("", 0))
+            return see_other(f"authorize?{urlencode(query)}", self.forms.set_cookie("", 0))
         signed_in = await self._signed_in(wanted, cookie)
         if signed_in is None:
             return self._sign_in(wanted, form["request"], "", "You were signed out. Sign in again.", 200, cookie)
@@ -155,7 +148,7 @@ class OauthEndpoint:
     async def _log_in(self, request: Request, form: dict[str, str], wanted: AuthorizationRequest, cookie: str) -> Reply:
         email = form.get("email", "")[:254]
         address = request.peer[0] if request.peer else ""
-        marks = _cookie(request, self._name + _KNOWN)
+        marks = self.forms.cookie(request, KNOWN)
         device = self._devices.name(marks, email)
         account = await self.accounts.authenticate(email, form.get("password", ""), address, device)
         if isinstance(account, Throttled):
@@ -167,9 +160,9 @@ class OauthEndpoint:
             return self._sign_in(wanted, form["request"], email, wrong, 400, cookie)
         await self._sessions.sign_out(cookie)
         fresh = await self._sessions.sign_in(account) or ""
-        known = self._set_cookie(self._devices.renewed(marks, email), LASTS, _KNOWN)
+        known = self.forms.set_cookie(self._devices.renewed(marks, email), LASTS, KNOWN)
         location = f"authorize?{urlencode(after_sign_in(read_form(form['request'])))}"
-        return _see_other(location, known, self._set_cookie(fresh, SESSION_LIFETIME))
+        return see_other(location, known, self.forms.set_cookie(fresh, SESSION_LIFETIME))
 
     def _sign_in(
         self,
@@ -181,72 +174,20 @@ class OauthEndpoint:
         cookie: str,
         more: Sequence[Header] = (),
     ) -> Reply:
-        fresh = () if cookie else (self._set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
-        hidden = {"request": query, "token": self._token(cookie)}
+        fresh = () if cookie else (self.forms.set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
+        hidden = {"request": query, "token": self.forms.token(cookie)}
         page = sign_in(wanted.client.name, email, hidden, wrong)
         return page_reply(status, page, wanted.redirect, (*fresh, *more))
-
-    # cookies and forms
-
-    @property
-    def _name(self) -> str:
-        return "__Secure-diptych" if self.base_url.startswith("https:") else "diptych"
-
-    def _set_cookie(self, value: str, seconds: int, kind: str = "") -> Header:
-        secure = "; Secure" if self._name.startswith("__Secure-") else ""
-        path = f"; Path={urlsplit(self.base_url).path}/oauth" if self.base_url else ""  # else, where the page is
-        cookie = f"{self._name}{kind}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
-        return (b"set-cookie", cookie.encode())
-
-    def _token(self, cookie: str) -> str:
-        return hmac.new(self._secret, cookie.encode(), hashlib.sha256).hexdigest()
-
-    def _is_own_form(self, request: Request, form: dict[str, str], cookie: str, issuer: str) -> bool:
-        """Does the form come from a page of ours in this browser (CSRF check)?"""
-        origin = request.headers.get(b"origin")
-        site = request.headers.get(b"sec-fetch-site", b"same-origin")
-        foreign = (origin is not None and origin != _origin_of(issuer)) or site != b"same-origin"
-        token = form.get("token", "")
-        return bool(cookie) and not foreign and token.isascii() and hmac.compare_digest(token, self._token(cookie))
 
 
 def _redirect(answer: OAuthResponse) -> Reply:
     """Redirect to the client, or, if the client is not verified, show the user an error page."""
     if answer.location is not None:
-        return _see_other(answer.location)
+        return see_other(answer.location)
     body = answer.body if isinstance(answer.body, dict) else {}
     return page_reply(400, failure(body.get("error_description") or "The request of the client is not valid."))
-
-
-def _see_other(location: str, *more: Header) -> Reply:
-    head: tuple[Header, ...] = ((b"location", location.encode()), (b"cache-control", b"no-store"))
-    return Reply(303, (*head, (b"referrer-policy", b"no-referrer"), *more))
 
 
 def _headers(request: Request) -> dict[str, str]:
     sent = request.headers.get(b"authorization")
     return {} if sent is None else {"Authorization": sent.decode("latin-1")}
-
-
-async def _form(request: Request) -> Pairs:
-    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != _FORM.encode():
-        raise Malformed(f"Send a form: {_FORM}.")
-    try:
-        return read_form((await request.body(_MOST)).decode("utf-8"))
-    except UnicodeDecodeError:
-        raise Malformed("The form is not UTF-8.") from None
-    except Refusal as refusal:
-        raise Malformed(refusal.message) from None
-
-
-def _cookie(request: Request, name: str) -> str:
-    """The value of a cookie; "" if it is absent, repeated or too long."""
-    pairs = (pair.strip().partition("=") for pair in request.headers.get(b"cookie", b"").decode("latin-1").split(";"))
-    values = [value for key, _, value in pairs if key == name]
-    return values[0] if len(values) == 1 and len(values[0]) < 200 else ""
-
-
-def _origin_of(uri: str) -> bytes:
-    parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc}".encode()
