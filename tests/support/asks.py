@@ -64,6 +64,7 @@ from diptych.model.scalars import (
     encode_json,
 )
 from diptych.model.view import RelationView, ResourceView
+from diptych.model.viewer_object import ROOT, VIEWER
 from diptych.policy.cost import cost_of_watch, price_of
 from tests.support.edge_cases import Data, pool
 from tests.support.oracle import Oracle, whole_sort, wire
@@ -208,6 +209,10 @@ class World:
         self.view = model.view(model.signature(viewer))
         self.oracle = Oracle(model, viewer, rows)
         self.resources = list(self.view.resources.values())
+        viewer_view = self.view.resources[VIEWER]
+        lasting = {name: field for name, field in viewer_view.fields.items() if name != "expiresAt"}
+        self.viewer = replace(viewer_view, fields=lasting)
+        """The viewer as an object, without the moment at which its token expires: every request has a new one."""
         self._pools: dict[tuple[str, str], list[Any]] = {}
 
     def pool(self, resource: ResourceDef, field: FieldDef) -> list[Any]:
@@ -229,6 +234,9 @@ class World:
 
 class Drawer:
     """Draws one request."""
+
+    viewer_once_in = 10
+    """One root in so many is the viewer; 0: none."""
 
     def __init__(self, draw: Draw, world: World) -> None:
         self.draw = draw
@@ -302,6 +310,8 @@ class Drawer:
         return tuple(found.values())
 
     def root(self) -> tuple[str, Read]:
+        if self.viewer_once_in and self.chance(self.viewer_once_in):
+            return ROOT, Read(VIEWER, "one", self.picks(self.world.viewer, 1))
         each = self.one_of(self.world.resources)
         shape = self.one_of(("one", "page", "sub") if self.rest else ("one", "page", "list"))
         if shape == "page":

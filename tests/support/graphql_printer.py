@@ -57,6 +57,7 @@ from diptych.ask.nodes import (
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.model.rules.expr import TRUE, Slot
+from diptych.model.viewer_object import ROOT, VIEWER
 from tests.support.filter_printer import Wheres, one_slot, page_slots, row_values, sort_names, watched_id
 
 Lines = list[str]
@@ -150,6 +151,8 @@ class _Printer:
 
     def root(self, label: str, read: Read) -> Lines:
         found = self.model.resources[read.resource]
+        if read.resource == VIEWER:
+            return _block(_aliased(label, ROOT), self._picks(read.pick))
         if read.take == "one":
             head = _aliased(label, found.one) + f"(id: {self._slot(one_slot(read))})"
             return _block(head, self._picks(read.pick))

@@ -57,6 +57,7 @@ from diptych.model.rules.expr import (
     ViewerValue,
 )
 from diptych.model.scalars import BIGINT, INTEGER_ID, Scalar
+from diptych.model.viewer_object import VIEWER
 
 Keys = tuple[Any, ...]
 Show = Callable[[Read, Keys], Any]
@@ -296,10 +297,34 @@ class Oracle:
     def answer(self, ask: Read, values: Sequence[Any]) -> Any:
         """The answer of one Ask, as JSON would give it."""
         self.values = values
+        if ask.resource == VIEWER:
+            return self._viewer(ask)
         rows = self.listed(ask)
         if ask.take == "one":
             return self._object(ask.pick, rows[0]) if rows else None
         return self._many(ask, rows)
+
+    def _viewer(self, ask: Read) -> Any:
+        """The viewer: null without a token, and its row as one of those that it may read."""
+        viewer, user = self.sight.viewer, self.model.user
+        if not viewer.signed_in:
+            return None
+        key = viewer.id if user is None or viewer.id is None else user.key.parse(viewer.id)
+        rows = [] if user is None else [row for row in self.sight.rows[user.name] if row.id == key]
+        known = {
+            "id": key if user is None else wire(user.key, key),
+            "roles": sorted(role for role in viewer.roles if role != "signed_in"),
+            "scopes": None if viewer.scopes is None else sorted(viewer.scopes),
+            "__typename": VIEWER,
+        }
+        shown: dict[str, Any] = {}
+        for pick in ask.pick:
+            if isinstance(pick, Follow):
+                seen = [row for row in rows if self.sight.readable(row)]
+                shown[pick.label] = self._object(pick.read.pick, seen[0]) if seen else None
+            else:
+                shown[pick.label] = known[pick.name if isinstance(pick, Field) else "__typename"]
+        return shown
 
     def listed(self, read: Read, values: Sequence[Any] | None = None) -> list[Row]:
         """All rows of a root list, sorted, whatever its page is."""

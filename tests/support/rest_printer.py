@@ -46,6 +46,7 @@ from diptych.model.model import Model
 from diptych.model.naming import kebab
 from diptych.model.rules.expr import TRUE, Slot
 from diptych.model.scalars import encode_json
+from diptych.model.viewer_object import VIEWER
 from tests.support.filter_printer import Wheres, one_slot, page_slots, row_values, sort_names
 
 TOTAL = Total("totalCount")
@@ -117,7 +118,9 @@ class _Printer:
             return f"/{found.path}?{_query(self._page(ask, found))}"
         if ask.take != "one":
             raise ValueError("a plain list at the root is GraphQL's alone")
-        path = f"/{found.path}/{quote(str(self._value(one_slot(ask))), safe='')}"
+        path = f"/{found.path}"
+        if ask.resource != VIEWER:
+            path += f"/{quote(str(self._value(one_slot(ask))), safe='')}"
         below = _sub_collection(ask)
         if below is None:
             return f"{path}?{_query({'fields': self._picks(ask.pick)})}"

@@ -29,6 +29,7 @@ from diptych.compile.system.object import LONG_VALUE
 from diptych.lru import memo
 from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import DATE, ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
+from diptych.model.viewer_object import ABOUT
 
 _NEEDLE = 4 * MAX_SEARCHED
 """Bytes of the longest text that a client searches for; a rule that compares two columns can search for longer ones."""
@@ -204,6 +205,8 @@ class Dialect:
 
     def _viewer_value(self, scalar: Scalar, name: str, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
+        if (about := ABOUT.get(name)) is not None:
+            return lambda values, viewer, keys: _converted(about(viewer), convert)
         if many:
             return lambda values, viewer, keys: wrap([_converted(value, convert) for value in viewer.knows(name)])
         return lambda values, viewer, keys: _converted(viewer.knows(name), convert)

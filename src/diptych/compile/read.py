@@ -132,7 +132,7 @@ class Reads(PageColumns):
         if field.python is not None:
             return self._shows(pick.rule, row)
         expr = field.computed or Col((pick.name,))
-        value = self.value(expr, row)
+        value = self.value(expr, row, field.scalar)
         test = None if is_condition(expr) else self.test(value, field.scalar, row)
         if pick.rule == TRUE:
             return self.json(value, field.scalar, self.nullable(expr, row.resource), test)

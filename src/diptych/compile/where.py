@@ -38,6 +38,7 @@ from diptych.model.rules.expr import (
     rewrite,
 )
 from diptych.model.scalars import BOOLEAN, ID, JSON, SEARCHES, STRING, Scalar
+from diptych.model.viewer_object import USER, USER_KEY
 
 _SIGNS = {"eq": "{} = {}", "lt": "{} < {}", "lte": "{} <= {}", "gt": "{} > {}", "gte": "{} >= {}"}
 
@@ -83,7 +84,11 @@ class Expressions:
         return row
 
     def source(self, row: TableRef) -> Fragment:
-        """The table of a row, with its alias."""
+        """The table of a row, with its alias. The viewer has none: it is a row of one column, the id of its user."""
+        if not row.resource.table:
+            user = row.resource.relations.get(USER)
+            key = ViewerBind(self.model.resources[user.target].key if user else STRING, "" if user else "@id")
+            return sql("(SELECT {} AS {}) " + row.alias, self.dialect.value(key), identifier(USER_KEY))
         return sql("{} " + row.alias, identifier(row.resource.table))
 
     def joined(self, row: TableRef) -> Fragment:

@@ -25,6 +25,7 @@ from diptych.explain.writes import WriteReport
 from diptych.model.defs import RelationDef
 from diptych.model.rules.expr import FALSE, TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
+from diptych.model.viewer_object import VIEWER
 from diptych.policy.access import narrow_expr
 
 
@@ -72,11 +73,26 @@ class RowReport:
     # reading
 
     async def _read(self, read: Read, values: SlotValues) -> None:
+        if read.resource == VIEWER:
+            await self._viewer(read)
+            return
         match read.where:
             case Compare(right=Slot() as slot) if read.take == "one":
                 await self._row(read.resource, slot, values, read.pick)
             case _:
                 await self._list(_Rows(read, values), 0)
+
+    async def _viewer(self, read: Read) -> None:
+        """The viewer, and its row wherever that is picked."""
+        viewer = self.inquiry.viewer
+        if not viewer.signed_in:
+            self._say("viewer: there is none without a token", 0, denied=True)
+            return
+        self._say(f"viewer: {value_text(viewer.id)}", 0)
+        for pick in picks(read.pick):
+            if isinstance(pick, Follow) and viewer.id is not None:
+                key = self.model.resources[pick.read.resource].key
+                await self._row(pick.read.resource, Slot(0, key), [key.parse(viewer.id)], pick.read.pick, 1)
 
     async def _watch(self, watch: Watch, values: SlotValues) -> None:
         """The rows of a subscription, as they are now."""

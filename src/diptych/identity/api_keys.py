@@ -96,7 +96,8 @@ async def look_up(store: Store, text: str) -> Claims | None:
     await _record_use(store, key, moment)
     until = moment + _FRESH if key.expires_at is None else min(moment + _FRESH, key.expires_at)
     scopes = None if key.scopes is None else frozenset(key.scopes)
-    return Claims(key.user_id, frozenset(key.roles), scopes, until, {"jti": _revocation_name(key.id), "iat": moment})
+    more = {"jti": _revocation_name(key.id), "iat": moment, "exp": key.expires_at}
+    return Claims(key.user_id, frozenset(key.roles), scopes, until, more)
 
 
 async def _record_use(store: Store, key: ApiKey, moment: int) -> None:

@@ -20,6 +20,7 @@ from diptych.model.rules.looks import looked_at
 from diptych.model.scalars import Scalar
 from diptych.model.signature import Signature, roles_that_matter
 from diptych.model.view import TrustedView, View
+from diptych.model.viewer_object import ByName, viewer_object
 
 _NONE: frozenset[str] = frozenset()
 _VIEWS, _VIEW_BYTES = 64, 16 << 20
@@ -30,15 +31,24 @@ class Model:
     """A model of resource classes: `Model(Author, Post)`. Raises ModelError with every mistake in them.
 
     `Model(…, viewer=Member)` has a viewer class of its own. `Model(…, title="Help desk")` names the service in
-    its OpenAPI document; without one, it is named after the module of its first class.
+    its OpenAPI document; without one, it is named after the module of its first class. `Model(…, user=Author)` says
+    whose rows the viewers are; without it, they are those of the one resource whose ids rules compare with `viewer.id`.
     """
 
-    def __init__(self, *classes: type[Resource], viewer: type[Viewer] = Viewer, title: str = "") -> None:
-        built = Builder(classes, viewer)
+    def __init__(
+        self,
+        *classes: type[Resource],
+        viewer: type[Viewer] = Viewer,
+        title: str = "",
+        user: type[Resource] | None = None,
+    ) -> None:
+        built = Builder(classes, viewer, user)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.title = title or _title_of(classes)
-        self.resources: Mapping[str, ResourceDef] = built.resources
+        self.user: ResourceDef | None = built.resources[built.user] if built.user else None
+        """The resource whose rows the viewers are."""
+        self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
         self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
@@ -88,7 +98,10 @@ class Model:
         if viewer is None:
             return None
         held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in viewer.roles))
-        return self._settled(replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
+        viewer = self._settled(replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
+        expires = claims.get("exp")
+        object.__setattr__(viewer, "_expires", expires if isinstance(expires, int) else None)
+        return viewer
 
     def _settled(self, viewer: Viewer) -> Viewer:
         return settled(viewer, self.viewer_values) if self.viewer_values else viewer

@@ -35,6 +35,7 @@ from diptych.model.rules.expr import (
 )
 from diptych.model.rules.paths import rebase
 from diptych.model.signature import Signature
+from diptych.model.viewer_object import VIEWER, ByName
 
 Taking = Literal["create", "update", "replace"]
 """A verb whose request has values."""
@@ -155,7 +156,9 @@ class View:
         self.signature = signature
         self._read: dict[str, Expr] = {}
         readable = {name: rule for name in model if (rule := self._read_rule(name)) != FALSE}
-        self.resources: Mapping[str, ResourceView] = {name: self._resource(model[name], readable) for name in readable}
+        self.resources: Mapping[str, ResourceView] = ByName(
+            {name: self._resource(model[name], readable) for name in readable}, self._viewer(readable)
+        )
         self.calls: Mapping[str, tuple[ResourceDef, CallDef]] = {
             call.root: (resource, call)
             for resource in model.values()
@@ -190,6 +193,17 @@ class View:
             self.rule(resource, "delete"),
             writes,
         )
+
+    def _viewer(self, readable: Mapping[str, Expr]) -> ResourceView:
+        """The viewer itself: nothing of it is hidden from it, and no scope is needed. Without a token there is none."""
+        definition = self.model[VIEWER]
+        relations = {
+            name: RelationView(relation, TRUE, TRUE, TRUE)
+            for name, relation in definition.relations.items()
+            if relation.target in readable
+        }
+        fields = {name: FieldView(field, TRUE) for name, field in definition.fields.items()}
+        return ResourceView(definition, TRUE if self.signature.signed_in else FALSE, fields, relations)
 
     def _may_call(self, resource: ResourceDef, call: CallDef) -> bool:
         """May the role call it, and read both the row that it is called on and its result?"""

@@ -103,9 +103,10 @@ def assume(rule: Expr, known: Expr) -> Expr:
 
 
 def _visible(view: View, name: str) -> ResourceView:
-    if name not in view.resources:
+    resource = view.resources.get(name)
+    if resource is None:
         raise Refusal(Code.FORBIDDEN, "You may not read this.")
-    return view.resources[name]
+    return resource
 
 
 def _column(column: Col, resource: ResourceView) -> Expr:

@@ -96,7 +96,8 @@ class _Ages:
         target = self.resources[relation.target]
         yield _declared(target.public, target.name)
         if relation.kind == "one":
-            yield from self._field(resource.fields[relation.name + "Id"], resource)
+            if (key := resource.fields.get(relation.name + "Id")) is not None:  # the viewer has none
+                yield from self._field(key, resource)
         elif relation.kind == "many":
             yield from self._field(target.fields[relation.inverse + "Id"], target)
         else:

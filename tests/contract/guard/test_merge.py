@@ -264,7 +264,7 @@ def test_a_text_costs_no_more_than_its_document(scene: Scene, serving: Pressed) 
         max_selections=10**3,
     )
     token, compared = service.token("01900000-0000-7000-8000-0000000000a1", "admin"), []
-    random = Random("least")
+    random = Random("least price")
     draw = Fitting(random, scene.schema)
     for _ in range(DOCUMENTS):
         text = re.sub(r"first: \d", lambda found: f"first: {random.randint(1, 100)}", draw.document())

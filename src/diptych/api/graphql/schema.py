@@ -38,6 +38,7 @@ from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
 from diptych.model.view import ResourceView, View
+from diptych.model.viewer_object import ROOT, TEXTS, VIEWER
 
 Input = GraphQLScalarType | GraphQLEnumType
 _BUILT_IN: Mapping[str, GraphQLScalarType] = {
@@ -122,7 +123,9 @@ class _Builder:
         for resource in self.view.resources.values():
             fields.update(self._roots(resource))
         fields.update(call_fields(QueryDef, self.view, self._objects, self._input))
-        if not fields:
+        empty = not fields
+        fields[ROOT] = GraphQLField(self._viewer(), description="Who sends the request; null without a token.")
+        if empty:
             fields[EMPTY_ROOT] = GraphQLField(GraphQLBoolean, description="You may read nothing here.")
         query = GraphQLObjectType("Query", fields, description="Everything that can be read.")
         changes = mutation_fields(self.view, self._objects, self._input)
@@ -219,8 +222,14 @@ class _Builder:
             fields.update(self._relation(name, way.relation))
         return fields
 
+    def _viewer(self) -> GraphQLObjectType:
+        viewer = self.view.resources[VIEWER]
+        return GraphQLObjectType(VIEWER, self._fields(viewer), description=viewer.resource.description)
+
     def _output(self, field: FieldDef) -> Any:
-        kind = self._input(field.scalar)
+        kind: Any = self._input(field.scalar)
+        if field.computed in TEXTS:
+            kind = GraphQLList(GraphQLNonNull(GraphQLString))
         return kind if field.nullable or field.hideable else GraphQLNonNull(kind)
 
     def _relation(self, name: str, relation: RelationDef) -> dict[str, GraphQLField]:

@@ -58,6 +58,7 @@ from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.view import ResourceView, View
+from diptych.model.viewer_object import ROOT, VIEWER
 
 Fields = dict[str, list[FieldNode]]
 _NO_PLACES: Mapping[int, int] = {}
@@ -272,6 +273,8 @@ class _Translator:
         return self._collect(*(node.selection_set for node in nodes))
 
     def _root(self, name: str, nodes: list[FieldNode]) -> Read:
+        if name == ROOT:
+            return Read(VIEWER, "one", self._picks(nodes, self.view.resources[VIEWER]))
         for resource in self.view.resources.values():
             definition = resource.resource
             if name == definition.one:

@@ -8,6 +8,7 @@ function for each kind of path:
     /orders/changes           _changes         the change feed, as a log or as a stream
     /users/{id}/orders        _relation        the same list, of one user
     /posts/{id}/publish       _call            the model's own code
+    /viewer                   viewer_operations
     /graphql, /health/live    _service         routes that do not depend on the model
     /oauth/token              oauth_operations the authorization server
 
@@ -47,11 +48,13 @@ from diptych.api.openapi.input_schemas import add_inputs, json_patch
 from diptych.api.openapi.oauth_operations import authorization_paths
 from diptych.api.openapi.schemas import Schema, add_schemas, ref
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
+from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
 from diptych.api.openapi.write_operations import DELETED, collection_changes, member_changes
 from diptych.api.sse import STREAM
 from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.view import ResourceView, View
+from diptych.model.viewer_object import VIEWER
 
 _READ_ERRORS = (400, 401, 403, 406, 429, 431, 503, 504)
 _SUFFIXES = ("", "Where", "ListWhere", "Change", *(suffix for suffix, _ in INPUTS.values()))
@@ -95,7 +98,10 @@ def openapi_steps(
     for definition, call in view.calls.values():
         paths.add(call_path(definition, call), secured_call(_call(definition, call, view), view, definition, call))
         yield
-    for path, item in {**_service(view), **authorization_paths()}.items():
+    viewer = viewer_path(view)
+    if viewer:
+        schemas[VIEWER] = viewer_schema(view)
+    for path, item in {**viewer, **_service(view), **authorization_paths()}.items():
         paths.add(path, item)
     return {
         "openapi": "3.1.0",
@@ -149,6 +155,8 @@ def _tags(view: View) -> list[JsonObject]:
     called = {resource.name: resource for resource, _ in view.calls.values()}
     resources = {**{name: resource.resource for name, resource in view.resources.items()}, **called}.values()
     tags = [{"name": resource.name, "description": resource.description} for resource in resources]
+    if view.signature.signed_in:
+        tags.append({"name": VIEWER, "description": view.resources[VIEWER].resource.description})
     return [*tags, {"name": SERVICE, "description": "Routes that do not depend on the model."}]
 
 

@@ -36,6 +36,7 @@ _LOCAL = "http://127.0.0.1:8000"
 NO_TOKEN: list[JsonObject] = [{}]
 CLIENT_SECURITY: list[JsonObject] = [{}, {"client": []}]
 """A client without a secret sends its id in the form."""
+TOKEN: list[JsonObject] = [{"bearer": []}, {"oauth2": []}]
 ANYONE: list[JsonObject] = [{}, {"bearer": []}, {"oauth2": []}]
 
 

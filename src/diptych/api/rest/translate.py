@@ -3,6 +3,7 @@
     GET /users/<id>          one       the Ask of { user(id: …) { every plain field } }
     GET /posts?…             many      the Ask of { postsConnection(…) { pageInfo { … } totalCount? nodes { … } } }
     GET /users/<id>/posts?…  related   the Ask of { user(id: …) { postsConnection(…) { … } } }
+    GET /viewer              one       the Ask of { viewer { every plain field } }
     GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind id at post { … } } }
 
 Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every other parameter is a value.
@@ -46,6 +47,8 @@ from diptych.model.defs import CallDef, QueryDef, RelationDef
 from diptych.model.model import Model
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.view import ResourceView, View, not_yours
+from diptych.model.viewer_object import ROOT as VIEWER_PATH
+from diptych.model.viewer_object import VIEWER
 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
 PAGE_INFO = PageInfo("pageInfo", tuple((name, name) for name in _INFO))
@@ -63,8 +66,8 @@ _QUERY_FAULT = "The query string is not valid."
 
 
 class Target(NamedTuple):
-    """The target of a path: a collection, one resource, a relation of it, a call of the model's own code, or the
-    changes of a collection."""
+    """The target of a path: a collection, one resource, a relation of it, a call of the model's own code, the changes
+    of a collection, or the viewer."""
 
     resource: str
     id: str | None = None
@@ -80,7 +83,7 @@ def find_target(path: str, model: Model) -> Target | None:
         parts = [unquote(part) for part in parts]
     resource = model.by_path.get(parts[0])
     if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
-        return None
+        return Target(VIEWER) if parts == [VIEWER_PATH] else None
     if len(parts) == 1:
         return Target(resource.name)
     calls = model.calls[resource.name]
@@ -99,12 +102,14 @@ def find_target(path: str, model: Model) -> Target | None:
 def check_target(target: Target, view: View) -> None:
     """Refuse a collection that other roles have and this one has not."""
     resource = view.resources.get(target.resource)
-    if resource is None or (target.relation and target.relation not in resource.relations):
+    if resource is None or not resource.may("read") or (target.relation and target.relation not in resource.relations):
         raise not_yours(view)
 
 
 def operation_name(method: str, target: Target, model: Model) -> str:
     """The name of a request for checks: `GET /users/{id}/posts`."""
+    if target.resource == VIEWER:
+        return f"{method} /{VIEWER_PATH}"
     calls, collections = model.calls[target.resource], model.collections[target.resource]
     last = [segment for (_, segment), name in calls.items() if name == target.call]
     last += [segment for segment, name in collections.items() if name == target.relation]
@@ -250,6 +255,9 @@ class _Translator:
 
     def ask(self, target: Target) -> Read:
         resource = self.builder.view.resources[target.resource]
+        if target.resource == VIEWER:
+            self.only(("fields",))
+            return Read(VIEWER, "one", self.picks(resource))
         if target.id is None:
             return self._page(resource)
         key = self.builder.slots.take(resource.resource.key, RawValue(target.id, ("path", _PATH_ID)))

@@ -115,6 +115,8 @@ class Viewer:
     _hash: int = field(init=False, repr=False, compare=False)
     _known: Mapping[str, Any] = field(init=False, repr=False, compare=False)
     """The values of the model's own fields in canonical form, set by the model."""
+    _expires: int | None = field(init=False, repr=False, compare=False)
+    """When its token expires, in seconds, set by the model."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -123,6 +125,7 @@ class Viewer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.id, self.roles, self.scopes, self.signed_in)))
         object.__setattr__(self, "_known", _NOTHING)
+        object.__setattr__(self, "_expires", None)
 
     def __hash__(self) -> int:
         return self._hash
@@ -130,6 +133,11 @@ class Viewer:
     def knows(self, name: str) -> Any:
         """The canonical value of a field of the model's own viewer class; None if there is none."""
         return self._known.get(name)
+
+    @property
+    def expires(self) -> int | None:
+        """When its token expires, in seconds since 1970; None if it never does."""
+        return self._expires
 
     def all_known(self) -> Iterable[tuple[str, Any]]:
         """All such values by name."""

@@ -37,6 +37,7 @@ from diptych.model.read.tracer import Tracer
 from diptych.model.read.viewers import read_viewer
 from diptych.model.rules.expr import ViewerValue
 from diptych.model.scalars import Scalar, enumeration, own_doc
+from diptych.model.viewer_object import users_in
 
 _ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NO_ENUM_VALUES = ("true", "false", "null")
@@ -47,7 +48,12 @@ _TWICE = "it is a field and a function", "Rename one"
 class Builder:
     """Reads resource classes: `resources` are the definitions, `mistakes` all faults in them."""
 
-    def __init__(self, classes: tuple[type[Resource], ...], viewer: type[Viewer] = Viewer) -> None:
+    def __init__(
+        self,
+        classes: tuple[type[Resource], ...],
+        viewer: type[Viewer] = Viewer,
+        user: type[Resource] | None = None,
+    ) -> None:
         self.mistakes: list[Mistake] = []
         self.enums: dict[type[enum.Enum], Scalar] = {}
         self._users: dict[type[enum.Enum], tuple[type, str]] = {}
@@ -66,6 +72,8 @@ class Builder:
         tracer = Tracer(link_relations(read, self._report), self.viewer_values, self._report)
         self.resources = tracer.run()
         self.roles = self._roles([*self._named_roles, *tracer.roles])
+        self.user = self._user(user)
+        """The name of the resource whose rows the viewers are, if there is one."""
 
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
         """Record a mistake with the line of the member, or of the class."""
@@ -312,6 +320,16 @@ class Builder:
             return {}
         finally:
             self.enums = served  # enums of the viewer class alone are not part of the API
+
+    def _user(self, cls: type[Resource] | None) -> str:
+        if cls is None:
+            compared = [] if self.mistakes else sorted(users_in(self.resources))
+            return compared[0] if len(compared) == 1 else ""
+        name = getattr(cls, "__name__", "")
+        if self._classes.get(name) is not cls:
+            self.mistakes.append(Mistake("Model()", f"user={cls!r} is not in the model", "Name one of its resources"))
+            return ""
+        return name
 
     def _roles(self, named: list[Role]) -> dict[str, Role]:
         """All roles of the model: those that its rules name, and those that its files define."""

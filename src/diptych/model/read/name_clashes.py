@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.scalars import JSON, PLAIN, Scalar
+from diptych.model.viewer_object import ROOT, VIEWER
 
-RESERVED_PATHS = frozenset({"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics"})
+RESERVED_PATHS = frozenset(
+    {"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics", "viewer"}
+)
 RESERVED_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
 """The query parameters of every list."""
 RESERVED_SEGMENTS = frozenset({"changes"})
@@ -22,6 +25,7 @@ RESERVED_TYPES = frozenset(
         "PageInfo",
         "Direction",
         "ChangeKind",
+        VIEWER,
         *_SCALARS,
         *(name + "Filter" for name in _SCALARS),
     }
@@ -98,6 +102,7 @@ def call_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceD
     fields = {
         name: resource.name for resource in resources for name in (resource.one, resource.many, resource.connection)
     }
+    fields[ROOT] = "the viewer"
     writes = {verb + resource.name: resource.name for resource in resources for verb in _WRITES}
     for resource in resources:
         paths = {f"/{resource.path}/<id>/{segment}": name for segment, name in resource.collections.items()}

@@ -22,6 +22,7 @@ from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
 from diptych.model.defs import ResourceDef
+from diptych.model.viewer_object import VIEWER
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.rest_calls import RestCalls
 from diptych.serve.endpoint.rest_changes import RestChangeLog
@@ -62,6 +63,7 @@ class RestEndpoint:
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}
+        self._methods[VIEWER, False] = _READING
         self._methods |= {(name, True): _member(resource) for name, resource in resources}
 
     def target(self, path: str) -> Target | None:
@@ -150,7 +152,8 @@ class RestEndpoint:
 
 def _missing_rule(method: str, target: Target) -> str:
     """Why a path does not have a method: a rule could allow it, and there is none."""
-    verb = _VERBS.get((method, target.id is not None)) if not target.relation else None
+    is_row = not target.relation and target.resource != VIEWER
+    verb = _VERBS.get((method, target.id is not None)) if is_row else None
     return f" No rule of the model lets anyone {verb} a row of {target.resource}." if verb else ""
 
 

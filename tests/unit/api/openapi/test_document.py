@@ -125,6 +125,7 @@ def test_a_field_is_there_for_those_who_may_ever_see_it() -> None:
 def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> None:
     view = view_of(MODELS[name], role)
     expected = {"/graphql", "/openapi.json", "/health/live", "/health/ready", *OAUTH_PATHS}
+    expected |= {"/viewer"} if role != "anonymous" else set()
     for each in view.resources.values():
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
