@@ -25,6 +25,8 @@ T = TypeVar("T")
 _SHOWN = 80
 """Characters of an invalid value that an error shows."""
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?")
+LOCALHOST = "localhost"
+"""In `cors_origins`: pages of this machine, from any port."""
 _USUAL = {"http": 80, "https": 443}
 """Default ports, which browsers leave out of an origin."""
 
@@ -133,23 +135,43 @@ def _networks(text: str) -> str:
     return text
 
 
-def _origins(text: str) -> tuple[str, ...]:
-    """Origins, comma-separated or as a JSON list, in the form in which browsers send them; or `*`."""
+def _names(text: str, expected: str) -> list[str]:
+    """A list of texts, comma-separated or as JSON."""
     if text.startswith("["):
         try:
-            origins = json.loads(text)
+            names = json.loads(text)
         except (ValueError, RecursionError):
-            origins = [None]
+            names = None
     else:
-        origins = [origin.strip() for origin in text.split(",")] if text.strip() else []
-    if not all(isinstance(origin, str) for origin in origins):
-        raise ValueError("expected origins such as https://app.example.org, with commas between them")
+        names = [name.strip() for name in text.split(",")] if text.strip() else []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"expected {expected}, with commas between them")
+    return names
+
+
+def _header_names(text: str) -> tuple[str, ...]:
+    names = _names(text, "names of headers such as X-Tenant")
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or name == "*":
+            raise ValueError(f"{name[:_SHOWN]!r} is no name of a header")
+    return tuple(dict.fromkeys(names))
+
+
+def _role_names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_names(text, "names of roles")))
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Origins in the form in which browsers send them, or `localhost`; or `*`."""
+    origins = _names(text, "origins such as https://app.example.org")
     if "*" in origins and len(origins) > 1:
         raise ValueError("* is every origin; leave it alone, or leave it out")
     return tuple(origins) if origins == ["*"] else tuple(dict.fromkeys(map(_origin, origins)))
 
 
 def _origin(text: str) -> str:
+    if text.lower() == LOCALHOST:
+        return LOCALHOST
     match = _ORIGIN.fullmatch(text.lower())
     if match is None or int(match[3] or 1) not in range(1, 65_536):
         raise ValueError(f"{text[:_SHOWN]!r} is no origin: expected https://app.example.org, without a path or a slash")
@@ -223,10 +245,14 @@ class Config:
     base_url: str = _setting("", read_address, "The public address of the service, and the issuer of its tokens")
     trusted_proxies: str = _setting("", _networks, "Peers whose Forwarded and X-Forwarded-* headers are believed")
     cors_origins: tuple[str, ...] = _setting(
-        (), _origins, "Origins whose pages may read answers: https://app.example.org,…, or *"
+        (), _origins, "Origins whose pages may read answers: https://app.example.org,…, localhost (any port), or *"
     )
+    cors_headers: tuple[str, ...] = _setting((), _header_names, "Further headers that pages of these origins may send")
     sample: bool = _setting(False, _boolean, "Fill an empty database with sample data (default model only)")
     introspection: bool = _setting(True, _boolean, "Answer introspection, the SDL and /openapi.json")
+    introspection_roles: tuple[str, ...] = _setting(
+        (), _role_names, "Roles that these are for, or signed_in; everyone if left out"
+    )
     max_depth: int = _setting(10, _positive, "How many levels of relations a request may have")
     max_complexity: int = _setting(5_000, _positive, "How many objects a request may return at most")
     max_page: int = _setting(100, _page, "The largest page")
@@ -255,6 +281,7 @@ class Config:
     statement_timeout: float = _setting(5.0, _seconds, "Seconds that one statement may take")
     request_timeout: float = _setting(10.0, _seconds, "Seconds that one request may take")
     head_timeout: float = _setting(10.0, _seconds, "Seconds in which the head of a request must arrive")
+    idle_timeout: float = _setting(5.0, _seconds, "Seconds for which a connection may be idle between two requests")
     pool_size: int = _setting(10, _positive, "Connections to PostgreSQL of one server process")
     max_waiting: int = _setting(1_000, _positive, "How many may wait for the database in one server process")
     max_requests: int = _setting(2_000, _positive, "How many requests one server process may have under way")

@@ -290,7 +290,8 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
         assert [getattr(each, setting.name) for each in found] == [setting.default, low, middle, high], setting.name
 
 
-_SPECIAL: dict[str, tuple[str, str, str]] = {
+_SPECIAL: dict[str, tuple[Any, Any, Any]] = {
+    "cors_headers": (("X-A",), ("X-B", "X-C"), ("X-D",)),
     "log_format": ("json", "text", "json"),
     "log_level": ("debug", "info", "error"),
     "trusted_proxies": ("10.0.0.1", "10.0.0.0/8", "::1"),

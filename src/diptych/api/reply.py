@@ -103,8 +103,17 @@ def tag_of_one(body: bytes, versioned: bool) -> bytes:
     return tag(body, decode(_version, body).version if versioned else None)
 
 
+class CodedBody(Refusal):
+    """A compressed body is refused: a few bytes of it may be very many."""
+
+    def __init__(self) -> None:
+        super().__init__(Code.UNSUPPORTED_MEDIA_TYPE, "Send the body as it is, without a Content-Encoding.")
+
+
 def challenge(refusal: Refusal) -> tuple[Header, ...]:
-    """Headers that say what to do next: authenticate (401), or retry later (429, 503)."""
+    """Headers that say what to do next: authenticate (401), send the body as it is (415), or retry later (429, 503)."""
+    if isinstance(refusal, CodedBody):
+        return ((b"accept-encoding", b"identity"),)
     if refusal.code in (Code.UNAVAILABLE, Code.RATE_LIMITED):
         return ((b"retry-after", b"%d" % refusal.more.get("retryAfter", 1)),)
     return ((b"www-authenticate", b"Bearer"),) if refusal.code is Code.UNAUTHENTICATED else ()

@@ -25,7 +25,7 @@ from diptych.errors import Code, Refusal
 STREAM = "text/event-stream"
 HEAD: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
+    (b"cache-control", b"no-store, no-transform"),  # a proxy that compresses would hold events back
     (b"vary", b"Authorization, Accept"),
     (b"x-accel-buffering", b"no"),  # nginx would buffer events
 )

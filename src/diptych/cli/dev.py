@@ -18,7 +18,7 @@ from diptych.cli.reload import supervise
 from diptych.cli.serve import SERVING, announce, prepared
 from diptych.cli.server import DEV_APPLICATION, listen, serve_process, uvicorn_settings
 from diptych.cli.settings import config_of, options
-from diptych.config import Config, is_loopback
+from diptych.config import LOCALHOST, Config, is_loopback
 from diptych.db.store import Store
 from diptych.demo.data import FIRST_USER_ID
 from diptych.demo.model import model as default_model
@@ -30,7 +30,7 @@ from diptych.model.model import Model
 from diptych.serve.explaining import admin_roles
 
 SAMPLE_LOGIN, SAMPLE_CLIENT, SAMPLE_REDIRECT = "admin@example.com", "sample", "http://127.0.0.1/callback"
-_DEV = {"sample": True, "access_log": True, "log_level": "info"}
+_DEV = {"sample": True, "access_log": True, "log_level": "info", "cors_origins": (LOCALHOST,)}
 """The settings with other defaults in development."""
 
 

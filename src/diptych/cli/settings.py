@@ -28,7 +28,8 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
 def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     name = setting.name.replace("_", "-")
     shown_default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
-    shown = f"{setting.help}. [default: {shown_default}]" if shown_default not in ("", ()) else f"{setting.help}."
+    shown_default = ",".join(shown_default) if isinstance(shown_default, tuple) else shown_default
+    shown = f"{setting.help}. [default: {shown_default}]" if shown_default != "" else f"{setting.help}."
     if isinstance(default, bool):
         return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
     kind = {int: "INTEGER", float: "NUMBER"}.get(type(setting.default), "TEXT")

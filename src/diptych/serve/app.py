@@ -31,14 +31,21 @@ from diptych.model.model import Model
 from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
 from diptych.serve.handler import ADMITTED_PATHS, Handler, log, refusal_reply
-from diptych.serve.http.body import Arrived, read_arriving, too_large
+from diptych.serve.http.body import Arrived, is_coded, read_arriving, refuse_coded, too_large
 from diptych.serve.http.connection_limits import ConnectionLimits
 from diptych.serve.http.cors import Cors
 from diptych.serve.http.deadlines import Deadlines
-from diptych.serve.http.head_rules import repeated
+from diptych.serve.http.head_rules import joined_headers, repeated
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.http.request import Request
-from diptych.serve.http.uvicorn_fast_path import body_at_once, close_after, forget_head, has_gone, reply_at_once
+from diptych.serve.http.uvicorn_fast_path import (
+    body_at_once,
+    close_after,
+    forget_head,
+    has_gone,
+    reply_at_once,
+    send_reply,
+)
 from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
@@ -92,7 +99,9 @@ class Diptych:
         self._handles: type[Handler] = _explaining() if explain else Handler
         self._handler: Handler | None = None
         self.deadlines = Deadlines(self.config.request_timeout, self.config.max_requests)
-        self.connection_limits = ConnectionLimits(config.max_connections, config.head_timeout, config.stream_timeout)
+        self.connection_limits = ConnectionLimits(
+            config.max_connections, config.head_timeout, config.stream_timeout, config.idle_timeout
+        )
         """The limits of all connections, enforced if the server uses our HTTP protocol."""
         self._streams = StreamLimits(
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
@@ -100,7 +109,7 @@ class Diptych:
         self._proxies = Proxies(self.config.trusted_proxies) if self.config.trusted_proxies else None
         self._prefix = ""
         self._set_address(self.config.base_url)
-        self._cors = Cors(self.config.cors_origins) if self.config.cors_origins else None
+        self._cors = Cors(self.config.cors_origins, self.config.cors_headers) if self.config.cors_origins else None
         self._log_access = log_access if config.access_log else log_nothing
         self._starting = asyncio.Lock()
 
@@ -186,7 +195,7 @@ class Diptych:
                 self.connection_limits.unsent += len(body)  # the client may not read it
                 self.connection_limits.limit_unsent()
                 try:
-                    await _send(send, reply, body)
+                    await send_reply(send, reply, body)
                 finally:
                     self.connection_limits.unsent -= len(body)
         elif scope["type"] == "lifespan":
@@ -205,7 +214,8 @@ class Diptych:
     ) -> Reply | Awaitable[Reply]:
         """Answer a complete request without ASGI (`serve/http/exchanges.py`): the reply, or an awaitable of it."""
         path, _, query = url.decode("latin-1").partition("?")
-        request = self._seen(Request(method, path, query, headers, Arrived(body), "", peer, None, lag))
+        read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(body)
+        request = self._seen(Request(method, path, query, headers, read, "", peer, None, lag))
         REQUEST.set(request)
         early = self._refused_early(request)
         reply = start(self._handle(request)) if early is None else early
@@ -261,8 +271,8 @@ class Diptych:
         query = scope["query_string"].decode("latin-1")
         headers, fault = dict(scope["headers"]), None
         if len(headers) != len(scope["headers"]):
-            headers, fault = _joined(scope["headers"]), repeated(name for name, _ in scope["headers"])
-        body = functools.partial(self._read_body, receive, headers)
+            headers, fault = joined_headers(scope["headers"]), repeated(name for name, _ in scope["headers"])
+        body = refuse_coded if is_coded(headers) else functools.partial(self._read_body, receive, headers)
         received = scope.get(RECEIVED)
         lag = 0.0 if received is None else time.monotonic() - received
         peer = scope.get("client")
@@ -370,24 +380,3 @@ def request_limits(config: Config) -> Limits:
         offset=config.max_offset,
         in_list=config.max_in,
     )
-
-
-async def _send(send: Send, reply: Reply, body: bytes) -> None:
-    """Send a reply as ASGI messages."""
-    length = (b"content-length", b"%d" % len(reply.body))
-    headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
-    try:
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-    except asyncio.CancelledError:
-        if not has_gone(send):
-            raise
-
-
-def _joined(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name; repeated ones are joined to a list (RFC 9110, §5.3; RFC 9113, §8.2.3)."""
-    joined: dict[bytes, bytes] = {}
-    for name, value in pairs:
-        between = b"; " if name == b"cookie" else b", "
-        joined[name] = joined[name] + between + value if name in joined else value
-    return joined

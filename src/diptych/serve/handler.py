@@ -31,6 +31,7 @@ from diptych.lru import LRUCache
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.request import Request, not_modified
+from diptych.serve.introspection import Introspection
 from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
 
@@ -52,6 +53,7 @@ class Handler:
         self.engine = engine
         self.context = context
         self.config = config
+        self.introspection = Introspection.of(config, engine.model.roles)
         self.admission = Admission()
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
@@ -124,7 +126,7 @@ class Handler:
         if request.path == "*" and request.method == "OPTIONS":  # of the service as a whole (RFC 9110, §9.3.7)
             return Reply(204, NO_STORE)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
-            raise row_not_found()
+            raise self._not_found(request)
         if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
             return reply
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
@@ -137,9 +139,17 @@ class Handler:
             await self.engine.store.ping()
         return Reply(200, ((b"content-type", JSON_TYPE), *NO_STORE), b'{"status":"ok"}')
 
+    def _not_found(self, request: Request) -> Refusal:
+        """The refusal for a path that names nothing; of one with a trailing slash it says where to go."""
+        path = request.path[:-1]
+        if request.path[-1:] == "/" and (path == "/graphql" or self.rest.target(path) is not None):
+            return Refusal(Code.NOT_FOUND, f"There is nothing here: it is {request.root}{path}, without the slash.")
+        return row_not_found()
+
     async def _openapi(self, request: Request, caller: Caller) -> Reply:
-        if not self.config.introspection:
+        if not self.introspection.is_on:
             raise row_not_found()
+        self.introspection.check(caller.viewer)
         server, issuer = self.config.base_url or request.root, self._issuer(request)
         key = (caller.signature, server, issuer)
         document = self._documents.get(key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import urlsplit
 
-from diptych.api.graphql.socket import NOT_ACCEPTABLE, PROTOCOL
+from diptych.api.graphql.socket import LEGACY, LEGACY_ERROR, LEGACY_PROTOCOL, NOT_ACCEPTABLE, PROTOCOL
 from diptych.api.reply import Reply, problem
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import peer_name
@@ -47,6 +47,11 @@ async def open_socket(
     if refusal is not None:
         reply = refusal_reply(request, refusal) if isinstance(refusal, InvalidToken) else problem(refusal)
         return await deny(reply, scope, send)
+    if PROTOCOL not in scope["subprotocols"] and LEGACY_PROTOCOL in scope["subprotocols"]:
+        await send({"type": "websocket.accept", "subprotocol": LEGACY_PROTOCOL})  # else a browser hears no reason
+        await send({"type": "websocket.send", "text": LEGACY_ERROR})
+        await send({"type": "websocket.close", "code": LEGACY[0], "reason": LEGACY[1]})
+        return _SWITCHED
     if PROTOCOL not in scope["subprotocols"]:
         await send({"type": "websocket.accept"})
         code, reason = NOT_ACCEPTABLE

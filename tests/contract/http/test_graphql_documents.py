@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from diptych.errors import StartError
 from tests.contract.http.conftest import Fresh
 from tests.contract.http.data import ANN, BEN, CLEO, NOBODY, ORDER, POST, ZOE, day
 from tests.support.cases import cases
@@ -270,6 +273,38 @@ def test_a_directive_on_introspection_takes_the_default_of_its_variable(shop: Se
         assert shop.data(document) == whole
         assert shop.data(document, {"yes": False}) == {"__typename": "Query"}
         assert shop.data(document, {"yes": True}) == whole
+
+
+ABOUT = (
+    "{ __schema { queryType { name } } }",
+    '{ __type(name: "User") { name } }',
+    "{ users(first: 1) { id } __schema { description } }",
+)
+
+
+def test_introspection_can_be_for_some_roles(fresh: Fresh) -> None:
+    service = fresh(introspection_roles=("staff",))
+    staff, admin, ann = service.token(ANN, "staff"), service.token(ANN, "admin"), service.token(ANN)
+    for _ in range(3):  # cold, noted, remembered: who asks first does not matter
+        for token, code in ((staff, ""), (None, "UNAUTHENTICATED"), (ann, "FORBIDDEN"), (admin, "")):
+            for document in ABOUT:
+                answer = service.query(document, token=token)
+                assert (answer.code if "errors" in answer.json() else "") == code
+            openapi = service.get("/openapi.json", token=token)
+            assert openapi.status == {"": 200, "UNAUTHENTICATED": 401, "FORBIDDEN": 403}[code]
+            assert "data" in service.query("{ __typename users(first: 1) { __typename } }", token=token).json()
+
+
+def test_introspection_can_be_for_all_who_signed_in(fresh: Fresh) -> None:
+    service = fresh(introspection_roles=("signed_in",))
+    assert service.query(ABOUT[0]).code == "UNAUTHENTICATED"
+    assert service.get("/openapi.json").status == 401
+    assert "data" in service.query(ABOUT[0], token=service.token(ANN)).json()
+
+
+def test_introspection_for_a_role_that_is_none_is_refused_at_the_start(fresh: Fresh) -> None:
+    with pytest.raises(StartError, match="introspection_roles has 'boss', which is no role of the model"):
+        fresh(introspection_roles=("boss",))
 
 
 def test_introspection_can_be_closed(fresh: Fresh) -> None:

@@ -10,6 +10,7 @@ import pytest
 from diptych import Diptych
 from diptych.config import Config, _origins, as_environment, load
 from diptych.errors import StartError
+from diptych.serve.http.cors import ALLOWED_HEADERS, Cors
 from tests.contract.caching.kiosk import ANN, ARTICLES, model
 from tests.contract.live.clients import EventStream, WebSocket
 from tests.support.cases import cases
@@ -159,25 +160,80 @@ def test_a_browser_that_asks_first_is_told_what_it_may_send(listed: Service, url
     assert (answer.status, answer.body) == (204, b"")
     assert told["access-control-allow-origin"] == APP
     assert told["access-control-allow-methods"] == methods == answer.headers["allow"]
-    sent = {
-        "Authorization",
-        "Content-Type",
-        "If-Match",
-        "If-None-Match",
-        "Idempotency-Key",
-        "Prefer",
-        "Last-Event-ID",
-        "Accept",
-    }
-    assert set(told["access-control-allow-headers"].split(", ")) == sent
+    assert told["access-control-allow-headers"] == ", ".join(ALLOWED_HEADERS)
+    assert "*" not in told["access-control-allow-headers"]
     assert int(told["access-control-max-age"]) > 0
     foreign = listed.request("OPTIONS", url, {"origin": "https://evil.example", **asks})
     assert (foreign.status, cors_of(foreign)) == (204, {})
 
 
-def test_a_browser_that_asks_first_for_nothing_is_told_so(listed: Service) -> None:
-    answer = listed.request("OPTIONS", "/nothing", {"origin": APP, "access-control-request-method": "GET"})
-    assert answer.status == 404
+@cases(
+    "header",
+    [
+        "Authorization Content-Type If-Match If-None-Match Idempotency-Key Prefer Last-Event-ID Accept",
+        "X-Requested-With Cache-Control Pragma",
+        "Apollo-Require-Preflight X-Apollo-Operation-Name ApolloGraphQL-Client-Name ApolloGraphQL-Client-Version",
+        "traceparent tracestate baggage sentry-trace x-request-id b3 x-b3-traceid x-datadog-trace-id newrelic",
+    ],
+)
+def test_what_real_clients_send_is_allowed(header: str) -> None:
+    allowed = {name.lower() for name in ", ".join(ALLOWED_HEADERS).split(", ")}
+    assert not {name.lower() for name in header.split()} - allowed
+    risky = {"cookie", "host", "x-forwarded-for", "x-forwarded-host", "forwarded", "x-http-method-override"}
+    assert not risky & allowed
+
+
+def test_who_asks_first_for_a_path_that_is_not_there_can_read_the_answer(listed: Service) -> None:
+    asks = {"access-control-request-method": "PUT", "access-control-request-headers": "authorization"}
+    answer = listed.request("OPTIONS", "/nothing", {"origin": APP, **asks})
+    assert (answer.status, answer.body, answer.headers["cache-control"]) == (204, b"", "no-store")
+    assert cors_of(answer)["access-control-allow-methods"] == "GET, HEAD, POST, PUT, PATCH, DELETE"
+    assert listed.request("OPTIONS", "/nothing", {"origin": APP}).status == 404  # nobody asks first
+    foreign = listed.request("OPTIONS", "/nothing", {"origin": "https://evil.example", **asks})
+    assert (foreign.status, cors_of(foreign)) == (404, {})
+
+
+LOCAL = ["http://localhost:5173", "https://localhost", "http://127.0.0.1:3000", "http://[::1]:8080"]
+NOT_LOCAL = [
+    "localhost",
+    "null",
+    "http://localhost.evil.example",
+    "http://localhost:1@evil.example",
+    "http://evil.example#localhost",
+    "http://127.0.0.1.evil.example",
+    "http://127.0.0.1:80:80",
+    "http://xlocalhost:1",
+    "file://localhost",
+    "http://localhost:5173/",
+    "http://localhost:5173\n",
+]
+
+
+def test_pages_of_this_machine_are_let_in_from_any_port() -> None:
+    cors = Cors(("localhost", APP), ("X-Tenant",))
+    for origin in (*LOCAL, APP):
+        assert cors.allows(origin.encode())
+    for origin in NOT_LOCAL:
+        assert not cors.allows(origin.encode()), origin
+    none, only = Cors((APP,)), Cors(("*",))
+    assert not any(none.allows(origin.encode()) for origin in LOCAL)
+    assert only.allows(b"http://localhost:1")
+
+
+def test_the_headers_of_the_setting_are_allowed_too() -> None:
+    config = load({}, env={"DIPTYCH_CORS_ORIGINS": "localhost", "DIPTYCH_CORS_HEADERS": "X-Tenant, x-shop"})
+    assert (config.cors_origins, config.cors_headers) == (("localhost",), ("X-Tenant", "x-shop"))
+    app = Diptych(model, config=Config(database="sqlite:///:memory:", **settings(config)))
+    asked = {"origin": "http://localhost:5173", "access-control-request-method": "GET"}
+    ((told),) = in_process(app, ("OPTIONS", "/articles", asked))
+    assert told["access-control-allow-headers"] == ", ".join((*ALLOWED_HEADERS, "X-Tenant", "x-shop"))
+    for wrong in ("*", "a b", "a\r\nb", "[1]"):
+        with pytest.raises(StartError):
+            load({}, env={"DIPTYCH_CORS_HEADERS": wrong})
+
+
+def settings(config: Config) -> dict[str, Any]:
+    return {"cors_origins": config.cors_origins, "cors_headers": config.cors_headers}
 
 
 @pytest.mark.parametrize(("method", "url"), APART)

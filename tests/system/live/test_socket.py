@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.contract.live.clients import PROTOCOL, WebSocket
+from tests.support.cases import cases
 from tests.support.running import NewDatabase, Service, diptych, served
 
 USERS = "subscription($after: String) { userChanged(after: $after) { cursor kind id user { name } } }"
@@ -60,7 +62,15 @@ def test_the_handshake_names_the_protocol_and_compresses_nothing(service: Servic
         assert "sec-websocket-extensions" not in socket.headers
 
 
-@pytest.mark.parametrize("protocol", ["", "graphql-ws"])
+def test_the_legacy_protocol_is_refused_with_a_sentence(service: Service) -> None:
+    with WebSocket(service.port, protocol="graphql-ws") as socket:
+        assert socket.headers["sec-websocket-protocol"] == "graphql-ws"  # else a browser hears no reason
+        told = "graphql-ws is the subprotocol of subscriptions-transport-ws; use graphql-transport-ws instead"
+        assert socket.receive() == {"type": "connection_error", "payload": {"message": told}}
+        assert socket.closed() == (4406, told)
+
+
+@pytest.mark.parametrize("protocol", ["", "other"])
 def test_another_protocol_is_not_acceptable(service: Service, protocol: str) -> None:
     with WebSocket(service.port, protocol=protocol) as socket:
         assert socket.status == 101
@@ -127,6 +137,58 @@ def test_the_token_may_come_in_the_payload(service: Service, admin: str, key: st
         socket.begin(**{key: f"Bearer {admin}"})
         socket.subscribe("1", "{ orders(first: 1) { id } }")
         assert socket.receive()["type"] == "next"
+
+
+@cases("shape", ["headers", "Headers", "authToken", "with its scheme"])
+def test_the_token_may_come_as_clients_have_it_in_their_examples(service: Service, admin: str, shape: str) -> None:
+    payloads: dict[str, dict[str, Any]] = {
+        "headers": {"headers": {"Authorization": f"Bearer {admin}", "x-tenant": "a"}},
+        "Headers": {"headers": {"authorization": f"Bearer {admin}"}, "lang": "en"},
+        "authToken": {"authToken": admin},
+        "with its scheme": {"authToken": f"Bearer {admin}"},
+    }
+    with WebSocket(service.port) as socket:
+        socket.begin(**payloads[shape])
+        socket.subscribe("1", "{ orders(first: 1) { id } }")
+        assert socket.receive()["type"] == "next"
+
+
+@cases(
+    "payload",
+    [
+        {"token": "x"},
+        {"accessToken": "x"},
+        {"access_token": "x"},
+        {"AUTHORIZATION": "Bearer x"},
+        {"jwt": "x"},
+        {"x-api-key": "x"},
+        {"headers": {"x-auth": "x"}},
+        {"headers": {"Cookie": "session=1"}},
+        {"auth": {"token": "x"}},
+    ],
+)
+def test_nobody_is_anonymous_without_knowing(service: Service, payload: dict[str, Any]) -> None:
+    with WebSocket(service.port) as socket:
+        socket.send(type="connection_init", payload=payload)
+        code, reason = socket.closed()
+        assert code == 4400 and reason.endswith("is not understood; send {authorization: 'Bearer <token>'}")
+
+
+@cases(
+    "payload", [{"authToken": 1}, {"authToken": "a", "authorization": "Bearer b"}, {"headers": {"Authorization": []}}]
+)
+def test_more_payloads_that_make_no_sense(service: Service, payload: dict[str, Any]) -> None:
+    with WebSocket(service.port) as socket:
+        socket.send(type="connection_init", payload=payload)
+        assert socket.closed() == (4400, "The payload takes one authorization, which is a text")
+
+
+@cases("payload", [{}, {"lang": "en"}, {"authToken": None}, {"headers": {}}, {"headers": "x"}, {"authorization": None}])
+def test_a_payload_without_a_token_is_anonymous(service: Service, payload: dict[str, Any]) -> None:
+    with WebSocket(service.port) as socket:
+        socket.begin(**payload)
+        socket.subscribe("1", "{ orders(first: 1) { id } }")
+        assert socket.receive()["payload"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
 def test_the_token_may_come_in_the_header_and_in_both(service: Service, admin: str) -> None:

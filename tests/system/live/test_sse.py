@@ -42,7 +42,7 @@ def test_the_head_of_a_stream(service: Service) -> None:
     with EventStream(service.port, "/users/changes") as stream:
         assert stream.status == 200
         assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert stream.headers["cache-control"] == "no-store"
+        assert stream.headers["cache-control"] == "no-store, no-transform"
         assert stream.headers["x-accel-buffering"] == "no"
         assert "content-length" not in stream.headers
         assert stream.next_event() == {"retry": "1000"}

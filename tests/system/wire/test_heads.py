@@ -59,7 +59,6 @@ MALFORMED = {
     "a name of a version in small letters": b"GET /users http/1.1\r\nHost: x\r\n\r\n",
     "chunks in HTTP/1.0": b"POST /graphql HTTP/1.0\r\nContent-Type: application/json\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKED,
-    "the preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "CONNECT": b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n" + HIDDEN,
     "CONNECT of a path": b"CONNECT /users HTTP/1.1\r\nHost: x\r\n\r\n",
     "a method that is none": b"FETCH /users HTTP/1.1\r\nHost: x\r\n\r\n",

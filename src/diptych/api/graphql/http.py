@@ -46,6 +46,10 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name of a persisted document, instead of its text."""
 
 
+_BATCH = (
+    "An array of requests is not accepted: batching is off. Send each request by itself, or one document with several "
+    "root fields, which is one statement."
+)
 _decode = msgspec.json.Decoder(Parameters).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -66,6 +70,8 @@ def read_body(body: bytes) -> Parameters:
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:  # errors of msgspec are ValueErrors
+        if body.lstrip()[:1] == b"[":
+            raise Refusal(Code.BAD_REQUEST, _BATCH) from None
         raise Refusal(Code.BAD_REQUEST, f"The body is not a GraphQL request: {error}.") from None
     return parameters
 
@@ -100,6 +106,6 @@ def error_reply(refusal: Refusal, media: str, headers: tuple[Header, ...] = ()) 
     if refusal.path:  # it was running: there is data, and it is null
         return Reply(200, head, msgspec.json.encode({"data": None, "errors": errors}))
     status = 200 if media == LEGACY and refusal.code not in TRANSPORT_CODES else STATUS[refusal.code]
-    if status in (401, 429, 503):
+    if status in (401, 415, 429, 503):
         head = (*head, *challenge(refusal))
     return Reply(status, head, msgspec.json.encode({"errors": errors}))

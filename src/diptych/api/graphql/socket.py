@@ -11,6 +11,7 @@ socket: a Closing has the code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +35,12 @@ INIT_SECONDS = 3.0
 _MAX_REASON = 123
 """Longest reason of a close frame, in bytes."""
 _MAX_ID = 128
-_TOKEN_KEYS = ("authorization", "Authorization")
+_HEADER_KEYS = ("authorization", "Authorization")
+_TOKEN_KEY = "authToken"
+"""A token without its scheme, as in the examples of Apollo Client."""
+_CREDENTIAL = re.compile(r"auth|token|jwt|bearer|secret|password|cookie|session|api[-_ ]?key", re.IGNORECASE)
+LEGACY_PROTOCOL = "graphql-ws"
+"""The subprotocol of subscriptions-transport-ws, which the package graphql-ws does not speak."""
 
 
 class Closing(Exception):
@@ -53,6 +59,9 @@ def bad_message(why: str) -> Closing:
 UNAUTHORIZED = 4401, "Unauthorized"
 FORBIDDEN = 4403, "Forbidden"
 NOT_ACCEPTABLE = 4406, "Subprotocol not acceptable"
+LEGACY = 4406, "graphql-ws is the subprotocol of subscriptions-transport-ws; use graphql-transport-ws instead"
+LEGACY_ERROR = msgspec.json.encode({"type": "connection_error", "payload": {"message": LEGACY[1]}}).decode()
+"""The message by which clients of that protocol learn that they are refused."""
 INIT_TIMEOUT = 4408, "Connection initialisation timeout"
 TOO_MANY_INITS = 4429, "Too many initialisation requests"
 RESTART = 1012, "Service Restart"
@@ -129,14 +138,32 @@ def _closing() -> Iterator[None]:
 
 
 def token_of(payload: Mapping[str, Any] | None) -> bytes | None:
-    """The Authorization in the payload of `connection_init`, if there is one."""
-    values = [payload[key] for key in _TOKEN_KEYS if key in payload] if payload else []
-    values = [value for value in values if value is not None]
-    if not values:
+    """The Authorization in the payload of `connection_init`, if there is one.
+
+    It is `authorization` or `Authorization`, itself or in `headers`; or `authToken`, a token without its scheme. Any
+    other key that seems to be a credential is refused, since its sender would be anonymous without knowing it.
+    """
+    if not payload:
         return None
-    if len(values) > 1 or not isinstance(values[0], str):
+    headers = payload.get("headers")
+    inner = headers if isinstance(headers, dict) else {}
+    found = [part[key] for part in (payload, inner) for key in _HEADER_KEYS if part.get(key) is not None]
+    token = payload.get(_TOKEN_KEY)
+    if token is not None:
+        found.append(f"Bearer {token}" if isinstance(token, str) and not token.startswith("Bearer ") else token)
+    if not found:
+        _refuse_credentials(payload, inner)
+        return None
+    if len(found) > 1 or not isinstance(found[0], str):
         raise bad_message("The payload takes one authorization, which is a text")
-    return values[0].encode()
+    return found[0].encode()
+
+
+def _refuse_credentials(payload: Mapping[str, Any], headers: Mapping[str, Any]) -> None:
+    """Refuse a payload with a credential that is not understood."""
+    for key in (*payload, *headers):
+        if key not in (*_HEADER_KEYS, _TOKEN_KEY) and _CREDENTIAL.search(key):
+            raise bad_message(f"{key[:20]!r} is not understood; send {{authorization: 'Bearer <token>'}}")
 
 
 # out

@@ -26,6 +26,7 @@ from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
 from diptych.serve.endpoint.persisted import Persisted
 from diptych.serve.http.request import Request, cursor_headers, last_event, may_keep, not_modified
+from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
 
 _HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in http.OFFERS}
@@ -53,7 +54,7 @@ class GraphqlEndpoint:
         self.persisted = Persisted(
             engine.store, config.persisted_queries, config.persisted_bytes, trusted_only=config.trusted_only
         )
-        self.planner = Planner(engine, write_engine, live, introspection=config.introspection)
+        self.planner = Planner(engine, write_engine, live, Introspection.of(config, engine.model.roles))
 
     async def handle(self, request: Request, caller: Caller) -> Reply:
         if request.method not in _METHODS:

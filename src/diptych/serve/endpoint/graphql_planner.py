@@ -40,6 +40,7 @@ from diptych.model.view import View
 from diptych.serve.endpoint.idempotency import key_of
 from diptych.serve.endpoint.known_operation import Binding, KnownDocument, KnownOperation, RefusedDocument
 from diptych.serve.http.request import Request, wants_cursor
+from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM
 
 Variables = Mapping[str, Any]
@@ -75,7 +76,9 @@ class _Sent:
 class Planner:
     """Prepares the operations of one service, by role."""
 
-    def __init__(self, engine: Engine, write_engine: WriteEngine, live: LiveService, *, introspection: bool) -> None:
+    def __init__(
+        self, engine: Engine, write_engine: WriteEngine, live: LiveService, introspection: Introspection
+    ) -> None:
         self.engine = engine
         self.write_engine = write_engine
         self.live = live
@@ -246,8 +249,7 @@ class Planner:
             raise
         meta: dict[str, Any] = {}
         if any(root.kind == "introspection" for root in operation.roots):
-            if not self.introspection:
-                raise Refusal(Code.FORBIDDEN, "Introspection is disabled.")
+            self.introspection.check(caller.viewer)
             meta = introspect(document, variables, schema)
         pieces = _pieces(operation.roots, meta)
         if operation.watch is not None:
@@ -276,7 +278,7 @@ class Planner:
         return KnownOperation(
             prepared,
             pieces,
-            keep=not (meta and document.variables),
+            keep=not (meta and (document.variables or self.introspection.depends)),
             calls=calls,
             order=order,
             with_change_cursor=with_change_cursor,

@@ -6,6 +6,9 @@ Incomplete bodies are held in memory, and there can be very many slow senders: t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from diptych.api.reply import CodedBody
 from diptych.errors import Code, Refusal
 from diptych.serve.asgi import Receive
 from diptych.serve.http.connection_limits import ConnectionLimits
@@ -45,6 +48,16 @@ async def read_arriving(receive: Receive, limits: ConnectionLimits, most: int) -
     finally:
         limits.held -= size
     return b"".join(chunks)
+
+
+async def refuse_coded(most: int) -> bytes:
+    """The reader of a compressed body."""
+    raise CodedBody
+
+
+def is_coded(headers: Mapping[bytes, bytes]) -> bool:
+    """Has the body a content coding?"""
+    return headers.get(b"content-encoding", b"identity").strip().lower() not in (b"", b"identity")
 
 
 def too_large(most: int) -> Refusal:

@@ -26,8 +26,6 @@ from diptych.fair.expiring import ExpiringSet
 from diptych.fair.loop_lag import LoopLag
 from diptych.serve.http.frame_scheduler import FrameScheduler
 
-IDLE = 5.0
-"""Seconds for which a connection may be idle between two requests."""
 LINGERING = 2.0
 """Seconds for which input is discarded after the last response, so that the client can read it."""
 CLOSING = 5.0
@@ -85,12 +83,13 @@ class ConnectionLimits:
         connections: int = 25_000,
         head: float = 10.0,
         unread: float = 10.0,
+        idle: float = 5.0,
         bodies: int = _BODIES,
         unsent: int = _UNSENT,
     ) -> None:
         self.most = max(1, min(connections, _files() - _FILES))
         self.heads: ExpiringSet[LimitedConnection] = ExpiringSet(head, lambda connection: connection.head_timed_out())
-        self.idle: ExpiringSet[LimitedConnection] = ExpiringSet(IDLE, lambda connection: connection.idle_timed_out())
+        self.idle: ExpiringSet[LimitedConnection] = ExpiringSet(idle, lambda connection: connection.idle_timed_out())
         self.unread: ExpiringSet[LimitedConnection] = ExpiringSet(
             unread, lambda connection: connection.check_write_stall()
         )

@@ -24,6 +24,8 @@ from diptych.serve.http.connection import Connection, Exchange
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 
+_KEEP_ALIVE = (b"connection", b"keep-alive")
+"""In HTTP/1.0, the client asks to keep a connection open, and is told that it is."""
 AHEAD = 16
 """Pipelined requests that may wait behind the current one."""
 
@@ -118,7 +120,7 @@ class Exchanges(Connection):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=self._keep_alive and not self._is_surplus,
+            keep_alive=self._keep_alive and not self._is_surplus and self._version != "1.0",
             on_response=self.on_response_complete,
         )
         return self.cycle
@@ -225,7 +227,10 @@ class Exchanges(Connection):
 
     def _send(self, reply: Reply, keep_alive: bool) -> None:
         """Write a whole response."""
-        head = encoded_head(reply, self.server_state.default_headers, keep_alive)
+        defaults = self.server_state.default_headers
+        if keep_alive and self._version == "1.0":
+            defaults = [*defaults, _KEEP_ALIVE]
+        head = encoded_head(reply, defaults, keep_alive)
         if head is None:
             raise RuntimeError("a header of the response is not valid")
         self.transport.write(head if self._bodiless else head + reply.body)

@@ -11,6 +11,7 @@ target that is not a path.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Mapping
 
 from diptych.errors import Code, Refusal
@@ -19,6 +20,16 @@ from diptych.lru import memo
 MAX_HEAD = 65_536
 MAX_LINES = 200
 HeaderList = list[tuple[bytes, bytes]]
+
+_SPOKEN = b"HTTP/1.1 is spoken here; a proxy in front of it can speak HTTP/2."
+HTTP_1_1_REQUIRED = b"".join(
+    (
+        struct.pack(">HBBBI", 0, 0, 4, 0, 0),  # SETTINGS, empty
+        struct.pack(">HBBBIII", 0, 8 + len(_SPOKEN), 7, 0, 0, 0, 13),  # GOAWAY, the last stream 0, HTTP_1_1_REQUIRED
+        _SPOKEN,
+    )
+)
+"""The frames of HTTP/2 that say so to a client that speaks it without asking before."""
 
 MALFORMED_HEAD = Refusal(Code.BAD_REQUEST, "This is not a valid HTTP/1.1 request.")
 HEAD_TOO_LARGE = Refusal(Code.HEADERS_TOO_LARGE, f"The request line and the headers may have {MAX_HEAD} bytes.")
@@ -93,6 +104,15 @@ def repeated(names: Iterable[bytes]) -> Refusal | None:
             return Refusal(Code.BAD_REQUEST, f"The header {name.decode()} was sent more than once.")
         seen.add(name)
     return None
+
+
+def joined_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name; repeated ones are joined to a list (RFC 9110, §5.3; RFC 9113, §8.2.3)."""
+    joined: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        between = b"; " if name == b"cookie" else b", "
+        joined[name] = joined[name] + between + value if name in joined else value
+    return joined
 
 
 @memo("Host headers", 256)

@@ -26,6 +26,7 @@ from diptych.serve.http.connection import CROWDED
 from diptych.serve.http.exchanges import AHEAD, Exchanges
 from diptych.serve.http.head_rules import (
     HEAD_TOO_LARGE,
+    HTTP_1_1_REQUIRED,
     MALFORMED_HEAD,
     MAX_HEAD,
     body_fault,
@@ -147,7 +148,7 @@ class Protocol(Exchanges):
                 raise ValueError
             self.scope = {"method": method.decode("ascii"), "headers": self.headers}  # type: ignore[typeddict-item]
             return
-        self._keep_alive = self._version != "1.0" and self.parser.should_keep_alive()
+        self._keep_alive = self.parser.should_keep_alive()
         self._lag = self.connection_limits.lag.note(self.loop)
         self._direct = self._is_plain(by_name)
         if not self._direct:
@@ -193,6 +194,11 @@ class Protocol(Exchanges):
 
     def _refuse_input(self) -> None:
         """Refuse the input that the parser did not accept."""
+        if self._heads == 1 and self.parser.get_method() == b"PRI":  # the preface of HTTP/2 (RFC 9113, §3.4)
+            self.discard_input = True
+            self.transport.write(HTTP_1_1_REQUIRED)
+            self.lingering_close()
+            return
         refusal, self._refusal = self._refusal, None
         self._misread(refusal or MALFORMED_HEAD)
 

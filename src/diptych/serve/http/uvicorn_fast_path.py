@@ -5,12 +5,14 @@ Under any other ASGI server these functions return False or None, and the applic
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from diptych.api.reply import Header, Reply
+from diptych.serve.asgi import Send
 
 
 def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
@@ -99,3 +101,15 @@ def forget_head(send: object) -> None:
         method = scope["method"]
         scope.clear()
         scope["method"] = method
+
+
+async def send_reply(send: Send, reply: Reply, body: bytes) -> None:
+    """Send a reply as ASGI messages, which every server takes."""
+    length = (b"content-length", b"%d" % len(reply.body))
+    headers = [*reply.headers, length] if reply.status not in (204, 304) else list(reply.headers)
+    try:
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except asyncio.CancelledError:
+        if not has_gone(send):
+            raise
