@@ -26,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve quick test coverage oldest prove soak fuzz check bench docs lock release clean
+.PHONY: help serve quick test fit coverage oldest prove soak fuzz check bench docs lock release clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ quick: .venv/dev.stamp ## run the unit and contract tests on SQLite: the develop
 
 test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+
+fit: .venv/dev.stamp .venv/fit.stamp .venv-fit/made.stamp ## run clients, generators, validators and proxies that others wrote, and write docs/reference/clients.md
+	@FIT=all $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/fit $(ARGS)
 
 coverage: .venv/dev.stamp ## run the unit and contract tests, and print what of src they do not reach
 	@rm -rf build/coverage && mkdir -p build/coverage
@@ -80,7 +83,7 @@ docs: .venv/docs.stamp ## build the documentation site into build/docs
 	@echo "The documentation is in build/docs/index.html"
 
 # In this order, each held to the ones before it: all of them are installed into one .venv.
-lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and both package.json
+lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and every package.json
 	$(COMPILE) --group build -o requirements/build.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/run.txt $(ARGS)
 	$(COMPILE) pyproject.toml --resolution lowest-direct -c requirements/build.txt -o requirements/oldest.txt
@@ -90,7 +93,9 @@ lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and both packa
 		-o requirements/bench.txt $(ARGS)
 	$(COMPILE) --group docs -c requirements/build.txt -c requirements/dev.txt -c requirements/bench.txt \
 		-o requirements/docs.txt $(ARGS)
+	$(COMPILE) --group fit -o requirements/fit.txt $(ARGS)
 	cd tests/js && $(NPM) install --package-lock-only
+	cd tests/fit && $(NPM) install --package-lock-only
 	cd bench/peers && $(NPM) install --package-lock-only
 
 release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, SBOM, checksums, commit, tag; DRY_RUN=1 only makes the files
@@ -98,7 +103,7 @@ release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, 
 	@$(BIN)/python -m tools.release "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(ARGS)
 
 clean: ## remove all that the other verbs made
-	rm -rf .venv .venv-oldest tests/js/node_modules bench/peers/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest .venv-fit tests/js/node_modules tests/fit/node_modules bench/peers/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/made.stamp:
@@ -131,6 +136,19 @@ clean: ## remove all that the other verbs made
 .venv/js.stamp: .venv/dev.stamp tests/js/package-lock.json tests/js/.npmrc
 	@echo "Installing the JavaScript clients of the tests"
 	@cd tests/js && $(NPM) ci --loglevel=error
+	@touch $@
+
+# Tools that others wrote: those of npm here, those of PyPI in an environment of their own.
+.venv/fit.stamp: .venv/dev.stamp tests/fit/package-lock.json tests/fit/.npmrc
+	@echo "Installing the clients, generators and validators of make fit from npm"
+	@cd tests/fit && $(NPM) ci --loglevel=error
+	@touch $@
+
+.venv-fit/made.stamp: BIN := .venv-fit/bin
+.venv-fit/made.stamp: requirements/fit.txt
+	@echo "Setting up .venv-fit with $(PYTHON)"
+	@$(PYTHON) -m venv .venv-fit
+	@$(INSTALL) -r requirements/fit.txt
 	@touch $@
 
 # The bench says which peers it has to leave out.
