@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from diptych.errors import Code, ModelError, Refusal
     from diptych.model.declare.actions import action, query
     from diptych.model.declare.computed import computed
+    from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
         BigInt,
         Digits,
@@ -78,12 +79,14 @@ __all__ = [
     "action",
     "allow",
     "auto",
+    "check",
     "computed",
     "contains",
     "either",
     "every",
     "given",
     "grant",
+    "index",
     "inverse",
     "is_null",
     "may_read",
@@ -96,6 +99,7 @@ __all__ = [
     "some",
     "through",
     "today",
+    "unique",
 ]
 _MODULES = {
     "ask.measures": "Limits RequestMeasures",
@@ -104,6 +108,7 @@ _MODULES = {
     "errors": "Code ModelError Refusal",
     "model.declare.actions": "action query",
     "model.declare.computed": "computed",
+    "model.declare.keys": "check index unique",
     "model.declare.markers": "BigInt Digits Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public ReadBy "
     "States Unique Weight WriteBy",
     "model.declare.resource": "Resource allow auto grant inverse now through today",

@@ -25,7 +25,7 @@ NOT_HERE = {"RequestMeasures", "Check", "Config", "Diptych", "Limits", "ModelErr
 
 @cases("name", sorted(set(diptych.__all__) - NOT_HERE))
 def test_every_word_of_a_model_file_has_its_heading(name: str) -> None:
-    assert f"`{name}`" in HEADINGS
+    assert any(heading == f"`{name}`" or heading.endswith(f": `{name}`") for heading in HEADINGS)
 
 
 @cases("name", [*(kind.__name__ for kind in PLAIN), "Decimal", "Enum"])

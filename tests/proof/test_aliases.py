@@ -54,7 +54,7 @@ def statements() -> str:
         for text in tomllib.loads(file.read_text())["sql"].values():
             found += text.values() if isinstance(text, dict) else [text]
     tables = [
-        Table(each.table, [field.column for field in each.fields.values()], ("email",))
+        Table(each.table, [field.column for field in each.fields.values()], (("email",),))
         for each in default.resources.values()
     ]
     for dialect in (SQLITE, POSTGRES):

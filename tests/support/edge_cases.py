@@ -42,11 +42,13 @@ from diptych import (
     WriteBy,
     action,
     allow,
+    check,
     computed,
     contains,
     either,
     every,
     grant,
+    index,
     inverse,
     is_null,
     may_read,
@@ -56,6 +58,7 @@ from diptych import (
     signed_in,
     some,
     through,
+    unique,
 )
 from diptych.db.store import Store
 from diptych.model.defs import FieldDef, ResourceDef
@@ -71,6 +74,7 @@ from diptych.model.scalars import (
     STRING,
     Scalar,
 )
+from tests.support.oracle import Row, Sight
 
 Data = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of every resource; each by the names on the wire."""
@@ -425,7 +429,33 @@ class Safe(Resource):
         return self.holder.id == viewer.id
 
 
-model = Model(Person, Thing, Tag, Tagging, Note, Safe, viewer=Insider)
+class Loan(Resource):
+    """A thing that is lent; a thing is with one person at a time."""
+
+    thing: Annotated[Thing, OnDelete("cascade")]
+    borrower: Annotated[Person, OnDelete("cascade")]
+    begins: date
+    ends: date | None = None
+    fee: Annotated[Decimal, Digits(4, 1), ReadBy(keeper)] = Decimal("0.0")
+    over: bool = False
+
+    access = (grant("read", "create", "update"), grant("delete", to=keeper))
+    keys = (unique("borrower", "begins"), index("thing", "begins"))
+
+    @unique("thing")
+    def one_at_a_time(self) -> bool:
+        return not_(self.over)
+
+    @check("A loan ends after it begins.")
+    def in_order(self) -> bool:
+        return is_null(self.ends) | (self.begins <= self.ends)
+
+    @check("What is over has an end, or costs nothing.")
+    def ended(self) -> bool:
+        return not_(self.over) | not_(is_null(self.ends)) | (self.fee == Decimal("0.0"))
+
+
+model = Model(Person, Thing, Tag, Tagging, Note, Safe, Loan, viewer=Insider)
 
 
 TEXTS = (
@@ -585,7 +615,7 @@ class _Maker:
             count = random.choice((most // 2, most, most, 2 * most))
             for number in range(count):
                 row = self._row(resource, number)
-                if row is not None:
+                if row is not None and self._fits(resource, row):
                     self.rows[resource.name].append(row)
 
     def _row(self, resource: ResourceDef, number: int) -> dict[str, Any] | None:
@@ -597,6 +627,17 @@ class _Maker:
                 if row[name] is None and not field.nullable:
                     return None
         return row
+
+    def _fits(self, resource: ResourceDef, row: dict[str, Any]) -> bool:
+        """Do the checks and the unique keys of the class hold?"""
+        sight = Sight(self.model, Viewer(), self.rows)
+        if not all(sight.holds(check.expr, Row(resource, row)) for check in resource.checks.values()):
+            return False
+        for key in (key for key in resource.keys if key.unique and sight.holds(key.where, Row(resource, row))):
+            covered = (other for other in self.rows[resource.name] if sight.holds(key.where, Row(resource, other)))
+            if any(all(row[name] == other[name] is not None for name in key.fields) for other in covered):
+                return False
+        return True
 
     def _value(self, resource: ResourceDef, field: FieldDef, number: int) -> Any:
         if field.name == "id":

@@ -29,7 +29,7 @@ from diptych.errors import Code
 from diptych.model.constraints import fault_of
 from diptych.model.declare.resource import Verb
 from diptych.model.declare.roles import Viewer
-from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
+from diptych.model.defs import SERVER_FIELDS, FieldDef, KeyDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.model import Model
 from diptych.model.rules.expr import (
     And,
@@ -400,6 +400,7 @@ class Deed:
             self._deny()
         if not after.readable(row):
             self._deny()
+        self._check_row(data)
         for name in self._states():
             initial = self.given[name] == resource.fields[name].default
             if not initial and not self._allows("create", row, self.before, name):
@@ -430,6 +431,8 @@ class Deed:
         self._check_version(row)
         if self.wish.verb == "replace":
             self._check_replaced(row)
+        if not self._dangling(row):
+            self._check_row(data)
         for name in self._states():
             if self._move(name, row) == "none":
                 raise Refused(Code.CONFLICT, [(0, name)])
@@ -553,6 +556,14 @@ class Deed:
                 wrong.append((0, name))
         return wrong
 
+    def _check_row(self, data: dict[str, Any]) -> None:
+        """The checks of the class."""
+        row = Row(self.resource, data)
+        broken = [check for check in self.resource.checks.values() if not self.before.holds(check.expr, row)]
+        if broken:
+            places = [(0, name) for check in broken for name in check.fields if name in self.given]
+            raise Refused(Code.BAD_USER_INPUT, places)
+
     def _check_unique(self, data: Mapping[str, Any]) -> None:
         """Of several values that others have, the first is told."""
         wrong = [
@@ -564,6 +575,15 @@ class Deed:
         ]
         if wrong:
             raise Refused(Code.CONFLICT, wrong[:1])
+        for key in self.resource.keys:
+            covered = [each for each in self._table() if each["id"] != data["id"] and self._is_covered(key, each)]
+            values = [data[name] for name in key.fields]
+            taken = [[each[name] for name in key.fields] for each in covered]
+            if key.unique and None not in values and values in taken and self._is_covered(key, data):
+                raise Refused(Code.CONFLICT, [(0, name) for name in key.fields if name in self.given])
+
+    def _is_covered(self, key: KeyDef, data: Mapping[str, Any]) -> bool:
+        return self.before.holds(key.where, Row(self.resource, data))
 
     # deletion
 

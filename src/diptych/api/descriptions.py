@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from diptych.model.defs import SERVER_FIELDS, FieldDef
-from diptych.model.view import InputView, Taking
+from diptych.model.naming import upper_first
+from diptych.model.rules.expr import TRUE
+from diptych.model.view import InputView, ResourceView, Taking
 
 INPUTS: Mapping[Taking, tuple[str, str]] = {
     "create": ("Create", "A new {}."),
@@ -21,6 +23,19 @@ _IDENTITY = {
     "email": "see your e-mail address",
 }
 """Scopes that do not narrow what the API allows, but tell about the user."""
+
+
+def describe_inputs(verb: Taking, resource: ResourceView) -> str:
+    """The description of an input type: what it is, and the constraints across its fields."""
+    takes = resource.takes(verb)
+    definition = resource.resource
+    parts = [INPUTS[verb][1].format(definition.name)]
+    for key in definition.keys:
+        if key.unique and takes.keys() >= set(key.fields):
+            partial = "" if key.where == TRUE else ", among some rows"
+            parts.append(f"Unique{' together' * (len(key.fields) > 1)}: {', '.join(key.fields)}{partial}.")
+    parts += [f"{upper_first(check.message)}." for check in definition.checks.values() if takes.keys() & check.fields]
+    return " ".join(parts)
 
 
 def describe_scope(scope: str) -> str:

@@ -28,6 +28,8 @@ class Why(Enum):
     """A replacement lacks a required value."""
     STATE = auto()
     """This transition is not allowed from the current state."""
+    BROKEN = auto()
+    """The new row breaks a check of its class."""
     DANGLING = auto()
     """A reference points to a row that does not exist or that the viewer may not read."""
 
@@ -40,6 +42,7 @@ class Guard:
     was: Expr = FALSE
     becomes: Expr = FALSE
     field: str = ""
+    """The field, or the check, that it is about."""
     stored: bool = False
     """Is `becomes` evaluated after the row is written, so that rules that query its table see the new row?"""
 

@@ -9,6 +9,8 @@
     not in the model any more, not  –                      ALTER COLUMN … DROP NOT NULL          dev
     null and without a default
     not unique, and should be       equal values           CREATE UNIQUE INDEX                   dev
+    a check is missing              rows that break it     ADD CONSTRAINT … CHECK                dev
+    a check that the model has not  –                      DROP CONSTRAINT                       dev
     a wider type (PostgreSQL)       –                      ALTER COLUMN … TYPE                   dev
     another foreign key             rows that refer to     ADD FOREIGN KEY (PostgreSQL)          dev
                                     nothing, or to rows
@@ -19,7 +21,8 @@
     another meaning (scale)         values                 the owner's SQL, then `--accept`      –
     another type                    –                      the owner's SQL                       –
 
-`serve` changes no table: what `dev` would mend, it refuses. An index that is not unique is none of its business.
+`serve` changes no table: what `dev` would mend, it refuses. An index that is not unique is none of its business, nor is
+a missing CHECK, which it enforces itself.
 """
 
 from __future__ import annotations
@@ -29,12 +32,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from diptych.compile.catalogue import Catalogue, Column, ExistingReference
+from diptych.compile.constraints import check_constraints, condition_text, is_constraint_name
 from diptych.compile.fragment import identifier
-from diptych.compile.indexes import DeclaredIndex, missing_indexes
+from diptych.compile.indexes import DeclaredIndex, missing_indexes, of_new_table
 from diptych.compile.meaning import Meaning, compatibility, meanings, misfit, obstacle, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import new_column, new_table, set_null, set_reference, wanted
-from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.defs import CheckDef, FieldDef, ResourceDef
 from diptych.model.model import Model
 
 
@@ -78,7 +82,7 @@ class _Comparison:
         self.accept = accept
         self.want = wanted(model, dialect)
         self.means = meanings(model)
-        self.lacking = missing_indexes(model, have.indexes)
+        self.lacking = missing_indexes(model, have.indexes, dialect)
         self.references: dict[tuple[str, str], list[ExistingReference]] = {}
         for reference in have.references:
             self.references.setdefault((reference.table, reference.column), []).append(reference)
@@ -95,6 +99,7 @@ class _Comparison:
                 elif field.stored:
                     yield from self._column(resource, field)
             yield from self._left_over(resource)
+            yield from self._checks(resource)
         for index in self.lacking:
             if index.resource.table in self.have.tables:
                 yield self._index(index)
@@ -103,7 +108,7 @@ class _Comparison:
 
     def _new_table(self, resource: ResourceDef) -> Difference:
         create, references = new_table(self.model, resource, self.dialect)
-        indexes = [index.create for index in self.lacking if index.resource is resource and not index.unique]
+        indexes = [index.create for index in of_new_table(self.lacking, resource, self.dialect)]
         return Difference(
             f"the table {resource.table} is missing",
             (create,),
@@ -252,20 +257,53 @@ class _Comparison:
         )
 
     def _index(self, index: DeclaredIndex) -> Difference:
-        table, column = index.resource.table, index.field.column
-        name, quoted = f"{table}.{column}", identifier(column).text
+        table, columns = index.resource.table, index.columns
+        name = f"{table}.{columns[0]}" if len(columns) == 1 else f"{table} ({', '.join(columns)})"
         if not index.unique:
             sentence = f"the database has no index on {name}"
             return Difference(sentence, (), (index.create,), done=f"made an index on {name}", optional=True)
-        equal = f"FROM {identifier(table).text} WHERE {quoted} IS NOT NULL GROUP BY {quoted} HAVING count(*) > 1"
+        quoted = ", ".join(identifier(column).text for column in columns)
+        given = [f"{identifier(column).text} IS NOT NULL" for column in columns]
+        where = " AND ".join([*given, index.where] if index.where else given)
+        equal = f"FROM {identifier(table).text} WHERE {where} GROUP BY {quoted} HAVING count(*) > 1"
+        partial = " where the condition of its key holds" if index.where else ""
         return Difference(
-            f"the database does not keep {name} unique",
+            f"the database does not keep {name} unique{partial}",
             (),
             (index.create,),
-            obstacle=f"SELECT 1 {equal} LIMIT 1" if column in self.have.tables[table] else "",
+            obstacle=f"SELECT 1 {equal} LIMIT 1" if self.have.tables[table].keys() >= {*columns} else "",
             because=", and rows have equal values there",
             fix=f"make the values of SELECT {quoted}, count(*) {equal} differ",
-            done=f"made {name} unique",
+            done=f"made {name} unique{partial}",
+        )
+
+    def _checks(self, resource: ResourceDef) -> Iterator[Difference]:
+        """CHECK constraints that the table lacks, or that the model no longer has."""
+        wanted = check_constraints(self.model, resource, self.dialect)
+        present = self.have.checks.get(resource.table, frozenset())
+        table = identifier(resource.table).text
+        for name in sorted(name for name in present - wanted.keys() if is_constraint_name(name, resource)):
+            sentence = f"the table {resource.table} has the check {name}, and the model has not"
+            statement = f"ALTER TABLE {table} DROP CONSTRAINT {_quoted(name)}"
+            yield Difference(sentence, (), (statement,), done=f"dropped the check {name} of {resource.table}")
+        for check, (name, text) in zip(resource.checks.values(), wanted.items(), strict=True):
+            if name not in present:
+                yield self._check(resource, check, text)
+
+    def _check(self, resource: ResourceDef, check: CheckDef, text: str) -> Difference:
+        """A check that only the service enforces: SQL from outside can write what it refuses."""
+        sentence = f"the table {resource.table} has no check that {check.message}"
+        where = f"NOT {condition_text(check.expr, self.model, resource, self.dialect)}"
+        columns = {resource.fields[name].column for name in check.fields}
+        return Difference(
+            sentence,
+            (),
+            (f"ALTER TABLE {identifier(resource.table).text} ADD {text}",),
+            obstacle=_look(resource.table, where) if self.have.tables[resource.table].keys() >= columns else "",
+            because=", and rows do not fulfil it",
+            fix=f"mend the rows of {_all(resource.table, where)}",
+            done=f"made {resource.table} check that {check.message}",
+            optional=True,
         )
 
 

@@ -1,8 +1,8 @@
 """Model → indexes: those that it wants, and which of them a database lacks.
 
-Every key of a relation and every field with `Index()` has an index on (column, id): the rows of one value are
-in the order of their ids. An index is recognised by its columns and not by its name, so that an index that its owner
-made is as good as ours.
+Every key of a relation, every field with `Index()` and every `index(…)` of a class has an index on (columns, id): the
+rows of one value are in the order of their ids. An index is recognised by its columns and not by its name, so that an
+index that its owner made is as good as ours; only a partial one is recognised by its name, which says what it covers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from diptych.compile.constraints import condition_text
 from diptych.compile.fragment import identifier
-from diptych.model.defs import FieldDef, ResourceDef
+from diptych.compile.system.object import DialectName
+from diptych.model.defs import KeyDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import names_beside
+from diptych.model.rules.expr import TRUE
 
 _LONGEST = 63
 """Bytes of the longest name that PostgreSQL keeps whole."""
@@ -33,38 +36,61 @@ class ExistingIndex:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """An index that the model wants on a column, and the statement that makes it."""
+    """An index that the model wants, and the statement that makes it."""
 
     resource: ResourceDef
-    field: FieldDef
+    columns: tuple[str, ...]
     unique: bool
+    name: str
     create: str
+    where: str = ""
+    """The condition on the rows of a partial index."""
+    inline: bool = False
+    """Does a new table have it without this statement, as a constraint of its column?"""
 
 
-def wanted_indexes(model: Model) -> list[DeclaredIndex]:
-    """The indexes of a new database. (Those of ids and unique values come with the tables.)"""
-    return [index for index in _wanted(model, set()) if not index.unique]
+def wanted_indexes(model: Model, dialect: DialectName) -> list[DeclaredIndex]:
+    """The indexes of a new database, in the order in which they are made. (Those of ids come with the tables.)"""
+    indexes = list(_wanted(model, dialect, set()))
+    return [index for resource in model.resources.values() for index in of_new_table(indexes, resource, dialect)]
 
 
-def missing_indexes(model: Model, have: Collection[ExistingIndex]) -> list[DeclaredIndex]:
+def of_new_table(indexes: Iterable[DeclaredIndex], resource: ResourceDef, dialect: DialectName) -> list[DeclaredIndex]:
+    """Those of the indexes that are made after the table of the resource.
+
+    SQLite checks the newest unique index first, PostgreSQL the oldest: in this order both report the same violation.
+    """
+    own = [index for index in indexes if index.resource is resource]
+    unique = [index for index in own if index.unique and not index.inline]
+    if dialect == "sqlite":
+        unique = [index for index in reversed(own) if index.unique] if has_unique_keys(resource) else []
+    return [*unique, *(index for index in own if not index.unique)]
+
+
+def has_unique_keys(resource: ResourceDef) -> bool:
+    """Does it have unique keys besides its unique fields? Then SQLite has all of them as indexes of their own."""
+    return any(key.unique for key in resource.keys)
+
+
+def missing_indexes(model: Model, have: Collection[ExistingIndex], dialect: DialectName) -> list[DeclaredIndex]:
     """The indexes that a database lacks, those of unique values included."""
     of_table: dict[str, list[ExistingIndex]] = {}
     for present in have:
         of_table.setdefault(present.table, []).append(present)
-    wanted = _wanted(model, {present.name for present in have})
+    wanted = _wanted(model, dialect, {present.name for present in have})
     return [index for index in wanted if not _is_there(index, of_table.get(index.resource.table, ()))]
 
 
 def _is_there(wanted: DeclaredIndex, have: Iterable[ExistingIndex]) -> bool:
-    """One that begins with the column finds rows by it; to keep values unique it must have no other."""
-    column = wanted.field.column
-    return any(
-        index.unique and index.columns == (column,) if wanted.unique else index.columns[:1] == (column,)
-        for index in have
-    )
+    """One that begins with the columns finds rows by them; to keep values unique it must have no other."""
+    if wanted.where:
+        return any(index.unique and index.name == wanted.name for index in have)
+    if wanted.unique:
+        return any(index.unique and sorted(index.columns) == sorted(wanted.columns) for index in have)
+    return any(index.columns[: len(wanted.columns)] == wanted.columns for index in have)
 
 
-def _wanted(model: Model, taken: set[str]) -> Iterator[DeclaredIndex]:
+def _wanted(model: Model, dialect: DialectName, taken: set[str]) -> Iterator[DeclaredIndex]:
     resources = model.resources.values()
     names = {*taken, *(resource.table for resource in resources)}
     beside = {name for resource in resources for name in names_beside(resource)}
@@ -74,13 +100,26 @@ def _wanted(model: Model, taken: set[str]) -> Iterator[DeclaredIndex]:
                 if field.unique if unique else field.indexed:
                     name = _name(resource.table, field.column + "_key" * unique, names, set() if unique else beside)
                     names.add(name)
-                    yield DeclaredIndex(resource, field, unique, _create(name, resource, field, unique))
+                    create = _create(name, resource, (field.column,), unique)
+                    yield DeclaredIndex(resource, (field.column,), unique, name, create, inline=unique)
+        for key in resource.keys:
+            where = "" if key.where == TRUE else condition_text(key.where, model, resource, dialect)
+            name = _key_name(resource, key, where, {*(names - taken if where else names), *beside})
+            names.add(name)
+            create = _create(name, resource, key.columns, key.unique) + (f" WHERE {where}" if where else "")
+            yield DeclaredIndex(resource, key.columns, key.unique, name, create, where)
 
 
-def _create(name: str, resource: ResourceDef, field: FieldDef, unique: bool) -> str:
-    index, columns = ("UNIQUE INDEX", "") if unique else ("INDEX", ", id")
-    table, column = identifier(resource.table).text, identifier(field.column).text
-    return f"CREATE {index} {identifier(name).text} ON {table} ({column}{columns})"
+def _create(name: str, resource: ResourceDef, columns: tuple[str, ...], unique: bool) -> str:
+    index, more = ("UNIQUE INDEX", "") if unique else ("INDEX", ", id")
+    table, listed = identifier(resource.table).text, ", ".join(identifier(column).text for column in columns)
+    return f"CREATE {index} {identifier(name).text} ON {table} ({listed}{more})"
+
+
+def _key_name(resource: ResourceDef, key: KeyDef, where: str, taken: Collection[str]) -> str:
+    """The name of the index of a key; that of a partial one tells one condition from another."""
+    mark = "_" + hashlib.sha256(where.encode()).hexdigest()[:8] if where else ""
+    return _name(resource.table, "_".join(key.columns) + "_key" * key.unique + mark, taken)
 
 
 def _name(table: str, column: str, *taken: Collection[str]) -> str:

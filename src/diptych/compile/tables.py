@@ -7,18 +7,18 @@ in `indexes.py`, system tables and triggers in `system/`, and the comparison wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from diptych.compile.catalogue import Catalogue, Column, TableColumns
+from diptych.compile.constraints import check_constraints, literal
 from diptych.compile.fragment import identifier
-from diptych.compile.indexes import wanted_indexes
+from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
 from diptych.compile.system.object import NOW, DialectName, Table
 from diptych.compile.system.objects import parts
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.scalars import BOOLEAN, INT, INTEGER_ID, JSON, STRING, Scalar, encode_json
+from diptych.model.scalars import INTEGER_ID, JSON, STRING, Scalar
 
 RESERVED_PREFIX = "diptych_"
 
@@ -43,7 +43,7 @@ def column_type(scalar: Scalar, dialect: DialectName) -> str:
 def create(model: Model, dialect: DialectName) -> list[str]:
     """The statements that create all tables of a model, in an order in which references hold."""
     tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
-    indexes = [index.create for index in wanted_indexes(model)]
+    indexes = [index.create for index in wanted_indexes(model, dialect)]
     references = [statement for resource in model.resources.values() for statement in _references(model, resource)]
     return tables + indexes if dialect == "sqlite" else tables + references + indexes
 
@@ -70,13 +70,21 @@ def _for_triggers(resource: ResourceDef, have: Catalogue) -> Table:
     columns = [name for name in there if name in stored or name in record]
     columns += [name for name in stored if name not in there]
     unique = [name for name in columns if name != "id" and (stored.get(name) or record.get(name))]
+    keys = {key.columns for key in resource.keys if key.unique}
+    keys |= {index.columns for index in have.indexes if index.table == resource.table and _is_key(index, columns)}
+    together = sorted({tuple(sorted(key)) for key in keys} - {(name,) for name in unique})
     kinds = {name: meaning.type for name, meaning in have.recorded.get(resource.table, {}).items()}
     kinds |= {field.column: field.scalar.name for field in resource.fields.values()}
     texts = [name for name in columns if kinds[name] in (STRING.name, JSON.name)]  # as `FeedRow` looks for them
     types = {field.column: field.scalar.sqlite for field in resource.fields.values() if field.stored}
     types |= {name: column.type for name, column in there.items()}
     textual = [name for name in columns if types[name] == "TEXT"]
-    return Table(resource.table, tuple(columns), tuple(unique), tuple(texts), tuple(textual))
+    return Table(resource.table, columns, [*((name,) for name in unique), *together], texts, textual)
+
+
+def _is_key(index: ExistingIndex, columns: Collection[str]) -> bool:
+    """Does an index keep several columns unique together?"""
+    return index.unique and len(index.columns) > 1 and set(columns) >= set(index.columns)
 
 
 def add_server_defaults(model: Model, have: TableColumns) -> list[str]:
@@ -148,8 +156,9 @@ def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> 
             lines.append(_column(field, dialect) + reference)
     if dialect == "sqlite":
         # it checks the newest index first: so of several that are violated, both databases report the same
-        unique = [field.column for field in resource.fields.values() if field.unique]
+        unique = [field.column for field in resource.fields.values() if field.unique and not has_unique_keys(resource)]
         lines += [f"UNIQUE ({_name(column)})" for column in reversed(unique)]
+    lines += check_constraints(model, resource, dialect).values()
     return f"CREATE TABLE {_name(resource.table)} (\n  " + ",\n  ".join(lines) + "\n)"
 
 
@@ -183,22 +192,10 @@ def _column(field: FieldDef, dialect: DialectName, *, unique: bool = True) -> st
     elif field.generated:
         words.append(f"DEFAULT {_GENERATED[field.generated][dialect]}")
     elif field.default is not None:
-        words.append(f"DEFAULT {_literal(field, dialect)}")
+        words.append(f"DEFAULT {literal(field.default, field.scalar, dialect)}")
     if unique and field.unique and dialect == "postgres":
         words.append("UNIQUE")
     return " ".join(words)
-
-
-def _literal(field: FieldDef, dialect: DialectName) -> str:
-    """A default of the model as a literal: the one place where a value becomes text, and it is the model's own."""
-    convert = field.scalar.to_sqlite if dialect == "sqlite" else field.scalar.to_postgres
-    value: Any = convert(field.default) if convert else field.default
-    if field.scalar is BOOLEAN:
-        return ("true" if value else "false") if dialect == "postgres" else str(int(value))
-    if field.scalar is INT or isinstance(value, int | float):
-        return repr(value)
-    shown = value if isinstance(value, str) else encode_json(value)
-    return "'" + shown.replace("'", "''") + "'"
 
 
 _ON_DELETE = {"restrict": "RESTRICT", "cascade": "CASCADE", "set null": "SET NULL"}

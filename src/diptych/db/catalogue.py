@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ _SQLITE_REFERENCES = """
     FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) k WHERE t.type = 'table'
     GROUP BY t.name, k.id HAVING count(*) = 1 AND coalesce(k."to", 'id') = 'id'
 """
+_SQLITE_CHECKS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%'"
+_CHECK = re.compile(r'CONSTRAINT "([a-z0-9_]+)" CHECK')
 _RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 
@@ -47,7 +50,8 @@ def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
         indexes.append(ExistingIndex(name, table, columns, bool(unique)))
     references = _references(db.execute(_SQLITE_REFERENCES))
     is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
-    return Catalogue(tables, indexes, references, _recorded(db.execute(_RECORD) if is_recorded else ()))
+    checks = {table: frozenset(_CHECK.findall(text)) for table, text in db.execute(_SQLITE_CHECKS)}
+    return Catalogue(tables, indexes, references, checks, _recorded(db.execute(_RECORD) if is_recorded else ()))
 
 
 _POSTGRES_COLUMNS = """
@@ -80,6 +84,10 @@ _POSTGRES_REFERENCES = """
     WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND i.attname = 'id'
       AND t.relnamespace = quote_ident(current_schema())::regnamespace
 """
+_POSTGRES_CHECKS = """
+    SELECT t.relname::text, array_agg(k.conname::text) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
+    WHERE k.contype = 'c' AND t.relnamespace = quote_ident(current_schema())::regnamespace GROUP BY t.relname
+"""
 _IS_RECORDED = """
     SELECT 1 FROM pg_class
     WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname = 'diptych_schema'
@@ -97,8 +105,9 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)
     ]
     references = _references(await connection.fetch(_POSTGRES_REFERENCES))
+    checks = {table: frozenset(names) for table, names in await connection.fetch(_POSTGRES_CHECKS)}
     rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
-    return Catalogue(tables, indexes, references, _recorded(rows))
+    return Catalogue(tables, indexes, references, checks, _recorded(rows))
 
 
 def _references(rows: Iterable[Any]) -> list[ExistingReference]:

@@ -212,6 +212,8 @@ def _refused(row: Sequence[Any] | None, bound: BoundWrite) -> Refusal | None:
             return not_yours(prepared.view)
         case Why.STALE:
             return Refusal(Code.PRECONDITION_FAILED, "It has changed since: read it again.")
+        case Why.BROKEN:
+            return _broken(alike, prepared)
         case Why.STATE:
             states = dict(zip(prepared.plan.states, row[len(guards) :], strict=True))
             return _state(first, states.get(first.field), prepared)
@@ -238,6 +240,17 @@ def _reportable(failed: list[Guard]) -> list[Guard]:
 
 def _faulty(code: Code, message: str, guards: Sequence[Guard], prepared: PreparedWrite, reason: str) -> Refusal:
     return Refusal(code, message, [Fault(prepared.place_of(guard.field), reason) for guard in guards])
+
+
+def _broken(guards: Sequence[Guard], prepared: PreparedWrite) -> Refusal:
+    """The sentence of each broken check, at each of its fields that was sent."""
+    resource = prepared.view.model[prepared.write.resource]
+    sent = {assign.name for assign in prepared.write.values}
+    faults = []
+    for check in (resource.checks[guard.field] for guard in guards):
+        paths = [prepared.place_of(name) for name in check.fields if name in sent] or [prepared.path]
+        faults += [Fault(path, check.message) for path in paths]
+    return Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", faults[:MAX_FAULTS])
 
 
 def _state(failed: Guard, state: str | None, prepared: PreparedWrite) -> Refusal:
@@ -277,8 +290,9 @@ def _violated(violation: Violation, prepared: PreparedWrite) -> Refusal:
     names = [own[column] for column in violation.columns if column in own and violation.table == resource.table]
     if violation.kind == "unique":
         sent = {assign.name for assign in prepared.write.values}  # what was not sent may be hidden, and has no path
-        faults = [Fault(prepared.place_of(name), "another one has this value") for name in names if name in sent]
-        return Refusal(refusal.code, refusal.message, faults)
+        message = "another one has this value" if len(names) == 1 else "another one has these values together"
+        faults = [Fault(prepared.place_of(name), message) for name in names if name in sent]
+        return Refusal(refusal.code, refusal.message if len(names) == 1 else "Another one has these values.", faults)
     if prepared.write.verb == "delete" or not names:
         return refusal
     faults = [Fault(prepared.place_of(name), "there is nothing with this id") for name in names]

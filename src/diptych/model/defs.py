@@ -14,7 +14,7 @@ from typing import Any, Literal
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import Resource, Verb
 from diptych.model.naming import kebab
-from diptych.model.rules.expr import Const, Expr, Moment
+from diptych.model.rules.expr import TRUE, Const, Expr, Moment
 from diptych.model.scalars import JSON, JsonText, Scalar, encode_json
 
 SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
@@ -118,6 +118,30 @@ class RelationDef:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KeyDef:
+    """A unique key or an index over fields; a partial one covers the rows that match `where`."""
+
+    name: str
+    """Its name on the wire: `teamId_userId`."""
+    fields: tuple[str, ...]
+    columns: tuple[str, ...]
+    unique: bool
+    where: Expr = TRUE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckDef:
+    """A condition on the row alone that every write must leave true."""
+
+    name: str
+    message: str
+    """What a client is told if it does not hold."""
+    expr: Expr
+    fields: tuple[str, ...]
+    """The stored fields that it depends on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ArgumentDef:
     """An argument of an action or a query. An absent one has its default (a canonical value) or null."""
 
@@ -195,6 +219,8 @@ class ResourceDef:
     rules: tuple[RuleDef, ...] = field(default=())
     actions: Mapping[str, ActionDef] = field(default_factory=dict)
     queries: Mapping[str, QueryDef] = field(default_factory=dict)
+    keys: tuple[KeyDef, ...] = ()
+    checks: Mapping[str, CheckDef] = field(default_factory=dict)
     public: int = 0
     """The max-age in seconds of answers to anonymous viewers; 0 is never cached."""
 

@@ -69,6 +69,8 @@ def attribute_fault(attr: str, column: str) -> NameFault | None:
         return fault
     if attr == "access":
         return "access holds the grants of a class, and has no type", "Rename the field, or remove its type"
+    if attr == "keys":
+        return "keys holds the unique keys and indexes of a class, and has no type", "Rename the field"
     if camel(attr) in _FILTER_WORDS:
         return f"the name {camel(attr)} is a word of filters", "Rename it"
     if len(column) > _LONGEST:

@@ -4,8 +4,8 @@ The result has the new value of every column that changes, and the guards: condi
 the new one (`becomes`), of which one must hold. The first guard that fails decides the error, in this order:
 
     the row is readable (else "not found") → the rules of the verb, before and after → the version that the client
-    sent → read-only fields of a replacement are unchanged → the state transition is allowed → references point to
-    rows that the viewer may read
+    sent → read-only fields of a replacement are unchanged → the checks of the class hold → the state transition is
+    allowed → references point to rows that the viewer may read
 
 No API style tests any of this, so none can forget it, and there is no gap between test and write.
 """
@@ -115,6 +115,7 @@ class _WriteGuards:
             rules = (resource.writes[name].create for name in self.assigned)
             yield Guard(Why.DENIED, becomes=and_(resource.create, *rules))
             yield Guard(Why.DENIED, becomes=resource.read, stored=True)
+            yield from self._checks(values)
             yield from self._states()
             yield from self._references()
             return
@@ -127,6 +128,7 @@ class _WriteGuards:
         yield from self._versions()
         if write.verb == "replace":
             yield from self._unchanged()
+        yield from self._checks(values)
         yield from self._states()
         yield from self._references()
 
@@ -188,6 +190,12 @@ class _WriteGuards:
                 yield Guard(Why.ABSENT, was=not_(and_(shows, writes.update)), field=name)
             if sent is not None and sent.value is None and not field.nullable:
                 yield Guard(Why.ABSENT, was=not_(shows), field=name)
+
+    def _checks(self, values: dict[str, Expr]) -> Iterator[Guard]:
+        """The checks of the class that the new values can break."""
+        for check in self.resource.resource.checks.values():
+            if not values.keys().isdisjoint(check.fields):
+                yield Guard(Why.BROKEN, becomes=check.expr, field=check.name)
 
     def _states(self) -> Iterator[Guard]:
         for name, assign in self.assigned.items():

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from diptych import Model, OnDelete, Resource, Unique
-from diptych.compile.system.object import Table
+from diptych.compile.system.object import DialectName, Table
 from diptych.compile.system.objects import parts
 from diptych.config import Config
 from diptych.db.connect import connect
@@ -67,6 +67,7 @@ class Outside:
     def __init__(self, url: str) -> None:
         self.url = url
         self.is_sqlite = url.startswith("sqlite:")
+        self.dialect: DialectName = "sqlite" if self.is_sqlite else "postgres"
 
     def sql(self, statement: str, *values: Any) -> list[Any]:
         return self._sqlite(statement, values) if self.is_sqlite else asyncio.run(self._postgres(statement, values))

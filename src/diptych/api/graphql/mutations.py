@@ -25,7 +25,7 @@ from graphql import (
     Undefined,
 )
 
-from diptych.api.descriptions import INPUTS, describe_input
+from diptych.api.descriptions import INPUTS, describe_input, describe_inputs
 from diptych.ask.nodes import WriteVerb
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
 from diptych.model.scalars import Scalar, as_json, to_json
@@ -103,9 +103,9 @@ def _arguments(verb: WriteVerb, resource: ResourceView, input_type: InputType) -
 
 def _input(verb: Taking, resource: ResourceView, input_type: InputType) -> GraphQLInputObjectType:
     name = resource.resource.name
-    suffix, text = INPUTS[verb]
+    suffix = INPUTS[verb][0]
     fields = {key: _input_field(verb, taken, input_type) for key, taken in resource.takes(verb).items()}
-    return GraphQLInputObjectType(name + suffix, fields, description=text.format(name))
+    return GraphQLInputObjectType(name + suffix, fields, description=describe_inputs(verb, resource))
 
 
 def _input_field(verb: Taking, taken: InputView, input_type: InputType) -> GraphQLInputField:

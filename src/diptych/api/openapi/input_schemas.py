@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from diptych.api.descriptions import INPUTS, describe_input
+from diptych.api.descriptions import INPUTS, describe_input, describe_inputs
 from diptych.api.openapi.pattern import portable
 from diptych.api.openapi.schemas import Schema, described, enumerated, json_schema, nullable, ref, scalar_name
 from diptych.api.rest.patch import MAX_PATCH_OPERATIONS
@@ -30,22 +30,22 @@ _ANYTHING: Schema = {"type": ["object", "array", "string", "number", "boolean"]}
 
 def add_inputs(schemas: dict[str, Schema], resource: ResourceView) -> None:
     """Add the schemas of the write bodies of one resource by name; those of its scalars may be there already."""
-    for verb, (suffix, text) in INPUTS.items():
+    for verb, (suffix, _) in INPUTS.items():
         if resource.may(verb):
-            schemas[resource.resource.name + suffix] = _input(schemas, verb, resource, text)
+            schemas[resource.resource.name + suffix] = _input(schemas, verb, resource)
     for writes in resource.writes.values():
         scalar = writes.field.scalar
         if scalar.choices and scalar.name not in schemas:
             schemas[scalar.name] = enumerated(scalar)
 
 
-def _input(schemas: dict[str, Schema], verb: Taking, resource: ResourceView, text: str) -> Schema:
+def _input(schemas: dict[str, Schema], verb: Taking, resource: ResourceView) -> Schema:
     takes = resource.takes(verb)
     properties = {name: _taken(schemas, verb, taken) for name, taken in takes.items()}
     schema: Schema = {"type": "object", "properties": properties}
     if required := [name for name, taken in takes.items() if taken.required]:
         schema["required"] = required
-    return {**schema, "additionalProperties": False, "description": text.format(resource.resource.name)}
+    return {**schema, "additionalProperties": False, "description": describe_inputs(verb, resource)}
 
 
 def _taken(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> Schema:

@@ -58,7 +58,7 @@ class _Triggers:
         self.columns = {column: identifier(column).text for column in table.columns}
         self.texts = frozenset(table.texts)
         self.textual = frozenset(table.textual)
-        self.unique = [identifier(column).text for column in ("id", *table.unique)]
+        self.unique = [[identifier(column).text for column in columns] for columns in (("id",), *table.unique)]
 
     def parts(self) -> Iterable[SystemObject]:
         """Each with its text, so that it is made anew when the columns are others."""
@@ -170,7 +170,8 @@ class _Triggers:
 
     def _rivals(self) -> str:
         """The rows that an INSERT would have to replace; or would leave alone, or update: this is not known before."""
-        return f"FROM {self.table} _t WHERE " + " OR ".join(f"_t.{column} = NEW.{column}" for column in self.unique)
+        keys = (" AND ".join(f"_t.{column} = NEW.{column}" for column in columns) for columns in self.unique)
+        return f"FROM {self.table} _t WHERE " + " OR ".join(keys)
 
     def _replacing(self) -> tuple[str, str]:
         return (

@@ -42,8 +42,8 @@ class Table:
 
     name: str
     columns: Sequence[str]
-    unique: Sequence[str] = ()
-    """The columns besides the id in which no two rows may be equal."""
+    unique: Sequence[tuple[str, ...]] = ()
+    """The columns besides the id, alone or together, in which no two rows may be equal."""
     texts: Sequence[str] = ()
     """The columns of text, which may be long."""
     textual: Sequence[str] = ()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, datacla
 
 from diptych.model.declare import rows
 from diptych.model.declare.declared import Auto, Inverse, Now, Through
+from diptych.model.declare.keys import DeclaredKey
 from diptych.model.declare.markers import Id
 from diptych.model.declare.roles import Role
 
@@ -110,6 +111,7 @@ class Resource:
     updated_at: datetime = auto()
 
     access: ClassVar[tuple[VerbGrant, ...]] = ()
+    keys: ClassVar[tuple[DeclaredKey, ...]] = ()
     __diptych__: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(

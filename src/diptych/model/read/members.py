@@ -14,6 +14,7 @@ from typing import Any
 from diptych.model.declare.actions import Offer, offers
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import Auto, Inverse, Through
+from diptych.model.declare.keys import DeclaredCheck, DeclaredKey, declared_check, partial_keys
 from diptych.model.declare.resource import Allowance, Resource, allowances
 
 _VALUES = (str, int, float, Decimal, dt.date, enum.Enum, list, dict, tuple, type(None))
@@ -24,6 +25,20 @@ def rules_of(cls: type) -> Iterator[tuple[str, Any, Allowance]]:
     for attr, member in _members(cls).items():
         for note in () if offers(member) else allowances(member):
             yield attr, member, note
+
+
+def checks_of(cls: type) -> Iterator[tuple[str, Any, DeclaredCheck]]:
+    """All checks: the name, the function, and its sentence."""
+    for attr, member in _members(cls).items():
+        if noted := declared_check(member):
+            yield attr, member, noted
+
+
+def partial_keys_of(cls: type) -> Iterator[tuple[str, Any, DeclaredKey]]:
+    """All partial keys: the name and the function of the condition, and the key."""
+    for attr, member in _members(cls).items():
+        for key in partial_keys(member):
+            yield attr, member, key
 
 
 def calls(cls: type) -> Iterator[tuple[str, Any, tuple[Offer, ...]]]:
@@ -46,7 +61,7 @@ def untyped(cls: type) -> Iterator[str]:
 
 def _is_untyped(base: type, attr: str, value: object) -> bool:
     ends = value is None and any(attr in vars(older) for older in base.__mro__[1:])
-    if ends or attr == "access" or attr.startswith("_") or attr in inspect.get_annotations(base):
+    if ends or attr in ("access", "keys") or attr.startswith("_") or attr in inspect.get_annotations(base):
         return False
     return isinstance(value, Auto | Inverse | Through) or (attr.islower() and isinstance(value, _VALUES))
 

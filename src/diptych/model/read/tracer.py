@@ -15,6 +15,7 @@ from diptych.model.declare.resource import VERBS, Allowance, VerbGrant
 from diptych.model.declare.roles import Role
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.reach import read_first
+from diptych.model.read.class_constraints import read_constraints
 from diptych.model.read.members import computed_fields, rules_of
 from diptych.model.read.needs import needed
 from diptych.model.read.relations import Report
@@ -46,6 +47,8 @@ class Tracer:
             granted = [*self._grants(resource), *self._rules(resource)]
             fields = {key: self._settle(resource, field) for key, field in resource.fields.items()}
             self.resources[name] = replace(resource, fields=fields, rules=tuple(granted))
+        for name, resource in self.resources.items():
+            self.resources[name] = read_constraints(resource, self, partial(self._wrong, resource))
         self._check_may_read()
         return self.resources
 

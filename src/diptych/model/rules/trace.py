@@ -359,6 +359,12 @@ def trace_rule(known: Lookup, resource: str, function: Callable[..., Any]) -> Ex
     return expr
 
 
+def trace_check(known: Lookup, resource: str, function: Callable[..., Any]) -> Expr:
+    """Trace a condition on the row alone: a check, or the rows of a partial key."""
+    scan(function)
+    return condition(function(TracedRow(known, resource)))
+
+
 def trace_value(known: Lookup, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
     """Trace a computed field: its value as an expression."""
     scan(function)
