@@ -16,7 +16,9 @@ from urllib.parse import unquote, unquote_to_bytes
 from diptych.ask.measures import RequestMeasures
 from diptych.errors import Code, Fault, Refusal
 
-RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+LIST_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+RESERVED = (*LIST_PARAMETERS, "search", "by", "having", "onConflict", "most", "dryRun", "deleted")
+"""The names of parameters that mean no field: those of a list, and those of coming features."""
 MAX_PARAMETERS = 250
 _MAX_ARGUMENTS = 20
 _DEEPEST = 200

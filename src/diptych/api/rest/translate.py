@@ -17,7 +17,16 @@ from urllib.parse import unquote
 
 from diptych.api.ask_builder import NESTED_SIZE, AskBuilder
 from diptych.api.json import parse_json
-from diptych.api.query_string import RESERVED, Item, bad, filter_name, measure_fields, parse_fields, parse_query
+from diptych.api.query_string import (
+    LIST_PARAMETERS,
+    RESERVED,
+    Item,
+    bad,
+    filter_name,
+    measure_fields,
+    parse_fields,
+    parse_query,
+)
 from diptych.api.shape import measure_filter, shape
 from diptych.ask.measures import Checking, RequestMeasures
 from diptych.ask.nodes import (
@@ -273,7 +282,7 @@ class _Translator:
     def watch(self, resource: ResourceView) -> WatchWish:
         where = and_(*(self._filter(name, resource, _CHANGES) for name in self.query.parameters))
         for name in self.query.parameters:
-            if name in RESERVED and name not in _CHANGES:
+            if name in LIST_PARAMETERS and name not in _CHANGES:
                 self.builder.fault(("query", name), "there is no such parameter here")
         row = ChangePart("row", resource.resource.one, self.picks(resource))
         arguments = {name: self._raw(name) for name in ("kinds", "after") if name in self.query.parameters}
@@ -307,7 +316,7 @@ class _Translator:
     def _filter(self, name: str, resource: ResourceView, reserved: tuple[str, ...] = ()) -> Expr:
         if name == "where":
             return self.builder.where(RawValue(self.query.inputs["where"], ("query", "where")), resource)
-        if name in RESERVED or name in reserved:
+        if name in LIST_PARAMETERS or name in reserved:
             return TRUE
         field, op = filter_name(name)
         if field in RESERVED or field in reserved or field not in resource.searchable:

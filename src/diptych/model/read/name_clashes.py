@@ -1,4 +1,7 @@
-"""Name clashes: of types, of root fields, of paths, of tables, and of the fields of one resource."""
+"""Name clashes: of types, of root fields, of paths, of tables, and of the fields of one resource.
+
+Names that coming features need are reserved before these exist, so that no model breaks when they come.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,25 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.naming import upper_first
 from diptych.model.scalars import JSON, PLAIN, Scalar
 from diptych.model.viewer_object import ROOT, VIEWER
 
 RESERVED_PATHS = frozenset(
-    {"graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics", "viewer"}
+    {
+        *("graphql", "oauth", ".well-known", "openapi.json", "console", "health", "metrics"),
+        *("batch", "files", "mcp", "viewer"),
+    }
 )
-RESERVED_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
+RESERVED_PARAMETERS = (
+    *("fields", "sort", "first", "last", "after", "before", "offset", "count", "where"),
+    *("search", "by", "having", "onConflict", "most", "dryRun", "deleted"),
+)
 """The query parameters of every list."""
-RESERVED_SEGMENTS = frozenset({"changes"})
+RESERVED_SEGMENTS = frozenset({"changes", "groups", "summary"})
 """The segments after `/posts/` that are not ids of rows."""
+RESERVED_ROW_SEGMENTS = frozenset({"restore"})
+"""The segments after `/posts/<id>/` that are no relations."""
 _SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
 RESERVED_TYPES = frozenset(
     {
@@ -30,8 +42,15 @@ RESERVED_TYPES = frozenset(
         *(name + "Filter" for name in _SCALARS),
     }
 )
-_WRITES = ("create", "update", "replace", "delete")
-_SUFFIXES = ("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change")
+_WRITES = ("create", "update", "replace", "delete", "upsert", "restore")
+_BULK = ("update", "delete")
+"""Verbs that change many rows: `updatePosts`."""
+_SUFFIXES = (
+    *("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change"),
+    "UpsertKey",
+)
+_PLURAL_SUFFIXES = ("Bulk", "Group", "GroupBy", "GroupOrder", "Having", "Summary")
+"""Suffixes of types about many rows: `PostsSummary`."""
 
 _CHANGE_PARTS = ("cursor", "kind", "id", "at")
 """The fields of a change, besides the row itself."""
@@ -47,8 +66,12 @@ def type_clashes(
     taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
     for kind in enums:
         yield from _take(kind, (kind.__name__, kind.__name__ + "Filter"), f"the enum {kind.__name__}", taken)
+    plurals: set[str] = set()
     for resource in resources:
-        names = (resource.name + suffix for suffix in _SUFFIXES)
+        names = [resource.name + suffix for suffix in _SUFFIXES]
+        if resource.many not in plurals:  # a plural that two have is a clash of their root fields
+            names += [upper_first(resource.many) + suffix for suffix in _PLURAL_SUFFIXES]
+        plurals.add(resource.many)
         yield from _take(resource, names, f"the resource {resource.name}", taken)
 
 
@@ -71,12 +94,17 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
             yield resource, (f"the path /{resource.path} is reserved", 'Give another plural: plural="…"')
         if resource.one in _CHANGE_PARTS:
             yield resource, (f"the name {resource.one} is also that of a part of every change", "Rename the class")
-        names = (resource.one, resource.many, resource.connection, f"/{resource.path}")
+        names = (*_reads(resource), f"/{resource.path}")
         clash = next((name for name in names if name in taken), resource.many if resource.one == resource.many else "")
         if clash:
             owner = taken.get(clash, "one of its rows")
             yield resource, (f"the name {clash} is also that of {owner}", 'Give another plural: plural="…"')
         taken.update({name: taken.get(name, resource.name) for name in names})
+
+
+def _reads(resource: ResourceDef) -> tuple[str, ...]:
+    """The root fields of a query for its rows, and for groups and numbers of them."""
+    return resource.one, resource.many, resource.connection, resource.many + "Groups", resource.many + "Summary"
 
 
 def names_beside(resource: ResourceDef) -> Iterator[str]:
@@ -99,17 +127,17 @@ def table_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[Resource
 
 def call_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, str, Clash]]:
     """Actions and queries whose root field or path is taken: the resource, the attribute, and the clash."""
-    fields = {
-        name: resource.name for resource in resources for name in (resource.one, resource.many, resource.connection)
-    }
+    fields = {name: resource.name for resource in resources for name in _reads(resource)}
     fields[ROOT] = "the viewer"
     writes = {verb + resource.name: resource.name for resource in resources for verb in _WRITES}
+    writes |= {verb + upper_first(resource.many): resource.name for resource in resources for verb in _BULK}
     for resource in resources:
         paths = {f"/{resource.path}/<id>/{segment}": name for segment, name in resource.collections.items()}
         for call in resource.calls:
             path = f"/{resource.path}/<id>/{call.segment}" if call.on == "row" else f"/{resource.path}/{call.segment}"
             roots = fields if isinstance(call, QueryDef) else writes
-            if call.on == "class" and call.segment in RESERVED_SEGMENTS:
+            reserved = RESERVED_SEGMENTS if call.on == "class" else RESERVED_ROW_SEGMENTS
+            if call.segment in reserved:
                 yield resource, call.attr, (f"the path {path} is reserved", "Rename it")
             elif path in paths:
                 yield resource, call.attr, (f"the path {path} is also that of '{paths[path]}'", "Rename one")
@@ -132,7 +160,7 @@ class Names:
         """Add a field or a relation, or report that one of its names is taken."""
         names = [member.name]
         if isinstance(member, RelationDef) and member.kind != "one":
-            names.append(member.name + "Connection")
+            names += [member.name + "Connection", member.name + "Summary"]
         clash = next((name for name in names if name in self._owners), None)
         if clash:
             self._wrong(attr, f"the name {clash} is also that of '{self._owners[clash]}'", "Rename one")

@@ -12,7 +12,7 @@ import schemathesis
 
 from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, through
 from diptych.api.openapi.document import build_openapi
-from diptych.api.query_string import RESERVED
+from diptych.api.query_string import LIST_PARAMETERS
 from diptych.demo.model import model as default
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from tests.support.cases import cases
@@ -142,12 +142,12 @@ def test_every_field_and_operator_of_the_role_is_a_parameter(name: str, role: st
         filters = {
             key if op == "eq" else f"{key}[{op}]"
             for key, field in each.fields.items()
-            if key not in RESERVED
+            if key not in LIST_PARAMETERS
             for op in field.field.scalar.ops
         }
         for method in ("get", "head"):
             found = parameters(document, f"/{each.resource.path}", method)
-            assert set(found) == {*filters, *RESERVED, "If-None-Match", "Prefer"}
+            assert set(found) == {*filters, *LIST_PARAMETERS, "If-None-Match", "Prefer"}
             assert set(parameters(document, f"/{each.resource.path}/{{id}}", method)) == {
                 "fields",
                 "If-None-Match",
@@ -212,8 +212,8 @@ def test_a_list_has_one_parameter_for_a_field_and_shares_it(name: str, role: str
     document = published(name, role)
     for each in view_of(MODELS[name], role).resources.values():
         found = parameters(document, f"/{each.resource.path}")
-        assert set(found) - {*RESERVED} == {key for key in each.searchable if key not in RESERVED}
-        for key in found.keys() - {*RESERVED}:
+        assert set(found) - {*LIST_PARAMETERS} == {key for key in each.searchable if key not in LIST_PARAMETERS}
+        for key in found.keys() - {*LIST_PARAMETERS}:
             assert found[key]["style"] == "deepObject"
             assert set(find(document, found[key]["schema"]["$ref"])["properties"]) == set(
                 each.searchable[key].field.scalar.ops
