@@ -1,5 +1,5 @@
-"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | token`, and the groups
-`diptych account | client | issuer | key | api-key | documents`.
+"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | token | login`, and the
+groups `diptych account | client | issuer | key | api-key | documents`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -28,6 +28,7 @@ _COMMANDS = {
     "explain": "explain:explain",
     "issuer": "issuer:issuer",
     "key": "key:key",
+    "login": "login:login",
     "new": "new:new",
     "openapi": "documents:openapi",
     "rules": "rules:rules",

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ import click
 
 from diptych.config import load
 from diptych.errors import ModelError, StartError
-from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.model.model import Model
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -65,8 +64,9 @@ def check_roles(model: Model, roles: Iterable[str]) -> None:
         raise StartError(f"The model has no role named {', '.join(unknown)}; its roles are {known}.")
 
 
-def check_scopes(model: Model, scopes: Iterable[str]) -> None:
-    known_scopes = [*IDENTITY_SCOPES, *sorted(model.scopes)]
+def check_scopes(model: Model, scopes: Iterable[str], others: Sequence[str] = ()) -> None:
+    """Refuse scopes that are neither of the model nor among the others."""
+    known_scopes = [*sorted(model.scopes), *others]
     unknown = [scope for scope in scopes if scope not in known_scopes]
     if unknown:
         known = ", ".join(known_scopes)

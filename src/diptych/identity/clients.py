@@ -13,7 +13,17 @@ from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.identity.checks import checked_name
-from diptych.identity.records import CLIENTS, CLIENTS_OWN, Client, Revocation, hashed, new_secret, unix_time
+from diptych.identity.records import (
+    CLIENT_DETAILS,
+    CLIENTS,
+    CLIENTS_OWN,
+    Client,
+    ClientDetails,
+    Revocation,
+    hashed,
+    new_secret,
+    unix_time,
+)
 from diptych.identity.redirects import checked_redirect
 from diptych.identity.revocation_list import RevocationList, revocation
 from diptych.identity.revoke import revoke_grants
@@ -43,13 +53,14 @@ class Clients:
         confidential: bool = False,
         roles: Iterable[str] = (),
         scopes: Iterable[str] = (),
+        device: bool = False,
     ) -> tuple[Client, str | None]:
         """Add a client. Its secret is returned once, and only its hash is stored. `scopes` are the most that it may
-        request."""
+        request. `device` allows it the device flow."""
         redirect_uris = tuple(dict.fromkeys(map(checked_redirect, redirects)))
         own_roles = tuple(sorted(roles))
-        if not confidential and not redirect_uris:
-            raise Refusal(Code.BAD_USER_INPUT, "A client without a secret needs a redirect URI.")
+        if not confidential and not redirect_uris and not device:
+            raise Refusal(Code.BAD_USER_INPUT, "A client without a secret needs a redirect URI, or the device flow.")
         if not confidential and own_roles:
             raise Refusal(Code.BAD_USER_INPUT, "A client without a secret gets no tokens of its own, so no roles.")
         secret = new_secret() if confidential else None
@@ -63,9 +74,19 @@ class Clients:
             tuple(sorted(set(scopes))),
             unix_time(),
         )
-        if not await self._store.write(lambda: CLIENTS.add(self._dialect, client)):
+        details = ClientDetails(client.id, 1, None, client.created_at, None) if device else None
+        if not await self._store.write(lambda: self._add(client, details)):
             raise Refusal(Code.CONFLICT, f"There is a client named {name!r} already.")
         return client, secret
+
+    def _add(self, client: Client, details: ClientDetails | None) -> Script[bool]:
+        if not (yield from CLIENTS.add(self._dialect, client)):
+            return False
+        return details is None or (yield from CLIENT_DETAILS.add(self._dialect, details))
+
+    async def details(self) -> dict[str, ClientDetails]:
+        """What else is known of clients, by their ids."""
+        return {each.client_id: each for each in await CLIENT_DETAILS.all(self._store, "client_id")}
 
     async def remove(self, name: str) -> Client:
         """Remove a client, and revoke its grants and all tokens that it got."""
@@ -75,6 +96,7 @@ class Clients:
             client = yield from CLIENTS.remove(self._dialect, name=name)
             if client is None:
                 raise Refusal(Code.NOT_FOUND, f"There is no client named {name!r}.")
+            yield from CLIENT_DETAILS.remove(self._dialect, client_id=client.id)
             own = revocation("grant", CLIENTS_OWN + client.id)
             yield from revoke_grants(self._store, "client_id", client.id, own)
             return client, own

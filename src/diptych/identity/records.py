@@ -41,6 +41,20 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientDetails:
+    """What else is known of a client: may it use the device flow, and if it registered itself, whence and until when.
+
+    A client without this has redirect URIs and no end.
+    """
+
+    client_id: str
+    device: int
+    network: str | None
+    created_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A consent of an account to a client, or what a client has by itself; its tokens end with it."""
 
@@ -76,6 +90,23 @@ class CodeSignIn:
     auth_time: int
     nonce: str | None
     expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """A program that waits for a user to type its code elsewhere; `state` is pending, allowed, denied or used."""
+
+    hash: str
+    user_hash: str
+    client_id: str
+    scope: str
+    network: str
+    interval: int
+    polled_at: int
+    expires_at: int
+    state: str
+    account_id: str | None
+    auth_time: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +184,11 @@ class ServiceSetting:
 
 ACCOUNTS = Records("diptych_accounts", Account)
 CLIENTS = Records("diptych_clients", Client)
+CLIENT_DETAILS = Records("diptych_client_details", ClientDetails)
 GRANTS = Records("diptych_grants", Grant)
 CODES = Records("diptych_codes", AuthorizationCode)
 CODE_SIGN_INS = Records("diptych_code_sign_ins", CodeSignIn)
+DEVICE_CODES = Records("diptych_device_codes", DeviceCode)
 REFRESHES = Records("diptych_refreshes", RefreshToken)
 LOGIN_SESSIONS = Records("diptych_browsers", LoginSession)
 ATTEMPTS = Records("diptych_attempts", Attempts)

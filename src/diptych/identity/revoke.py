@@ -15,6 +15,7 @@ from diptych.identity.records import LOGIN_SESSIONS, REVOCATIONS, Revocation, un
 from diptych.identity.tokens import TOKEN_LIFETIME
 
 _CODES = "DELETE FROM diptych_codes WHERE {1} = {0}1"
+_DEVICES = "DELETE FROM diptych_device_codes WHERE {1} = {0}1"
 _REVOKE = """
     INSERT INTO diptych_revocations (id, kind, what, at, expires_at)
     SELECT {0}1 || id, 'grant', id, CAST({0}2 AS bigint), CAST({0}3 AS bigint)
@@ -33,8 +34,10 @@ def revoke_grants(
     store: Store, column: Literal["account_id", "client_id"], id: str, revocation: Revocation
 ) -> Script[None]:
     """Revoke the tokens and grants of an account or of a client."""
-    codes, revoke, end = (text.format(store.dialect.placeholder, column) for text in (_CODES, _REVOKE, _END))
+    texts = (_CODES, _DEVICES, _REVOKE, _END)
+    codes, devices, revoke, end = (text.format(store.dialect.placeholder, column) for text in texts)
     yield Step(codes, (id,))
+    yield Step(devices, (id,))
     yield Step(
         revoke,
         (secrets.token_urlsafe(12) + ":", revocation.at, revocation.expires_at, id, unix_time() - TOKEN_LIFETIME),

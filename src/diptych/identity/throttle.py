@@ -87,7 +87,7 @@ def count(store: Store, account: str, address: str, device: str = "") -> Script[
     knows."""
     if next(_counted) % _SWEEP == 0:
         yield from ATTEMPTS.sweep(store.dialect, "until_at", unix_time() - _FORGOTTEN)
-    network = _network(address)
+    network = network_of(address)
     pair = f"{account}\n{network}"
     names = {"address": network, "pair": pair, "account": account}
     if device:
@@ -115,6 +115,13 @@ def forgive(store: Store, counted: Counted) -> Script[None]:
     yield Step(_KNOW.format(store.dialect.placeholder), (_who("known", counted.pair), unix_time() + _KNOWN))
 
 
+def take_back(store: Store, counted: Counted) -> Script[None]:
+    """Subtract a successful attempt from its counts, and forget and remember nothing else: who succeeds at will must
+    not get more guesses by it."""
+    for attempts in counted.counts.values():
+        yield from _take_back(store, attempts)
+
+
 def _knows(store: Store, pair: str) -> Script[bool]:
     attempts = yield from ATTEMPTS.find(store.dialect, who=_who("known", pair))
     return attempts is not None and attempts.until_at > unix_time()
@@ -137,7 +144,8 @@ def _take_back(store: Store, counted: Attempts) -> Script[None]:
     yield Step(_TAKE_BACK.format(store.dialect.placeholder), (counted.who, counted.until_at, unix_time()))
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """The address that counts: of an IPv6 address, its /64 network."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

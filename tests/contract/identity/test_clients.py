@@ -33,7 +33,7 @@ def test_the_secret_of_a_confidential_client_is_kept_as_a_hash(one: Desk) -> Non
 
 
 PUBLIC: list[tuple[dict[str, Any], str]] = [
-    ({}, "A client without a secret needs a redirect URI."),
+    ({}, "A client without a secret needs a redirect URI, or the device flow."),
     ({"redirects": [BACK], "roles": ["staff"]}, "A client without a secret gets no tokens of its own, so no roles."),
 ]
 

@@ -23,6 +23,7 @@ GROUPS = {
     "account": ("add", "disable", "enable", "list", "password", "remove", "roles"),
     "api-key": ("add", "list", "remove"),
     "client": ("add", "list", "remove"),
+    "issuer": ("set", "show"),
     "key": ("list", "remove", "rotate"),
 }
 EVERY = [(group, name) for group, names in GROUPS.items() for name in names]

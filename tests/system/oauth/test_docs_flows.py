@@ -30,6 +30,8 @@ PAGES = sorted(path.name for path in FOLDER.glob("*.md"))
 FLOWS = (
     "authorization-code",
     "refresh",
+    "openid",
+    "device",
     "client-credentials",
     "revocation",
     "introspection",

@@ -22,8 +22,10 @@ from diptych.config import Config
 from diptych.demo.model import model
 from tests.contract.http.data import ANN
 from tests.support.cases import cases
+from tests.support.in_process import in_process
 from tests.support.running import NewDatabase
 from tests.system.oauth.flow import App, Browser, Heard, forms
+from tests.system.oauth.people import model as people
 from tests.system.oauth.stage import HERE, Stage, staged
 
 ALL = "openid profile email"
@@ -160,8 +162,37 @@ def test_userinfo_tells_what_the_scopes_allow(asked: tuple[Stage, dict[str, Any]
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
     assert found["sub"] == ANN == verified(stage, tokens["id_token"]).claims["sub"]
     assert found["email"].endswith("@example.org") and found["email_verified"] is False
+    assert (found["name"], type(found["updated_at"])) == ("Ann", int)
+    assert set(found) == {"sub", "name", "updated_at", "email", "email_verified"}
     only = stage.tokens(scope="openid email")["access_token"]
     assert set(userinfo(stage, only, method).json()) == {"sub", "email", "email_verified"}
+
+
+def test_userinfo_tells_nothing_of_a_row_that_is_not_there(asked: tuple[Stage, dict[str, Any]]) -> None:
+    stage, _ = asked
+    for user in ("not-an-id", "00000000-0000-7000-8000-00000000dead"):
+        browser = stage.signed_in(stage.add_account(user=user))
+        token = stage.tokens(browser=browser, scope="openid profile")["access_token"]
+        assert userinfo(stage, token).json() == {"sub": user}
+
+
+def test_claims_are_fields_with_their_names_that_the_user_may_read(
+    runner: asyncio.Runner, new_sqlite: NewDatabase
+) -> None:
+    row = {"given_name": "Ann", "family_name": "Lee", "picture": "https://x.example/a.png", "birthdate": "1990"}
+    with in_process(people, new_sqlite(), runner, base_url=HERE) as service:
+        stage = Stage(service)
+        id = "01900000-0000-7000-8000-000000000009"
+        columns = ", ".join(row)
+        service.execute(
+            f"INSERT INTO {people.resources['Person'].table} (id, {columns}) VALUES ('{id}', {', '.join(map(repr, row.values()))})"
+        )
+        for roles, more in (((), {}), (("boss",), {"family_name": "Lee"})):
+            browser = stage.signed_in(stage.add_account(*roles, user=id))
+            found = userinfo(stage, stage.tokens(browser=browser, scope="openid profile")["access_token"]).json()
+            del found["updated_at"]
+            expected = {"sub": id, "given_name": "Ann", "preferred_username": "Ann", "picture": row["picture"]}
+            assert found == {**expected, **more}
 
 
 def test_userinfo_is_for_tokens_of_users_with_the_scope(asked: tuple[Stage, dict[str, Any]]) -> None:

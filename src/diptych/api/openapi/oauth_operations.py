@@ -44,17 +44,43 @@ _PROOF: dict[str, Schema] = {
 _GRANT: Schema = {
     "type": "object",
     "properties": {
-        "grant_type": {"type": "string", "enum": ["authorization_code", "refresh_token", "client_credentials"]},
+        "grant_type": {
+            "type": "string",
+            "enum": [
+                "authorization_code",
+                "refresh_token",
+                "client_credentials",
+                "urn:ietf:params:oauth:grant-type:device_code",
+            ],
+        },
         "code": {**_TEXT, "description": "With `authorization_code`."},
         "redirect_uri": {**_TEXT, "description": "With `authorization_code`: the same as before."},
         "code_verifier": {**_CHALLENGE, "description": "With `authorization_code`."},
         "refresh_token": {**_TEXT, "description": "With `refresh_token`: the last one that was issued."},
+        "device_code": {**_TEXT, "description": "With `device_code`."},
         "scope": {**_TEXT, "description": "With the others: the requested scopes, separated by spaces."},
         "resource": {**_TEXT, "format": "uri", "description": "The address of this service (RFC 8707)."},
         **_PROOF,
     },
     "required": ["grant_type"],
 }
+_DEVICE: Schema = {
+    "type": "object",
+    "properties": {
+        "scope": {**_TEXT, "description": "The requested scopes; if omitted, all that the client may have."},
+        "resource": {**_TEXT, "format": "uri", "description": "The address of this service (RFC 8707)."},
+        **_PROOF,
+    },
+}
+_DEVICE_CODE = closed(
+    {
+        "device_code": {**_TEXT, "description": "With which the client polls for tokens."},
+        "user_code": {**_TEXT, "description": "What the user types."},
+        "verification_uri": {**_TEXT, "format": "uri"},
+        "expires_in": {"type": "integer"},
+        "interval": {"type": "integer", "description": "Seconds between two polls, at least."},
+    }
+)
 _OF_TOKEN: Schema = {
     "type": "object",
     "properties": {
@@ -134,6 +160,8 @@ def authorization_paths() -> dict[str, JsonObject]:
     decide = operation("The decision of a person.", SERVICE, description=page)
     sign_in = operation("Sign a person in to these pages.", SERVICE, description=page)
     sign_out = operation("Sign a person out of these pages.", SERVICE, description=page)
+    device = operation("The page on which a user types the code of a device (RFC 8628).", SERVICE)
+    of_device = operation("The code of a device, or the decision about it.", SERVICE, description=page)
     return {
         "/.well-known/oauth-authorization-server": _document(
             "OauthMetadata", "Metadata of the authorization server (RFC 8414).", _METADATA
@@ -156,6 +184,15 @@ def authorization_paths() -> dict[str, JsonObject]:
         "/oauth/login": _only_post("OauthLogin", _with_form(sign_in, _PAGE_FORM, _pages(303, 400, 403, 429))),
         "/oauth/logout": _only_post("OauthLogout", _with_form(sign_out, _PAGE_FORM, _pages(303, 400, 403))),
         "/oauth/token": _for_clients("OauthToken", "Get tokens (RFC 6749).", _GRANT, "The tokens.", _TOKENS),
+        "/oauth/device": {
+            "get": _public("getOauthDevice", {**device, "responses": _pages(200)}),
+            "post": _public("postOauthDevice", _with_form(of_device, _PAGE_FORM, _pages(200, 400, 403, 429))),
+        },
+        "/oauth/device_authorization": _with_waiting(
+            _for_clients(
+                "OauthDeviceAuthorization", "Begin the device flow (RFC 8628).", _DEVICE, "The codes.", _DEVICE_CODE
+            )
+        ),
         "/oauth/revoke": _for_clients("OauthRevoke", "Revoke a token (RFC 7009).", _OF_TOKEN, "Revoked.", closed({})),
         "/oauth/introspect": _for_clients(
             "OauthIntrospect", _INTROSPECT, _OF_TOKEN, "The state of the token.", _INTROSPECTED
@@ -227,6 +264,12 @@ def _for_clients(noun: str, summary: str, form: Schema, description: str, schema
         **errors((503,)),
     }
     return _only_post(noun, _with_form(operation(summary, SERVICE), form, responses), CLIENT_SECURITY)
+
+
+def _with_waiting(item: JsonObject) -> JsonObject:
+    """An operation that is refused while too many wait."""
+    item["post"]["responses"]["429"] = answer("Too many devices wait.", _ERROR, "Cache-Control")
+    return item
 
 
 # operations

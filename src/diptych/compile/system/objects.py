@@ -57,6 +57,10 @@ _RECORDS = {
         "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, secret {text}, redirects {text} NOT NULL, "
         "roles {text} NOT NULL, scopes {text} NOT NULL, created_at {number} NOT NULL"
     ),
+    "diptych_client_details": (
+        "client_id {text} PRIMARY KEY, device {number} NOT NULL, network {text}, created_at {number} NOT NULL, "
+        "expires_at {number}"
+    ),
     "diptych_grants": (
         "id {text} PRIMARY KEY, account_id {text}, client_id {text} NOT NULL, scope {text} NOT NULL, "
         "created_at {number} NOT NULL, expires_at {number} NOT NULL, revoked_at {number}"
@@ -68,6 +72,11 @@ _RECORDS = {
     ),
     "diptych_code_sign_ins": (
         "hash {text} PRIMARY KEY, auth_time {number} NOT NULL, nonce {text}, expires_at {number} NOT NULL"
+    ),
+    "diptych_device_codes": (
+        "hash {text} PRIMARY KEY, user_hash {text} NOT NULL UNIQUE, client_id {text} NOT NULL, scope {text} NOT NULL, "
+        "network {text} NOT NULL, interval {number} NOT NULL, polled_at {number} NOT NULL, "
+        "expires_at {number} NOT NULL, state {text} NOT NULL, account_id {text}, auth_time {number}"
     ),
     "diptych_refreshes": (
         "hash {text} PRIMARY KEY, grant_id {text} NOT NULL, expires_at {number} NOT NULL, used_at {number}"

@@ -28,6 +28,7 @@ _NAMED = frozenset(
         "code_challenge",
         "code_challenge_method",
         "code_verifier",
+        "device_code",
         "grant_type",
         "id_token_hint",
         "max_age",

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, TokenMixin
+from authlib.oauth2.rfc8628 import DEVICE_CODE_GRANT_TYPE
 
-from diptych.identity.records import AuthorizationCode, Client, Grant, RefreshToken, hashed
+from diptych.identity.records import AuthorizationCode, Client, ClientDetails, Grant, RefreshToken, hashed
 from diptych.identity.redirects import matches_redirect
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.model.declare.roles import Claims
@@ -20,8 +21,9 @@ DEFAULT_SCOPES = ("read", "write")
 class OAuthClient(ClientMixin):  # type: ignore[misc]
     """A client: its redirect URIs, scopes, authentication method and grant types."""
 
-    def __init__(self, record: Client) -> None:
+    def __init__(self, record: Client, details: ClientDetails | None = None) -> None:
         self.record = record
+        self.details = details
         self.client_id = record.id
 
     def get_client_id(self) -> str:
@@ -60,9 +62,20 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]
         return response_type == "code" and bool(self.record.redirects)
 
     def check_grant_type(self, grant_type: str) -> bool:
-        if grant_type == "client_credentials":
-            return self.record.secret is not None
-        return bool(self.record.redirects)
+        has_devices = self.details is not None and bool(self.details.device)
+        match grant_type:
+            case "client_credentials":
+                return self.record.secret is not None and not self.is_registered
+            case "authorization_code":
+                return bool(self.record.redirects)
+            case "refresh_token":
+                return bool(self.record.redirects) or has_devices
+        return grant_type == DEVICE_CODE_GRANT_TYPE and has_devices
+
+    @property
+    def is_registered(self) -> bool:
+        """Did it register itself?"""
+        return self.details is not None and self.details.expires_at is not None
 
 
 class OAuthCode(AuthorizationCodeMixin):  # type: ignore[misc]

@@ -21,7 +21,7 @@ from diptych.model.model import Model
 T = TypeVar("T")
 _DESCRIPTIONS = {
     "invalid_grant": "The code or refresh token is not valid, or not for this client.",
-    "unsupported_grant_type": "Supported are authorization_code, refresh_token and client_credentials.",
+    "unsupported_grant_type": "Supported are authorization_code, refresh_token, client_credentials and device_code.",
     "unsupported_response_type": "Supported is code.",
 }
 """Descriptions of errors for which Authlib has none."""
@@ -44,8 +44,8 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         return self._bridge.run(work)
 
     def query_client(self, client_id: str) -> OAuthClient | None:
-        client = self.wait(self.grant_store.client(client_id)) if len(client_id) <= 200 else None
-        return OAuthClient(client) if client else None
+        found = self.wait(self.grant_store.client(client_id)) if len(client_id) <= 200 else None
+        return OAuthClient(*found) if found else None
 
     def authenticate_client(
         self, request: OAuthRequest, methods: Collection[str], endpoint: str = "token"

@@ -16,6 +16,7 @@ from diptych.identity.login_sessions import lock_if_unchanged
 from diptych.identity.oauth.openid import SignIn
 from diptych.identity.records import (
     ACCOUNTS,
+    CLIENT_DETAILS,
     CLIENTS,
     CODE_SIGN_INS,
     CODES,
@@ -26,6 +27,7 @@ from diptych.identity.records import (
     Account,
     AuthorizationCode,
     Client,
+    ClientDetails,
     CodeSignIn,
     Grant,
     RefreshToken,
@@ -49,8 +51,19 @@ class GrantStore:
         self.revoked = revoked
         self._counter = itertools.count()
 
-    async def client(self, id: str) -> Client | None:
-        return await self.store.write(lambda: CLIENTS.find(self.store.dialect, id=id))
+    async def client(self, id: str) -> tuple[Client, ClientDetails | None] | None:
+        """A client, unless it registered itself for a time that is over."""
+
+        def script() -> Script[tuple[Client, ClientDetails | None] | None]:
+            client = yield from CLIENTS.find(self.store.dialect, id=id)
+            if client is None:
+                return None
+            details = yield from CLIENT_DETAILS.find(self.store.dialect, client_id=id)
+            if details is not None and details.expires_at is not None and details.expires_at <= unix_time():
+                return None
+            return client, details
+
+        return await self.store.write(script)
 
     async def account(self, id: str) -> Account | None:
         """An account that is not disabled."""
@@ -107,7 +120,7 @@ class GrantStore:
                 return False
             yield from GRANTS.add(dialect, grant)
             if refresh is not None:
-                yield from REFRESHES.add(dialect, _refresh(refresh, grant, moment))
+                yield from REFRESHES.add(dialect, new_refresh(refresh, grant))
             return True
 
         return await self.store.write(script)
@@ -141,7 +154,7 @@ class GrantStore:
             holds = yield from GRANTS.find(dialect, id=grant.id, revoked_at=None)
             if used is None or holds is None:
                 return False
-            return (yield from REFRESHES.add(dialect, _refresh(new, grant, moment)))
+            return (yield from REFRESHES.add(dialect, new_refresh(new, grant)))
 
         return await self.store.write(script)
 
@@ -187,5 +200,5 @@ def new_grant(account: Account | None, client: Client, scope: str) -> Grant:
     )
 
 
-def _refresh(token: str, grant: Grant, moment: int) -> RefreshToken:
-    return RefreshToken(hashed(token), grant.id, min(moment + REFRESH_LIFETIME, grant.expires_at), None)
+def new_refresh(token: str, grant: Grant) -> RefreshToken:
+    return RefreshToken(hashed(token), grant.id, min(unix_time() + REFRESH_LIFETIME, grant.expires_at), None)

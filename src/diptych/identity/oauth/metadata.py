@@ -14,7 +14,12 @@ from diptych.identity.oauth.openid import CLAIMS
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.identity.tokens import ALGORITHM
 
-GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials")
+GRANT_TYPES = (
+    "authorization_code",
+    "refresh_token",
+    "client_credentials",
+    "urn:ietf:params:oauth:grant-type:device_code",
+)
 
 
 def server_metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
@@ -25,6 +30,7 @@ def server_metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
         "authorization_endpoint": f"{issuer}/oauth/authorize",
         "token_endpoint": f"{issuer}/oauth/token",
         "userinfo_endpoint": f"{issuer}/oauth/userinfo",
+        "device_authorization_endpoint": f"{issuer}/oauth/device_authorization",
         "revocation_endpoint": f"{issuer}/oauth/revoke",
         "introspection_endpoint": f"{issuer}/oauth/introspect",
         "jwks_uri": f"{issuer}/.well-known/jwks.json",

@@ -19,6 +19,7 @@ from diptych.errors import Refusal
 from diptych.identity.login_sessions import SignedIn
 from diptych.identity.oauth.authlib_adapter import Bridge, Malformed, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.core import Core
+from diptych.identity.oauth.device_grant import DeviceGrant, start_device
 from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.grants import ClientCredentials, CodeGrant, Proof, RefreshGrant
@@ -70,6 +71,10 @@ class OAuth:
     async def introspect(self, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
         """The introspection endpoint (RFC 7662)."""
         return await self._endpoint("introspection", headers, form, issuer)
+
+    async def start_device(self, headers: Headers, form: Pairs, issuer: str, address: str) -> OAuthResponse:
+        """The device authorization endpoint (RFC 8628)."""
+        return await self._respond(headers, form, issuer, lambda core, request: start_device(core, request, address))
 
     async def _endpoint(self, name: str, headers: Headers, form: Pairs, issuer: str) -> OAuthResponse:
         def work(core: Core, request: OAuthRequest) -> OAuthResponse:
@@ -150,6 +155,7 @@ class OAuth:
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)
+        core.register_grant(DeviceGrant)
         core.register_endpoint(OAuthRevocation)
         core.register_endpoint(OAuthIntrospection)
         return core

@@ -8,7 +8,8 @@ client before the client and its redirect URI are verified.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from urllib.parse import urlencode
 
 from authlib.oauth2.rfc6749 import OAuth2Error
@@ -23,9 +24,10 @@ from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, rea
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import subject_of
 from diptych.identity.oauth.prompts import ConsentRequired, LoginRequired, after_sign_in
-from diptych.identity.oauth.server import AuthorizationRequest, OAuth, malformed
+from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed
 from diptych.identity.throttle import Throttled
 from diptych.identity.viewer import Context
+from diptych.serve.endpoint.oauth_device import DEVICE, DevicePages
 from diptych.serve.endpoint.oauth_forms import KNOWN, BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import PATHS, USERINFO
@@ -52,6 +54,7 @@ class OauthEndpoint:
         self._sessions = LoginSessions(oauth.grant_store.store)
         self._devices = Devices(secret)
         self.forms = BrowserForms(base_url, secret)
+        self.devices = DevicePages(oauth.grant_store, self.forms, secret)
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; raises a Refusal only for errors outside of OAuth."""
@@ -65,20 +68,23 @@ class OauthEndpoint:
                 return await self.openid.userinfo(request)
             case "/oauth/authorize" if request.method != "POST":
                 return await self._authorize(request, issuer)
-            case "/oauth/authorize" | "/oauth/login" | "/oauth/logout":
+            case "/oauth/device" if request.method != "POST":
+                return await self._device(request)
+            case "/oauth/authorize" | "/oauth/device" | "/oauth/login" | "/oauth/logout":
                 return await self._sent_form(request, issuer)
         return await self._for_client(request, issuer)
 
     # clients
 
     async def _for_client(self, request: Request, issuer: str) -> Reply:
-        serve = {
+        endpoints: dict[str, Callable[..., Awaitable[OAuthResponse]]] = {
             "/oauth/token": self.oauth.token,
             "/oauth/revoke": self.oauth.revoke,
             "/oauth/introspect": self.oauth.introspect,
-        }[request.path]
+            "/oauth/device_authorization": partial(self.oauth.start_device, address=_address(request)),
+        }
         try:
-            answer = await serve(_headers(request), await sent_form(request), issuer)
+            answer = await endpoints[request.path](_headers(request), await sent_form(request), issuer)
         except Malformed as error:
             answer = malformed(str(error))
         challenge: tuple[Header, ...] = ()
@@ -108,10 +114,11 @@ class OauthEndpoint:
         page = consent(wanted.client.name, wanted.redirect, wanted.scope, signed_in.account.email, hidden)
         return page_reply(200, page, wanted.redirect)
 
-    async def _signed_in(self, wanted: AuthorizationRequest, cookie: str) -> SignedIn | None:
+    async def _signed_in(self, wanted: AuthorizationRequest | None, cookie: str) -> SignedIn | None:
         """The user of a browser, unless the request wants the user to sign in again."""
         signed_in = await self._sessions.find(cookie)
-        return signed_in if signed_in is not None and wanted.prompt.accepts(signed_in.since) else None
+        is_old = signed_in is not None and wanted is not None and not wanted.prompt.accepts(signed_in.since)
+        return None if is_old else signed_in
 
     async def _silent(self, wanted: AuthorizationRequest, signed_in: SignedIn | None) -> SignedIn | OAuth2Error:
         """The decision without a page: what the user allowed before, to a client that nobody can pretend to be."""
@@ -122,32 +129,47 @@ class OauthEndpoint:
         has_consent = await self.oauth.grant_store.has_consent(signed_in.account, wanted.client, wanted.scope)
         return signed_in if is_certain and has_consent else ConsentRequired()
 
+    async def _device(self, request: Request) -> Reply:
+        """Show the page for the code of a device, or the sign-in page."""
+        cookie = self.forms.cookie(request)
+        signed_in = await self._sessions.find(cookie)
+        if signed_in is None:
+            return self._sign_in(None, DEVICE, "", "", 200, cookie)
+        return self.devices.ask(signed_in, cookie)
+
     async def _sent_form(self, request: Request, issuer: str) -> Reply:
         try:
             form = dict(await sent_form(request))
-            query = read_form(form.get("request", ""))
+            is_device = form.get("request") == DEVICE
+            query = [] if is_device else read_form(form.get("request", ""))
         except Malformed as error:
             return page_reply(400, failure(str(error)))
         cookie = self.forms.cookie(request)
         if not self.forms.is_own(request, form, cookie, issuer):
             return page_reply(403, failure("This form has expired. Go back to where you came from and try again."))
-        wanted = await self.oauth.validate(query, issuer)
+        wanted = None if is_device else await self.oauth.validate(query, issuer)
         if isinstance(wanted, OAuthResponse):
             return _redirect(wanted)
         if request.path == "/oauth/login":
             return await self._log_in(request, form, wanted, cookie)
         if request.path == "/oauth/logout":
             await self._sessions.sign_out(cookie)
-            return see_other(f"authorize?{urlencode(query)}", self.forms.set_cookie("", 0))
+            return see_other(_onward(wanted, query), self.forms.set_cookie("", 0))
+        if is_device != (request.path == "/oauth/device"):
+            return page_reply(400, failure("This form belongs to another page."))
         signed_in = await self._signed_in(wanted, cookie)
         if signed_in is None:
             return self._sign_in(wanted, form["request"], "", "You were signed out. Sign in again.", 200, cookie)
+        if is_device:
+            return await self.devices.sent(request, form, signed_in, cookie)
         allowed = form.get("decision") == "allow"
         return _redirect(await self.oauth.decide(query, signed_in if allowed else None, issuer))
 
-    async def _log_in(self, request: Request, form: dict[str, str], wanted: AuthorizationRequest, cookie: str) -> Reply:
+    async def _log_in(
+        self, request: Request, form: dict[str, str], wanted: AuthorizationRequest | None, cookie: str
+    ) -> Reply:
         email = form.get("email", "")[:254]
-        address = request.peer[0] if request.peer else ""
+        address = _address(request)
         marks = self.forms.cookie(request, KNOWN)
         device = self._devices.name(marks, email)
         account = await self.accounts.authenticate(email, form.get("password", ""), address, device)
@@ -161,12 +183,12 @@ class OauthEndpoint:
         await self._sessions.sign_out(cookie)
         fresh = await self._sessions.sign_in(account) or ""
         known = self.forms.set_cookie(self._devices.renewed(marks, email), LASTS, KNOWN)
-        location = f"authorize?{urlencode(after_sign_in(read_form(form['request'])))}"
-        return see_other(location, known, self.forms.set_cookie(fresh, SESSION_LIFETIME))
+        onward = _onward(wanted, [] if wanted is None else after_sign_in(read_form(form["request"])))
+        return see_other(onward, known, self.forms.set_cookie(fresh, SESSION_LIFETIME))
 
     def _sign_in(
         self,
-        wanted: AuthorizationRequest,
+        wanted: AuthorizationRequest | None,
         query: str,
         email: str,
         wrong: str,
@@ -176,8 +198,17 @@ class OauthEndpoint:
     ) -> Reply:
         fresh = () if cookie else (self.forms.set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
         hidden = {"request": query, "token": self.forms.token(cookie)}
-        page = sign_in(wanted.client.name, email, hidden, wrong)
-        return page_reply(status, page, wanted.redirect, (*fresh, *more))
+        name, redirect = (wanted.client.name, wanted.redirect) if wanted else ("the device that you connect", "")
+        return page_reply(status, sign_in(name, email, hidden, wrong), redirect, (*fresh, *more))
+
+
+def _onward(wanted: AuthorizationRequest | None, query: Pairs) -> str:
+    """The page after a sign-in or a sign-out."""
+    return DEVICE if wanted is None else f"authorize?{urlencode(query)}"
+
+
+def _address(request: Request) -> str:
+    return request.peer[0] if request.peer else ""
 
 
 def _redirect(answer: OAuthResponse) -> Reply:

@@ -53,12 +53,12 @@ def sign_in(client: str, email: str, hidden: dict[str, str], wrong: str) -> str:
     alert = f'<p class="wrong" id="wrong" role="alert">{escape(wrong)}</p>\n' if wrong else ""
     described = ' aria-describedby="wrong" aria-invalid="true"' if wrong else ""
     first, second = ("", " autofocus") if email else (" autofocus", "")
-    return _page(
+    return whole_page(
         "Not signed in yet" if wrong else "Sign in",
         f"""<h1>Sign in</h1>
 <p>to go on to <strong>{escape(client)}</strong></p>
 {alert}<form method="post" action="login">
-{_hidden(hidden)}<label for="email">E-mail</label>
+{hidden_inputs(hidden)}<label for="email">E-mail</label>
 <input id="email" name="email" type="email" autocomplete="username" required value="{escape(email)}"{described}{first}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required{described}{second}>
@@ -70,14 +70,14 @@ def sign_in(client: str, email: str, hidden: dict[str, str], wrong: str) -> str:
 def consent(client: str, redirect: str, scopes: Sequence[str], email: str, hidden: dict[str, str]) -> str:
     """The consent page, on which a user allows or denies a client."""
     items = "".join(f"<li>{escape(describe_scope(scope))}</li>\n" for scope in scopes)
-    return _page(
+    return whole_page(
         f"Allow {client}?",
         f"""<h1>Allow {escape(client)} to act for you?</h1>
 <p>It will be able to</p>
 <ul>
 {items}</ul>
 <form method="post" action="authorize">
-{_hidden(hidden)}<div class="choices">
+{hidden_inputs(hidden)}<div class="choices">
 <button type="submit" name="decision" value="deny">Do not allow</button>
 <button class="strong" type="submit" name="decision" value="allow">Allow</button>
 </div>
@@ -85,7 +85,7 @@ def consent(client: str, redirect: str, scopes: Sequence[str], email: str, hidde
 <footer>
 <p>You will go on to <strong>{escape(_destination(redirect))}</strong>.</p>
 <form method="post" action="logout">
-{_hidden(hidden)}Signed in as <strong>{escape(email)}</strong>.
+{hidden_inputs(hidden)}Signed in as <strong>{escape(email)}</strong>.
 <button class="link" type="submit">Use another account</button>
 </form>
 </footer>""",
@@ -94,7 +94,7 @@ def consent(client: str, redirect: str, scopes: Sequence[str], email: str, hidde
 
 def failure(message: str) -> str:
     """The error page, for errors that cannot be sent to the client."""
-    return _page("This did not work", f'<h1>This did not work</h1>\n<p role="alert">{escape(message)}</p>')
+    return whole_page("This did not work", f'<h1>This did not work</h1>\n<p role="alert">{escape(message)}</p>')
 
 
 def page_reply(status: int, html: str, redirect: str = "", more: Sequence[Header] = ()) -> Reply:
@@ -120,7 +120,8 @@ def page_reply(status: int, html: str, redirect: str = "", more: Sequence[Header
     return Reply(status, (*head, *more), html.encode())
 
 
-def _page(title: str, body: str) -> str:
+def whole_page(title: str, body: str) -> str:
+    """A page with its style."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -129,7 +130,8 @@ def _page(title: str, body: str) -> str:
     )
 
 
-def _hidden(values: dict[str, str]) -> str:
+def hidden_inputs(values: dict[str, str]) -> str:
+    """The hidden fields of a form."""
     return "".join(
         f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">\n' for name, value in values.items()
     )

@@ -16,6 +16,8 @@ PATHS = {
     KEYS: ("GET", "HEAD"),
     USERINFO: ("GET", "HEAD", "POST"),
     "/oauth/authorize": ("GET", "HEAD", "POST"),
+    "/oauth/device": ("GET", "HEAD", "POST"),
+    "/oauth/device_authorization": ("POST",),
     "/oauth/login": ("POST",),
     "/oauth/logout": ("POST",),
     "/oauth/token": ("POST",),

@@ -73,7 +73,7 @@ class OpenidEndpoint:
 
     async def _profile(self, caller: Caller) -> dict[str, Any]:
         """What the row of the user tells, read as the user without the limits of the token's scopes."""
-        resource, reader = getattr(self._model, "user", None), self._context.without_scopes(caller)
+        resource, reader = self._model.user, self._context.without_scopes(caller)
         if resource is None or reader is None or reader.viewer.id is None:
             return {}
         try:

@@ -1,0 +1,87 @@
+"""`diptych login`: an access token for a user of a service, by the device flow (RFC 8628)."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+import click
+
+from diptych.cli.records import MANY
+from diptych.config import is_protected
+from diptych.errors import StartError
+
+_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+_PATIENCE = 30
+_LARGEST = 1 << 20
+
+
+@click.command()
+@click.argument("url", metavar="URL")
+@click.option("--client", metavar="ID", required=True, help="The id of a client that was added with --device.")
+@MANY("--scope", "scopes", metavar="SCOPE", help="What the token allows, as in users:read; may be repeated.")
+def login(url: str, client: str, scopes: tuple[str, ...]) -> None:
+    """Sign in to a service in a browser, anywhere; prints an access token."""
+    issuer = url.rstrip("/")
+    if not is_protected(issuer):
+        raise StartError(f"{url} is no https address, nor an address of this machine.")
+    metadata = _ask(f"{issuer}/.well-known/oauth-authorization-server")
+    if metadata.get("issuer") != issuer:
+        raise StartError(f"The service at {url} says that it is {metadata.get('issuer')}; use that address.")
+    scope = {"scope": " ".join(scopes)} if scopes else {}
+    begun = _ask(_address(metadata, "device_authorization_endpoint"), {"client_id": client, **scope})
+    if "device_code" not in begun:
+        raise StartError(f"The service refuses: {_reason(begun)}.")
+    click.echo(f"Open {begun['verification_uri']} and type the code {begun['user_code']}", err=True)
+    click.echo(_wait(_address(metadata, "token_endpoint"), client, begun))
+
+
+def _wait(address: str, client: str, begun: dict[str, Any]) -> str:
+    """Poll until the user has decided."""
+    form = {"grant_type": _GRANT, "client_id": client, "device_code": str(begun["device_code"])}
+    interval, ends = int(begun.get("interval", 5)), time.monotonic() + int(begun["expires_in"])
+    while time.monotonic() < ends:
+        time.sleep(interval)
+        answer = _ask(address, form)
+        if "access_token" in answer:
+            return str(answer["access_token"])
+        if answer.get("error") == "slow_down":
+            interval += 5
+        elif answer.get("error") != "authorization_pending":
+            raise StartError(f"Nobody is signed in: {_reason(answer)}.")
+    raise StartError("Nobody is signed in: the code has expired.")
+
+
+def _address(metadata: dict[str, Any], name: str) -> str:
+    address = metadata.get(name)
+    if not isinstance(address, str) or not is_protected(address):
+        raise StartError(f"The service has no {name}.")
+    return address
+
+
+def _reason(answer: dict[str, Any]) -> str:
+    return str(answer.get("error_description") or answer.get("error") or "no reason is given").rstrip(".")
+
+
+def _ask(address: str, form: dict[str, str] | None = None) -> dict[str, Any]:
+    """The JSON object that an address answers, also with an error."""
+    body = None if form is None else urllib.parse.urlencode(form).encode()
+    request = urllib.request.Request(address, body, {"accept": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE) as response:
+            text = response.read(_LARGEST)
+    except urllib.error.HTTPError as error:
+        text = error.read(_LARGEST)
+    except OSError as error:
+        raise StartError(f"{address} cannot be reached: {error}.") from None
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise StartError(f"{address} does not answer as an authorization server does.")
+    return answer
