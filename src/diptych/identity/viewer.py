@@ -116,13 +116,6 @@ class Context:
             return self._not_cached(authorization)
         return self._reviewed(caller) if self._has_own_viewer else caller
 
-    def without_scopes(self, caller: Caller) -> Caller | None:
-        """The same caller without the limits of its token's scopes, for what the service itself reads on its behalf."""
-        if caller.claims is None:
-            return caller
-        viewer = self.model.viewer_of(replace(caller.claims, scopes=None))
-        return None if viewer is None else replace(caller, viewer=viewer, signature=self.model.signature(viewer))
-
     def _not_cached(self, authorization: bytes) -> Caller | None:
         """The caller of a header that is not cached; it may be another spelling of one that is."""
         token = _bearer(authorization)

@@ -106,13 +106,15 @@ def test_an_id_token_says_who_signed_in_and_when(asked: tuple[Stage, dict[str, A
     assert claims["at_hash"] == base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
     assert all(type(claims[name]) is int for name in ("iat", "exp", "auth_time"))
     assert claims["auth_time"] <= claims["iat"] <= time.time() < claims["exp"]
-    assert "email" not in claims and "roles" not in claims
+    assert (claims["name"], "email" in claims) == ("Ann", True), "as userinfo, for clients that do not ask it"
+    assert "roles" not in claims and "scope" not in claims
 
 
 def test_without_the_scope_there_is_none_and_without_a_nonce_none_is_told(asked: tuple[Stage, dict[str, Any]]) -> None:
     stage, _ = asked
     assert "id_token" not in stage.tokens(scope="read", nonce="n-2")
-    assert "nonce" not in verified(stage, stage.tokens(scope="openid")["id_token"]).claims
+    claims = verified(stage, stage.tokens(scope="openid")["id_token"]).claims
+    assert set(claims) == {"iss", "sub", "aud", "exp", "iat", "auth_time", "at_hash"}
 
 
 def test_no_token_is_taken_for_one_of_another_kind(asked: tuple[Stage, dict[str, Any]]) -> None:

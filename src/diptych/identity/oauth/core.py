@@ -11,7 +11,7 @@ from diptych.identity.oauth.authentication import authenticate
 from diptych.identity.oauth.authlib_adapter import Bridge, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.authlib_models import OAuthClient
 from diptych.identity.oauth.grant_store import GrantStore
-from diptych.identity.oauth.openid import SignIn, id_token, subject_of
+from diptych.identity.oauth.openid import SignIn, TellUser, id_token, subject_of
 from diptych.identity.oauth.resource import check_resource
 from diptych.identity.records import Account, Client
 from diptych.identity.scopes import IDENTITY_SCOPES
@@ -32,12 +32,21 @@ _MISSING = {"unsupported_grant_type": "grant_type", "unsupported_response_type":
 class Core(AuthorizationServer):  # type: ignore[misc]
     """Authlib's server; one for each request, since it holds the bridge into the event loop of that request."""
 
-    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, bridge: Bridge, issuer: str) -> None:
+    def __init__(
+        self,
+        grant_store: GrantStore,
+        tokens: Tokens,
+        model: Model,
+        bridge: Bridge,
+        issuer: str,
+        user_claims: TellUser,
+    ) -> None:
         super().__init__(scopes_supported=[*IDENTITY_SCOPES, *sorted(model.scopes)])
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
         self.issuer = issuer
+        self._user_claims = user_claims
         self._bridge = bridge
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -88,5 +97,6 @@ class Core(AuthorizationServer):  # type: ignore[misc]
 
     def with_id_token(self, token: dict[str, Any], client: Client, account: Account, sign_in: SignIn) -> dict[str, Any]:
         """The response with an ID token that is bound to its access token."""
-        signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in)
+        told = self.wait(self._user_claims(account, token["scope"].split()))
+        signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in, told)
         return {**token, "id_token": signed}

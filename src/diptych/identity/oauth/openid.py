@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,10 @@ PROFILE_CLAIMS = (
 CLAIMS = ("sub", *PROFILE_CLAIMS, "updated_at", "email", "email_verified")
 
 
+TellUser = Callable[[Account, Collection[str]], Coroutine[Any, Any, dict[str, Any]]]
+"""Tells the claims about an account that scopes allow."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignIn:
     """When a user signed in, and the nonce of the app that asks."""
@@ -53,10 +57,19 @@ def subject_of(account: Account) -> str:
     return account.user_id or account.id
 
 
-def id_token(tokens: Tokens, issuer: str, client: str, account: Account, access_token: str, sign_in: SignIn) -> str:
-    """An ID token for a client (OpenID Connect Core, §2)."""
+def id_token(
+    tokens: Tokens,
+    issuer: str,
+    client: str,
+    account: Account,
+    access_token: str,
+    sign_in: SignIn,
+    told: Mapping[str, Any],
+) -> str:
+    """An ID token for a client (OpenID Connect Core, §2); `told` are the claims of other scopes than `openid`."""
     now = unix_time()
     claims: dict[str, Any] = {
+        **told,
         "iss": issuer,
         "sub": subject_of(account),
         "aud": client,

@@ -23,6 +23,7 @@ from diptych.identity.oauth.device_grant import DeviceGrant, start_device
 from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.grants import ClientCredentials, CodeGrant, Proof, RefreshGrant
+from diptych.identity.oauth.openid import TellUser
 from diptych.identity.oauth.prompts import Prompt, read_prompt
 from diptych.identity.oauth.resource import check_resource
 from diptych.identity.records import Client
@@ -51,10 +52,11 @@ class AuthorizationRequest:
 class OAuth:
     """The authorization server of one service."""
 
-    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model) -> None:
+    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, user_claims: TellUser) -> None:
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
+        self._user_claims = user_claims
         self._workers = Workers(_THREADS, _WAITING, "diptych-oauth", _BUSY)
 
     def stop(self) -> None:
@@ -151,7 +153,7 @@ class OAuth:
         return await self._workers.call(lambda: work(core))
 
     def _core(self, issuer: str) -> Core:
-        core = Core(self.grant_store, self.tokens, self.model, Bridge(), issuer)
+        core = Core(self.grant_store, self.tokens, self.model, Bridge(), issuer, self._user_claims)
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)

@@ -31,15 +31,17 @@ from diptych.serve.endpoint.oauth_device import DEVICE, DevicePages
 from diptych.serve.endpoint.oauth_forms import KNOWN, BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import PATHS, USERINFO
-from diptych.serve.endpoint.openid import OpenidEndpoint, ReadRow
+from diptych.serve.endpoint.openid import OpenidEndpoint
+from diptych.serve.endpoint.user_claims import ReadRow, UserClaims
 from diptych.serve.http.request import Request
 from diptych.serve.public_address import issuer_of
 
 
 def make_endpoint(engine: Engine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
     """The endpoints of a service."""
-    oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model)
-    openid = OpenidEndpoint(context, oauth.grant_store, read_row)
+    user_claims = UserClaims(context, read_row)
+    oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model, user_claims.of)
+    openid = OpenidEndpoint(context, oauth.grant_store, user_claims)
     return OauthEndpoint(oauth, openid, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
 
 
