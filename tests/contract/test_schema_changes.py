@@ -435,7 +435,7 @@ def test_a_new_class_gets_its_table_while_developing(outside: Outside, runner: a
         (thing,) = service.rows("/things?fields=id")
         body = {"thingId": thing["id"], "word": "w"}
         assert [post(service, "/extras", body).status for _ in range(2)] == [201, 409]
-        assert [change["id"] for change in service.changes("/extras/changes")["data"]] != []
+        assert [change["rowId"] for change in service.changes("/extras/changes")["data"]] != []
 
 
 def test_a_renamed_class_does_not_begin_empty_without_a_word(outside: Outside) -> None:

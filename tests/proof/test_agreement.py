@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from diptych import Diptych
+from diptych.api.graphql.node_lookup import is_node
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.reply import Reply
 from diptych.api.rest.translate import read_query
@@ -31,7 +32,7 @@ from tests.support import edge_cases
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import load
 from tests.support.effort import scaled
-from tests.support.graphql_printer import print_graphql
+from tests.support.graphql_printer import print_graphql, print_node
 from tests.support.oracle import Oracle
 from tests.support.proof import Proof, Reveal, exactly, shown_cursor
 from tests.support.reading import parsed
@@ -71,6 +72,16 @@ class Panels:
         body = json.dumps({"query": document, "variables": variables}).encode()
         replies = self._send("POST", "/graphql", body, viewer)
         return [json.loads(reply.body)["data"] for reply in replies]
+
+    def node(self, drawn: Drawn, raw: Sequence[Any], viewer: Viewer, answers: Sequence[Any]) -> None:
+        """A row by its id alone is what it is by its type."""
+        ((label, read),) = drawn.asks
+        document, variables = print_node(label, read, raw, self.model)
+        body = json.dumps({"query": document, "variables": variables}).encode()
+        for reply, answer in zip(self._send("POST", "/graphql", body, viewer), answers, strict=True):
+            found = json.loads(reply.body)["data"]
+            row = answer[label]
+            assert exactly(found) == exactly({label: row, label + "_many": [row, row]}), document
 
     def rest(self, read: Read, raw: Sequence[Any], viewer: Viewer) -> list[Any]:
         """The answers of the stores to an Ask as a URL, brought into the form of the GraphQL answer."""
@@ -112,6 +123,12 @@ class Panels:
         told = self.proof.told(drawn)
         for store, answer in zip(STORES, answers, strict=True):
             self._check_oracle(drawn, viewer, answer, f"{store}: {told}")
+        if (
+            len(drawn.asks) == 1
+            and drawn.reads[0].take == "one"
+            and is_node(self.model.resources[drawn.reads[0].resource])
+        ):
+            self.node(drawn, raw, viewer, answers)
         if drawn.rest:
             ((label, read),) = drawn.asks
             for rest, graphql in zip(self.rest(read, raw, viewer), answers, strict=True):

@@ -212,7 +212,7 @@ def lived(service: Service, path: str, one: str) -> list[Any]:
     found.append(send(service, "GET", f"/{path}/1/children?{fields}&first=1"))
     found.append(send(service, "DELETE", f"/{path}/1?{fields}", {}))
     log = send(service, "GET", f"/{path}/changes?fields=id,version,name,parent(name)")
-    found.append([[each["kind"], each["id"], each[one]] for each in log["data"]])
+    found.append([[each["kind"], each["rowId"], each[one]] for each in log["data"]])
     for page in found:
         if isinstance(page, dict) and "page" in page:
             page["page"] = {key: value if key == "total" else bool(value) for key, value in page["page"].items()}

@@ -88,7 +88,7 @@ ILL_FORMED = (
 ABSENT = {ID: "00000000-0000-7000-8000-000000000001", INTEGER_ID: "999999999"}
 _LABELS = ("a", "b", "_x", "A1", "id", "nodes", "count_2")
 _EDGE: tuple[Literal["node", "cursor", "__typename"], ...] = ("node", "cursor", "__typename")
-_CHANGE: tuple[ChangeWhat, ...] = ("row", "row", "kind", "id", "cursor", "at", "__typename")
+_CHANGE: tuple[ChangeWhat, ...] = ("row", "row", "kind", "rowId", "cursor", "at", "__typename")
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "__typename")
 
 

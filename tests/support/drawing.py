@@ -18,6 +18,7 @@ from graphql import (
     GraphQLField,
     GraphQLInputObjectType,
     GraphQLInputType,
+    GraphQLInterfaceType,
     GraphQLList,
     GraphQLObjectType,
     GraphQLSchema,
@@ -81,6 +82,7 @@ _SCALARS = (
     "null",
     '""',
 )
+Composite = GraphQLObjectType | GraphQLInterfaceType
 _ALIASES = ("a", "b", "c", "d", "e", "f", "g", "id", "name")
 _VALUES = {
     "Int": ("1", "2"),
@@ -209,7 +211,7 @@ class Fitting:
     def chance(self, part: float) -> bool:
         return self.random.random() < part
 
-    def selections(self, parent: GraphQLObjectType, deep: int, most: int = 3) -> str:
+    def selections(self, parent: Composite, deep: int, most: int = 3) -> str:
         """A selection. Some of it may stand there again: as it was, or with something else in it."""
         names = [
             name
@@ -226,10 +228,13 @@ class Fitting:
         self.random.shuffle(found)
         return "{ " + " ".join(found) + " }"
 
-    def selection(self, parent: GraphQLObjectType, name: str, deep: int) -> str:
+    def selection(self, parent: Composite, name: str, deep: int) -> str:
         kind = self.random.random()
         if kind < 0.1:
             return f"... on {parent.name}{self.directives()} {self.selections(parent, deep, 1)}"
+        if isinstance(parent, GraphQLInterfaceType) and kind < 0.7:
+            one = self.random.choice(self.schema.get_possible_types(parent))
+            return f"... on {one.name}{self.directives()} {self.selections(one, deep, 2)}"
         if kind < 0.15:
             return f"...{self.directives()} {self.selections(parent, deep, 2)}"
         if kind < 0.22 and len(self.fragments) < 3:
@@ -245,9 +250,9 @@ class Fitting:
 
     def inner(self, field: GraphQLField, deep: int) -> str:
         target = get_named_type(field.type)
-        return " " + self.selections(target, deep - 1) if isinstance(target, GraphQLObjectType) else ""
+        return " " + self.selections(target, deep - 1) if isinstance(target, Composite) else ""
 
-    def spread(self, parent: GraphQLObjectType, deep: int) -> str:
+    def spread(self, parent: Composite, deep: int) -> str:
         name = f"F{len(self.fragments)}"
         self.fragments.append("")
         self.fragments[int(name[1:])] = f"fragment {name} on {parent.name} {self.selections(parent, deep, 2)}"

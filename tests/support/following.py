@@ -1,8 +1,8 @@
 """A follower of changes without a socket: what it is told is noted, and nothing is sent anywhere.
 
-told = await follow(handler, caller, "subscription { postChanged { kind id } }")
+told = await follow(handler, caller, "subscription { postChanged { kind rowId } }")
 await settle(handler)            all that was committed until now is told
-told.events                      [{"kind": "CREATED", "id": "…"}]
+told.events                      [{"kind": "CREATED", "rowId": "…"}]
 """
 
 from __future__ import annotations

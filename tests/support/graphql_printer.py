@@ -70,6 +70,17 @@ def print_graphql(asks: Sequence[tuple[str, Read]], values: Sequence[Any], model
     return _document("query", body, printer.declared()), printer.variables(values)
 
 
+def print_node(label: str, read: Read, values: Sequence[Any], model: Model) -> tuple[str, dict[str, Any]]:
+    """The document that asks for one row by its id alone, as `node` and in a list of `nodes`, and its variables."""
+    printer = _Printer(model)
+    key, picks = printer._slot(one_slot(read)), _block(f"... on {read.resource}", printer._picks(read.pick))
+    body = [
+        *_block(_aliased(label, "node") + f"(id: {key})", picks),
+        *_block(_aliased(label + "_many", "nodes") + f"(ids: [{key}, {key}])", picks),
+    ]
+    return _document("query", body, printer.declared()), printer.variables(values)
+
+
 def print_mutation(writes: Sequence[tuple[str, Write, Sequence[Any]]], model: Model) -> tuple[str, dict[str, Any]]:
     """The document of some Writes, each with its key in the answer and its own values, and its variables."""
     body: Lines = []

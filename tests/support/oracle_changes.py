@@ -1,7 +1,7 @@
 """A slow, obvious evaluator of changes as one viewer is told of them: what the contract says, change by change.
 
     told(model, viewer, watch, changes, rows, values)
-    [(0, {"cursor": "<cursor>", "kind": "CREATED", "id": "0189…", "at": "<at>", "post": {"title": "…"}}), …]
+    [(0, {"cursor": "<cursor>", "kind": "CREATED", "rowId": "0189…", "at": "<at>", "post": {"title": "…"}}), …]
 
 A change is a row before and after; `rows` are all rows as they are now. Whether a row can be seen is judged by the row
 before and after, and by related rows as they are now; of what a rule would say of rows that are gone by now, nothing is
@@ -196,7 +196,7 @@ class _Teller:
                 return None if kind in ("DELETED", "LEFT") else self._row(part, change)
             case "kind":
                 return kind
-            case "id":
+            case "rowId":
                 return str(change.id)
             case "__typename":
                 return self.resource.name + "Change"

@@ -21,7 +21,7 @@ A Write changes one row and returns what it picks of it. These two are the same 
 
 A Watch follows the changes of a resource and reports the parts that it names. These two are the same Ask:
 
-    subscription { postChanged(where: …) { cursor kind id at post { title } } }     GET /posts/changes?fields=title&…
+    subscription { postChanged(where: …) { cursor kind rowId at post { title } } }     GET /posts/changes?fields=title&…
 
     Watch("Post", (…, ChangePart("row", "post", (Field("title", "title"),))), where=…)
 """
@@ -121,21 +121,25 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Pagination of a list: the first `size` rows, or the last if `backward`, between two cursors or from an offset."""
+    """Pagination of a list: the first `size` rows, or the last if `backward`, between two cursors or from an offset.
+
+    With `ids`, the rows that have these, one place for each; `size` is their number.
+    """
 
     size: Slot
     backward: bool = False
     after: Slot | None = None
     before: Slot | None = None
     offset: Slot | None = None
+    ids: Slot | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read one row, a list, or a page. `pick` holds Picks for one row and a list, Parts for a page."""
+    """Read one row, a list, a page, or a row for each id. `pick` holds Picks of rows, or Parts of a page."""
 
     resource: str
-    take: Literal["one", "list", "page"]
+    take: Literal["one", "list", "page", "each"]
     pick: tuple[Pick | ConnectionPart, ...]
     where: Expr = TRUE
     order: tuple[OrderBy, ...] = ()
@@ -180,7 +184,7 @@ class Call:
     pick: tuple[Pick, ...] = ()
 
 
-ChangeWhat = Literal["cursor", "kind", "id", "at", "row", "__typename"]
+ChangeWhat = Literal["cursor", "kind", "rowId", "at", "row", "__typename"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,9 @@ def extract(read: Read, resources: Resources) -> tuple[Read, PythonFields | None
     whole, spot = _Extractor(resources).read(read)
     if spot is None:
         return read, None
-    many = read.take == "list"
-    return whole, PythonFields(spot, many, msgspec.json.Decoder(_held(spot, many)))
+    many = read.take in ("list", "each")
+    kind = list[spot.kind | None] if read.take == "each" else _held(spot, many)  # type: ignore[name-defined]
+    return whole, PythonFields(spot, many, msgspec.json.Decoder(kind))
 
 
 def extract_watch(watch: Watch, resources: Resources) -> tuple[Watch, tuple[PythonFields | None, ...]]:

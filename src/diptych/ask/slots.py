@@ -29,6 +29,12 @@ def _count(name: str, least: int, what: str) -> Scalar:
     return Scalar(name, int, {}, parse, parse_text, "INTEGER", "integer", "integer", graphql="Int")
 
 
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 1
+
+
+ID_COUNT = Scalar("IdCount", int, {}, _length, _length, "INTEGER", "integer", "integer", graphql="Int")
+"""The number of ids in a list, which is the size of the page that they are."""
 SIZE = _count("PageSize", 1, "a page size")
 OFFSET = _count("Offset", 0, "an offset")
 CURSOR = Scalar("Cursor", str, {}, STRING.parse, STRING.parse, "TEXT", "text", "text", graphql="String")

@@ -54,6 +54,8 @@ class Dialect:
     """The text of a read, as bytes, truncated just beyond the largest answer."""
     rows: str
     """The texts `_j` of the rows of a sub-select, joined by commas in the order in which they come."""
+    each: str
+    """The texts {1} of the rows with an id `_e.value` of the list {0}, joined by commas in its order."""
     only_rows: str
     """The whole statement of a request for one list and nothing else."""
     gather: str
@@ -276,6 +278,7 @@ SQLITE = Dialect(
     answer="CAST({} AS BLOB)",
     bounded="CAST({} AS BLOB)",  # a connection itself makes no text that is longer
     rows="(SELECT coalesce(group_concat(_j, ','), '') FROM ({}) _r)",
+    each="(SELECT coalesce(group_concat(coalesce(({1}), 'null'), ','), '') FROM json_each({0}) _e)",
     only_rows="SELECT CAST(concat('[', group_concat(_j, ','), ']') AS BLOB) FROM ({}) _r",
     gather="coalesce(group_concat({}, ','), '')",
     gather_by="coalesce(group_concat({}, ',' ORDER BY {}), '')",
@@ -330,6 +333,8 @@ POSTGRES = Dialect(
     answer="convert_to({}, 'UTF8')",
     bounded=f"substr(convert_to({{}}, 'UTF8'), 1, {MAX_ANSWER + 1})",
     rows="array_to_string(ARRAY({}), ',')",
+    each="array_to_string(ARRAY(SELECT coalesce(({1}), 'null') FROM unnest({0}) WITH ORDINALITY _e(value, i) "
+    "ORDER BY _e.i), ',')",
     only_rows="SELECT substr(convert_to('[' || array_to_string(ARRAY({}), ',') || ']', 'UTF8'), "
     f"1, {MAX_ANSWER + 1})",
     gather="coalesce(string_agg({}, ','), '')",

@@ -22,11 +22,11 @@ from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
 from diptych.compile.page_columns import PageColumns, has_columns
-from diptych.compile.plan import Plan
+from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.rows import Piece
 from diptych.compile.where import TableRef
 from diptych.model.model import Model
-from diptych.model.rules.expr import TRUE, Col, Expr, is_condition
+from diptych.model.rules.expr import TRUE, Col, Expr, Slot, is_condition
 
 _MOST_JOINS = 32
 """SQLite takes no more than 64 tables in a join."""
@@ -95,7 +95,15 @@ class Reads(PageColumns):
     def _many(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> list[Piece]:
         if read.take == "page":
             return [sql("({})", self.page(read, row, tied))]
+        if read.take == "each":
+            return ["[", self._each(read, row), "]"]
         return ["[", sql(self.dialect.rows, self._rows_of(read, row, tied)), "]"]
+
+    def _each(self, read: Read, row: TableRef) -> Fragment:
+        """The texts of the rows with some ids, in the order of the ids; null where there is none."""
+        ids = cast(Slot, cast(Page, read.page).ids)
+        one = self._one(read, row, sql("{} = _e.value", row.id))
+        return sql(self.dialect.each, self.dialect.value(SlotBind(ids.index, ids.scalar, many=True)), one)
 
     def _rows_of(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> Fragment:
         """A SELECT of the texts of the rows of a list, in its order: backward, they are read in reverse."""

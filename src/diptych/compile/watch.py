@@ -1,6 +1,6 @@
 """Watch → SQL: the changes between two positions of the feed, as one viewer sees them.
 
-    subscription { postChanged { kind id post { title } } }
+    subscription { postChanged { kind rowId post { title } } }
 
     SELECT CAST('[' || oldest || ',[' || group_concat('[' || _f.position || … || CASE WHEN _f._becomes THEN coalesce(
              (SELECT '{"title":' || json_quote(json_extract(_f.new, '$.title')) || '}'

@@ -19,6 +19,7 @@ from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Page, Read
 from diptych.ask.python_fields import PythonFields, extract
+from diptych.ask.slots import SIZE
 from diptych.ask.walk import reads
 from diptych.ask.wish import Wish
 from diptych.compile.plan import PageLayout, Plan
@@ -225,13 +226,13 @@ class Engine:
         price = None if is_fixed and not self.checks.has_more else cost.price
         by_size = None
         if self.store.dialect.sees_limits and not is_fixed:
-            slots = tuple(slot for slot in page_sizes if slot not in sizes)
+            slots = tuple(slot for slot in page_sizes if slot not in sizes and wish.slots[slot].scalar is SIZE)
 
             def compile(sent: Mapping[int, int]) -> ReadPlan:
                 with self.planning_budget.planning(goes_on=True):
                     return self.plan_reads(asks, view, {**sizes, **sent}, with_change_cursor)
 
-            by_size = PlansBySize(slots, compile)
+            by_size = PlansBySize(slots, compile) if slots else None
         return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size)
 
     def answer(

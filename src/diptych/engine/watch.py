@@ -213,7 +213,7 @@ class BoundWatch:
 
     def _change(self, row: Sequence[msgspec.Raw], shown: Sequence[Any]) -> Change:
         kind, id, at = row[2:5]
-        members = {"kind": bytes(kind), "id": bytes(id), "at": bytes(at)}
+        members = {"kind": bytes(kind), "rowId": bytes(id), "at": bytes(at)}
         rows = iter(shown)
         pieces: list[bytes] = []
         text = b"{"

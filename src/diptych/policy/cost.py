@@ -202,7 +202,7 @@ def _rows(read: Read) -> tuple[int, int]:
     A row in both the nodes and the edges of a page is counted once: the larger number counts. `pageInfo` shows no row,
     but the database has to find them.
     """
-    if read.take == "list":
+    if read.take in ("list", "each"):
         return 1, 0
     nodes = edges = infos = totals = 0
     for part in read.pick:

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from diptych.ask.measures import Limits
-from diptych.ask.slots import LITERALS, OFFSET, SIZE, Source
+from diptych.ask.slots import ID_COUNT, LITERALS, OFFSET, SIZE, Source
 from diptych.errors import Code, Fault, Refusal
 from diptych.lru import footprint
 from diptych.model.constraints import Test, tests_of
@@ -112,6 +112,8 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
         return lambda raw: _list(raw, parse, text, limits.in_list)
     if slot.scalar is SIZE:
         return lambda raw: _at_most(parse(raw), limits.page, "a page size")
+    if slot.scalar is ID_COUNT:
+        return lambda raw: _at_most(parse(raw), limits.page, "a number of ids")
     if slot.scalar is OFFSET:
         return lambda raw: _at_most(parse(raw), limits.offset, "an offset")
     return parse

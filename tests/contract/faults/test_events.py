@@ -85,8 +85,8 @@ PAGES = [
     "/comments/changes?fields=body,post(body)",
 ]
 STREAMS = [
-    "subscription($after: String) { postChanged(after: $after) { kind id post { body } again: post { b: body } } }",
-    "subscription($after: String) { commentChanged(after: $after) { id comment { post { body } } } }",
+    "subscription($after: String) { postChanged(after: $after) { kind rowId post { body } again: post { b: body } } }",
+    "subscription($after: String) { commentChanged(after: $after) { rowId comment { post { body } } } }",
 ]
 
 
@@ -327,7 +327,7 @@ def test_changes_of_what_a_role_never_sees_are_refused_like_reads(shop: Scene) -
         assert (answer.status, answer.code) == (status, code)
         assert shop.rest("GET", "/orders", who=who).code == code
         with pytest.raises(Refusal) as raised:
-            shop.service.follow("subscription { orderChanged { id } }", token=shop.token(who))
+            shop.service.follow("subscription { orderChanged { rowId } }", token=shop.token(who))
         assert raised.value.code == code
         assert shop.ql("{ orders { id } }", who=who).code == code
 

@@ -211,7 +211,7 @@ def test_a_value_that_no_type_allows_breaks_no_answer(service: Service) -> None:
 
 def _broken_by(service: Service, column: str, value: str, odd: bool) -> None:
     """Try everything while a column holds the value. An `odd` one is text to the database, and nothing to Python."""
-    told = service.follow(f"subscription {{ parcelChanged {{ kind id parcel {{ {PLAIN} year }} }} }}")
+    told = service.follow(f"subscription {{ parcelChanged {{ kind rowId parcel {{ {PLAIN} year }} }} }}")
     before = service.end_of_changes()
     if spoil(service, column, value):
         try:
@@ -318,7 +318,7 @@ def _changes(service: Service, streamed: list[Any], before: str) -> None:
 def test_an_id_that_is_none_breaks_no_answer_on_sqlite(new_sqlite: NewDatabase, name: str | bytes) -> None:
     raw = name if isinstance(name, bytes) else name.encode()
     with asyncio.Runner() as runner, in_process(model, new_sqlite(), runner, ROWS) as service:
-        told = service.follow("subscription { boxChanged { kind id box { id name } } }")
+        told = service.follow("subscription { boxChanged { kind rowId box { id name } } }")
         service.execute(f"INSERT INTO boxes (id, name) VALUES (CAST(x'{raw.hex()}' AS TEXT), 'odd')")
         service.execute("INSERT INTO boxes (id, name) VALUES ('1', 'last')")
         for url in ("/boxes", "/boxes?fields=id,parcels(id)", "/boxes/changes", "/parcels?fields=box(id)"):

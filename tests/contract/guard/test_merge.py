@@ -30,11 +30,12 @@ from graphql.validation import specified_rules
 from diptych.api.graphql import document as documents
 from diptych.api.graphql import merge as merging
 from diptych.api.graphql import rules
+from diptych.api.graphql.collect import collect, fragments_of
 from diptych.api.graphql.document import check_document, read_document
 from diptych.api.graphql.merge import conflicts, merge_selections
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.tokens import parse
-from diptych.api.graphql.translate import collect, fragments_of, translate
+from diptych.api.graphql.translate import translate
 from diptych.ask.measures import RequestMeasures
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal

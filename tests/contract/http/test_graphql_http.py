@@ -267,7 +267,7 @@ def test_a_mutation_may_not_be_sent_by_get(shop: Service, document: str) -> None
         assert (answer.status, answer.code, answer.headers["allow"]) == (405, "METHOD_NOT_ALLOWED", "POST")
 
 
-@pytest.mark.parametrize("document", ["subscription { postChanged { id } }", "subscription { nope }"])
+@pytest.mark.parametrize("document", ["subscription { postChanged { rowId } }", "subscription { nope }"])
 def test_a_subscription_needs_a_client_that_takes_a_stream(shop: Service, document: str) -> None:
     for accept in (RESPONSE, LEGACY):
         for answer in (shop.query(document, accept=accept), shop.get_query({"query": document}, accept=accept)):

@@ -88,7 +88,7 @@ def test_older_changes_show_no_row_that_lacks_what_is_never_null(
     with in_process(before(), database, runner) as service:
         migrate(service)
     with in_process(after(extra), database, runner) as service:
-        document = f"subscription {{ memoChanged {{ kind id memo {{ {FIELDS} }} }} }}"
+        document = f"subscription {{ memoChanged {{ kind rowId memo {{ {FIELDS} }} }} }}"
         stream = service.follow(document)
         for row in (OPEN, CLOSED):
             service.execute(f"UPDATE memos SET headline = 'c' WHERE id = '{row}'")
@@ -102,10 +102,10 @@ def test_older_changes_show_no_row_that_lacks_what_is_never_null(
             assert [change["kind"] for change in log] == ["CREATED", "UPDATED"] * 2 + ["UPDATED"] * 2
             assert [change["memo"] is None for change in log] == [True] * 4 + [False] * 2
         else:  # what was secret then cannot be told by a column that was not there
-            assert [change["id"] for change in log] == [OPEN]
+            assert [change["rowId"] for change in log] == [OPEN]
         assert stream.ended is None and [event["memo"]["headline"] for event in stream.events] == ["c"] * len(shown)
         slim = service.changes("/memos/changes?fields=id,level")["data"]
-        assert all(change["memo"] == {"id": change["id"], "level": 3} for change in slim if change["memo"])
+        assert all(change["memo"] == {"id": change["rowId"], "level": 3} for change in slim if change["memo"])
 
 
 def test_what_older_changes_have_is_shown(new_sqlite: NewDatabase, runner: asyncio.Runner) -> None:
@@ -142,5 +142,7 @@ def test_a_computed_field_does_not_tell_what_a_missing_column_would_hide(databas
     with in_process(after_by_computed(), database, runner) as service:
         service.execute(f"UPDATE memos SET headline = 'c' WHERE id = '{OPEN}'")
         log = service.changes("/memos/changes?fields=id")["data"]
-        assert [(change["id"], change["kind"]) for change in log][-1] == (OPEN, "UPDATED")
-        assert {(change["id"], change["kind"]) for change in log[:-1]} <= {(CLOSED, "UPDATED")}, "what was secret then"
+        assert [(change["rowId"], change["kind"]) for change in log][-1] == (OPEN, "UPDATED")
+        assert {(change["rowId"], change["kind"]) for change in log[:-1]} <= {(CLOSED, "UPDATED")}, (
+            "what was secret then"
+        )

@@ -27,7 +27,7 @@ from tests.support.running import NewDatabase, Postgres
 
 FEED = 8
 """The bytes in front of a cursor that name its feed."""
-WATCH = "subscription($after: String) { postChanged(after: $after) { cursor kind id } }"
+WATCH = "subscription($after: String) { postChanged(after: $after) { cursor kind rowId } }"
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +207,9 @@ def test_the_beginning_of_an_empty_feed_is_a_place(runner: asyncio.Runner, new_d
             )
         )
         assert [each["kind"] for each in service.changes(f"/users/changes?after={start}")["data"]] == ["CREATED"]
-        stream = service.follow("subscription($a: String) { userChanged(after: $a) { id kind } }", {"a": start})
+        stream = service.follow("subscription($a: String) { userChanged(after: $a) { rowId kind } }", {"a": start})
         service.settle()
-        assert stream.events == [{"id": data.ANN, "kind": "CREATED"}]
+        assert stream.events == [{"rowId": data.ANN, "kind": "CREATED"}]
         for number in range(3):
             service.execute(f"UPDATE users SET name = 'a{number}'")
         service.settle()  # what has no place yet is not trimmed

@@ -19,7 +19,7 @@ from tests.support.following import Recorder, caller_of, follow, settle
 from tests.support.following import told as told_all
 from tests.support.in_process import Service, in_process
 
-POSTS = "subscription { postChanged { kind id post { title } } }"
+POSTS = "subscription { postChanged { kind rowId post { title } } }"
 MANY = 757
 
 

@@ -65,12 +65,14 @@ def touch(service: Service, *posts: str) -> None:
     service.execute(f"UPDATE posts SET title = title || '!' WHERE id IN ({ids})")
 
 
-TITLES = "subscription { postChanged { kind id post { title } } }"
+TITLES = "subscription { postChanged { kind rowId post { title } } }"
 
 
 def test_fifty_who_are_told_the_same_cost_one_evaluation(service: Service) -> None:
     tokens = [None, service.token(None, "staff")]
-    told = [service.follow("subscription { userChanged { id user { name } } }", token=tokens[n % 2]) for n in range(50)]
+    told = [
+        service.follow("subscription { userChanged { rowId user { name } } }", token=tokens[n % 2]) for n in range(50)
+    ]
     with evaluations(service.app.store) as seen:
         service.execute("UPDATE users SET name = name || '!'")
         service.settle()
@@ -81,9 +83,9 @@ def test_fifty_who_are_told_the_same_cost_one_evaluation(service: Service) -> No
 
 def test_who_looks_for_something_else_is_not_asked_for(service: Service) -> None:
     """A change of another row, or of another resource, costs nothing."""
-    one = service.follow(f'subscription {{ postChanged(id: "{POST[1]}") {{ id }} }}')
-    other = service.follow(f'subscription {{ postChanged(where: {{id: {{eq: "{POST[2]}"}}}}) {{ id }} }}')
-    users = service.follow("subscription { userChanged { id } }")
+    one = service.follow(f'subscription {{ postChanged(id: "{POST[1]}") {{ rowId }} }}')
+    other = service.follow(f'subscription {{ postChanged(where: {{id: {{eq: "{POST[2]}"}}}}) {{ rowId }} }}')
+    users = service.follow("subscription { userChanged { rowId } }")
     with evaluations(service.app.store) as seen:
         touch(service, POST[1])
         service.settle()
@@ -92,13 +94,13 @@ def test_who_looks_for_something_else_is_not_asked_for(service: Service) -> None
 
 
 def test_other_values_are_told_other_things(service: Service) -> None:
-    document = "subscription($t: String!) { postChanged(where: {title: {contains: $t}}) { id } }"
+    document = "subscription($t: String!) { postChanged(where: {title: {contains: $t}}) { rowId } }"
     told = [service.follow(document, {"t": each}) for each in ("Alpha", "Beta", "Alpha")]
     with evaluations(service.app.store) as seen:
         touch(service, POST[1], POST[2])
         service.settle()
     assert len(seen) == 2
-    assert [each.events for each in told] == [[{"id": POST[1]}], [{"id": POST[2]}], [{"id": POST[1]}]]
+    assert [each.events for each in told] == [[{"rowId": POST[1]}], [{"rowId": POST[2]}], [{"rowId": POST[1]}]]
 
 
 def test_other_viewers_are_told_of_their_own_rows(service: Service) -> None:
@@ -111,8 +113,8 @@ def test_other_viewers_are_told_of_their_own_rows(service: Service) -> None:
         touch(service, POST[3], POST[6])  # a draft of Ann's, and one of Ben's
         service.settle()
     assert len(seen) == 3
-    assert [event["id"] for event in told[ANN].events] == [POST[3]] == [event["id"] for event in again.events]
-    assert [event["id"] for event in told[BEN].events] == [POST[6]]
+    assert [event["rowId"] for event in told[ANN].events] == [POST[3]] == [event["rowId"] for event in again.events]
+    assert [event["rowId"] for event in told[BEN].events] == [POST[6]]
     assert nobody.events == []
 
 
@@ -132,8 +134,8 @@ def test_cursors_of_lists_in_a_row_are_of_its_viewer(service: Service) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("a: kind", "a: id"),
-        ("a: id b: kind", "b: kind a: id"),
+        ("a: kind", "a: rowId"),
+        ("a: rowId b: kind", "b: kind a: rowId"),
         ("post { a: title }", "post { a: body }"),
         ("post { title }", "p: post { title }"),
         ("post { title }", "post { title } kind"),

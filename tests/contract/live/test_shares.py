@@ -26,9 +26,9 @@ from tests.support.running import NewDatabase
 
 T = TypeVar("T")
 MEMORY = "sqlite:///:memory:"
-TITLES = "subscription { postChanged { kind id post { title } } }"
-NAMED = "subscription($t: String!) { postChanged(where: {title: {contains: $t}}) { id post { title } } }"
-EXACT = "subscription($t: String!) { postChanged(where: {title: {eq: $t}}) { id post { title } } }"
+TITLES = "subscription { postChanged { kind rowId post { title } } }"
+NAMED = "subscription($t: String!) { postChanged(where: {title: {contains: $t}}) { rowId post { title } } }"
+EXACT = "subscription($t: String!) { postChanged(where: {title: {eq: $t}}) { rowId post { title } } }"
 MANY = 5_000
 """Different filters that one caller follows."""
 STALL = 0.03

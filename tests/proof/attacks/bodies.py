@@ -171,7 +171,7 @@ MEDIA = family(
             "METHOD_NOT_ALLOWED",
             operationName="B",
         ).by("admin"),
-        by_get("a subscription by GET", "subscription { postChanged { id } }", "prepass", "NOT_ACCEPTABLE"),
+        by_get("a subscription by GET", "subscription { postChanged { rowId } }", "prepass", "NOT_ACCEPTABLE"),
         by_get("another parameter by GET", Q, "text", "BAD_REQUEST", method="POST"),
         by_get("variables by GET that are no object", Q, "text", "BAD_REQUEST", variables="[1]"),
         by_get(

@@ -103,7 +103,7 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "31 aliases": (f"{{ users {{ {times(31, 'a§: id')} }} }}", "TOO_COMPLEX"),
     "900 directives": (f"{{ __typename {'@aa' * 900} }}", "TOO_COMPLEX"),
     "a subscription with two roots": (
-        "subscription { postChanged { id } userChanged { id } }",
+        "subscription { postChanged { rowId } userChanged { rowId } }",
         "GRAPHQL_VALIDATION_FAILED",
     ),
     "a subscription that is dear": (
@@ -123,7 +123,7 @@ def test_an_operation_of_a_socket_has_the_limits_of_all(socket: WebSocket, name:
 
 # sockets: what is sent on them
 
-SUBSCRIBE = b'{"type":"subscribe","id":"1","payload":{"query":"subscription { postChanged { id } }"}}'
+SUBSCRIBE = b'{"type":"subscribe","id":"1","payload":{"query":"subscription { postChanged { rowId } }"}}'
 
 
 def _pieces(socket: WebSocket) -> None:
@@ -202,7 +202,7 @@ def test_the_old_protocol_is_none_of_ours(service: Service, protocol: str) -> No
 def test_a_socket_may_not_follow_without_end(socket: WebSocket) -> None:
     """CVE-2026-35526, of Strawberry: as many subscriptions as there are messages."""
     for number in range(400):
-        socket.subscribe(str(number), "subscription { postChanged { id } }")
+        socket.subscribe(str(number), "subscription { postChanged { rowId } }")
     codes = [socket.receive()["payload"][0]["extensions"]["code"] for _ in range(300)]
     assert set(codes) == {"TOO_COMPLEX"}
 

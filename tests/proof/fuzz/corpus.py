@@ -19,7 +19,7 @@ FORM = "application/x-www-form-urlencoded"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 INIT = {"type": "connection_init"}
-WATCH = "subscription { postChanged(kinds: [CREATED]) { cursor kind id at post { title } } }"
+WATCH = "subscription { postChanged(kinds: [CREATED]) { cursor kind rowId at post { title } } }"
 DOCUMENTS = (
     "{ users { name posts { title comments { body author { name } } } } }",
     "query Q($n: Int = 2, $w: PostWhere, $b: Boolean!) { posts(first: $n, where: $w) { ...F @include(if: $b) } } "

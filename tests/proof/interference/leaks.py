@@ -21,7 +21,7 @@ from diptych.ask.nodes import Assign, ConnectionPart, Field, Follow, OrderBy, Pa
 from diptych.ask.slots import SIZE
 from diptych.compile.fragment import Fragment, sql
 from diptych.compile.page import Pages, Sheet
-from diptych.compile.read import compile_reads
+from diptych.compile.read import Reads, compile_reads
 from diptych.compile.rows import Rows
 from diptych.compile.where import TableRef
 from diptych.engine import call as calls
@@ -88,6 +88,12 @@ def computed_field(patch: MonkeyPatch) -> None:
         return _with_fields(each, lambda field: _open(field) if field.field.computed is not None else field)
 
     _seen_as(patch, {"_pick": opened, "_column": opened})
+
+
+def any_type(patch: MonkeyPatch) -> None:
+    """A row is found by its id alone, hidden or not."""
+    original = Reads._each
+    patch.setattr(Reads, "_each", lambda self, read, row: original(self, replace(read, where=TRUE), row))
 
 
 # relations

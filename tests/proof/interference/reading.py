@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from diptych.api.graphql.node_lookup import is_node
 from diptych.api.reply import Reply
 from diptych.ask.nodes import Field, OrderBy, Pick
 from diptych.model.defs import FieldDef
@@ -21,7 +22,7 @@ from diptych.model.viewer_object import VIEWER
 from tests.proof.interference.databases import Pairs, RequestMeasures
 from tests.proof.interference.dealing import Deal, SecretWorld, all_seeing, deal
 from tests.support.asks import Dice, Drawn
-from tests.support.graphql_printer import print_graphql
+from tests.support.graphql_printer import print_graphql, print_node
 from tests.support.oracle import Oracle
 from tests.support.proof import cursor_key
 from tests.support.rest_printer import print_rest
@@ -103,6 +104,10 @@ class Reading(Pairs):
         else:
             parameters = {"query": document, "variables": json.dumps(variables)}
             yield RequestMeasures("GET", f"/graphql?{urlencode(parameters, quote_via=quote)}")
+        first = drawn.reads[0]
+        if len(drawn.asks) == 1 and first.take == "one" and is_node(self.model.resources[first.resource]):
+            document, variables = print_node(drawn.asks[0][0], first, raw, self.model)
+            yield RequestMeasures("POST", "/graphql", json.dumps({"query": document, "variables": variables}).encode())
         if drawn.rest:
             yield RequestMeasures("GET", print_rest(drawn.reads[0], raw, self.model))
 

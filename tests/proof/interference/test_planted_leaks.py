@@ -36,6 +36,7 @@ CHANNELS: Mapping[str, Channel] = {
     "a field that is filtered by": Channel(leaks.compared_field),
     "a field that is sorted by": Channel(leaks.sorted_field),
     "a field computed of hidden ones": Channel(leaks.computed_field),
+    "a row by its id alone": Channel(leaks.any_type, model=default),
     "a filter through a relation": Channel(leaks.filter_through_relation),
     "the rows of a relation": Channel(leaks.nested_rows, model=default),
     "a relation that is hidden on the row": Channel(leaks.hidden_way),
@@ -63,6 +64,7 @@ CHANNELS: Mapping[str, Channel] = {
 
 KEPT = (
     "a field that is filtered by",
+    "a row by its id alone",
     "the rows of a relation",
     "a total",
     "a cursor",

@@ -71,7 +71,7 @@ class Watching:
         field = f"{self.resource}Changed" + (f"({arguments})" if given else "")
         head = "subscription" + (f"({declared})" if given else "")
         return {
-            "query": f"{head} {{ {field} {{ cursor kind id at {self.resource} {{ version }} }} }}",
+            "query": f"{head} {{ {field} {{ cursor kind rowId at {self.resource} {{ version }} }} }}",
             "variables": given,
         }
 
@@ -138,7 +138,7 @@ class Follower:
     def hear(self, change: Any, cursor: str) -> None:
         """A change."""
         row = change[self.watching.resource]
-        self.told.append(Told(change["kind"], change["id"], change["at"], row and row["version"]))
+        self.told.append(Told(change["kind"], change["rowId"], change["at"], row and row["version"]))
         if change["cursor"] != cursor:
             self.faults.append(f"a change has the cursors {cursor} and {change['cursor']}")
         self.cursors.append(cursor)

@@ -56,14 +56,14 @@ def _shows(eye: Eye, member: Member, events: Sequence[Any]) -> None:
     """There is a change of every row that can be read, and of no other; each shows what the oracle says."""
     one = member.resource.one
     rows = {str(row.id): row for row in eye.rows(member.resource)}
-    assert sorted(event["id"] for event in events) == sorted(rows), f"{member.resource.name} for {eye.name}"
+    assert sorted(event["rowId"] for event in events) == sorted(rows), f"{member.resource.name} for {eye.name}"
     assert {event["kind"] for event in events} <= {"UPDATED"}
     if member.name in _MOVES:
         return
     for event in events:
         value = event[one][member.name]
         got = [row["id"] for row in _listed(value)] if member.relation else value
-        assert got == eye.value(member, rows[event["id"]]), f"{member} of {event['id']} for {eye.name}"
+        assert got == eye.value(member, rows[event["rowId"]]), f"{member} of {event['rowId']} for {eye.name}"
 
 
 def _listed(related: Any) -> list[Any]:
@@ -92,7 +92,7 @@ def _told(eye: Eye, resource: ResourceDef) -> list[Any]:
 
     def read() -> list[Any]:
         picked = " ".join(each.name + each.inner for each in eye.known(resource))
-        document = f"subscription {{ {resource.changed} {{ kind id {resource.one} {{ {picked} }} }} }}"
+        document = f"subscription {{ {resource.changed} {{ kind rowId {resource.one} {{ {picked} }} }} }}"
         bodies = eye.stage.runner.run(_follow(eye, resource, document))
         answer = Answer(200, {}, b"[" + b",".join(bodies) + b"]", True)
         eye._look_through(Sent("GET", document), answer, None)
@@ -176,7 +176,7 @@ def filtered(eye: Eye, member: Member) -> None:
     for tree, holds in wheres(eye, member):
         wanted = sorted(str(row.id) for row in eye.rows(resource) if holds(row))
         found = _pages(eye, resource, {"fields": "id", "where": json.dumps(tree)})
-        assert sorted(event["id"] for event in found) == wanted, f"{tree} for {eye.name}"
+        assert sorted(event["rowId"] for event in found) == wanted, f"{tree} for {eye.name}"
 
 
 # history

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tests.proof.matrix import acting, documents, following, reading, tags, writing
+from tests.proof.matrix import acting, documents, following, nodes, reading, tags, writing
 from tests.proof.matrix.stage import Eye, Member, Stage
 
 MODELS: Mapping[str, str] = {
@@ -83,6 +83,7 @@ def _has_a_name(eye: Eye, member: Member) -> bool:
 CHANNELS: Mapping[str, tuple[Applies, Check]] = {
     "select": (_always, reading.select),
     "alias": (_always, reading.alias),
+    "node": (nodes.applies, nodes.nodes),
     "nested path": (_is_reached_field, reading.nested),
     "filter": (_always, reading.filtered),
     "filter through a relation": (_is_reached, reading.through),

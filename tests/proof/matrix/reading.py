@@ -80,11 +80,11 @@ def select(eye: Eye, member: Member) -> None:
 def _shows(eye: Eye, member: Member, found: Sequence[Any], label: str) -> None:
     """Every row shows what the oracle says."""
     wanted = {str(row.id): eye.value(member, row) for row in eye.rows(member.resource)}
-    got = {row["id"]: _ids(row[label]) if member.relation else row[label] for row in found}
+    got = {row["id"]: ids_of(row[label]) if member.relation else row[label] for row in found}
     assert got == wanted, f"{member} for {eye.name}"
 
 
-def _ids(related: Any) -> list[str]:
+def ids_of(related: Any) -> list[str]:
     """The ids of related rows; of one, or of none, too."""
     there = related if isinstance(related, list) else [related] if related else []
     return [row["id"] for row in there]

@@ -12,6 +12,7 @@ import pytest
 from diptych.api.ask_builder import AskBuilder
 from diptych.ask.guarded import Guard, Why
 from diptych.ask.nodes import Field
+from diptych.compile.read import Reads
 from diptych.engine import watch
 from diptych.model.rules.expr import TRUE, Col, Expr
 from diptych.model.view import View
@@ -31,6 +32,7 @@ def _unmasked_pick(pick: Any, resource: Any, view: Any) -> Any:
 
 
 _PICK = access._pick
+_EACH = Reads._each
 _WATCH = access.narrow_watch
 _GUARDS = change._WriteGuards._guards
 _FAULT = AskBuilder.fault
@@ -56,6 +58,10 @@ LEAKS: dict[str, tuple[Leak, tuple[str, ...]]] = {
     "rows of others are listed": (
         (access, "assume", lambda rule, known: TRUE),
         ("select", "filter", "sort", "cursor", "count"),
+    ),
+    "a row is found by its id alone": (
+        (Reads, "_each", lambda self, read, row: _EACH(self, replace(read, where=TRUE), row)),
+        ("node",),
     ),
     "every field exists for every role": (
         (View, "_own_rule", lambda self, found, name, roles: TRUE),

@@ -20,7 +20,7 @@ from tests.support.running import Client, NewDatabase, Service, running, served
 
 LARGE = "\U0001d54f" * 20_000
 """80 kB on the wire, and the most that a post takes."""
-POSTS = "subscription($after: String) { postChanged(after: $after) { cursor id post { title body } } }"
+POSTS = "subscription($after: String) { postChanged(after: $after) { cursor rowId post { title body } } }"
 
 
 @pytest.fixture(scope="module")

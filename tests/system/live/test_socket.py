@@ -12,7 +12,7 @@ from tests.contract.live.clients import PROTOCOL, WebSocket
 from tests.support.cases import cases
 from tests.support.running import NewDatabase, Service, diptych, served
 
-USERS = "subscription($after: String) { userChanged(after: $after) { cursor kind id user { name } } }"
+USERS = "subscription($after: String) { userChanged(after: $after) { cursor kind rowId user { name } } }"
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +344,7 @@ def test_changes_come_until_they_are_wanted_no_more(service: Service, admin: str
         first = add(service, admin, "First")
         told = {message["id"]: message["payload"] for message in (socket.receive(), socket.receive())}
         assert told["names"] == {"data": {"c": {"kind": "CREATED", "user": {"name": "First"}}}}
-        assert told["all"]["data"]["userChanged"]["id"] == first
+        assert told["all"]["data"]["userChanged"]["rowId"] == first
         socket.send(type="complete", id="all")
         socket.send(type="complete", id="never-there")
         settled(socket)

@@ -17,7 +17,7 @@ from tests.system.overload.town import post, user
 
 PER_SOCKET = 100
 TITLES = "/posts/changes?fields=title"
-CHEAP = "subscription($m: String!) { postChanged(where: {title: {eq: $m}}) { id } }"
+CHEAP = "subscription($m: String!) { postChanged(where: {title: {eq: $m}}) { rowId } }"
 
 
 def heavy(levels: int = 2) -> str:
@@ -25,7 +25,7 @@ def heavy(levels: int = 2) -> str:
     deep = "{body: {contains: $m}}"
     for _ in range(levels):
         deep = f"{{author: {{posts: {{some: {{or: [{{title: {{contains: $m}}}}, {{comments: {{some: {deep}}}}}]}}}}}}}}"
-    return f"subscription($m: String!) {{ postChanged(where: {deep}) {{ id }} }}"
+    return f"subscription($m: String!) {{ postChanged(where: {deep}) {{ rowId }} }}"
 
 
 @contextmanager

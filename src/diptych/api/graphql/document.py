@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from graphql import (
@@ -28,13 +29,15 @@ from graphql import (
 )
 from graphql.execution.values import get_variable_values
 
+from diptych.api.graphql.collect import NODE, collect, fragments_of, with_defaults
 from diptych.api.graphql.measure import measure_text, measure_values
 from diptych.api.graphql.merge import conflicts, is_plain, merge_selections
 from diptych.api.graphql.mutations import mutation_names
+from diptych.api.graphql.node_lookup import NODE_FIELDS, is_foreign_node
 from diptych.api.graphql.parser import parse
+from diptych.api.graphql.response_shape import shape_conflicts
 from diptych.api.graphql.rules import validate
 from diptych.api.graphql.scan import Outline
-from diptych.api.graphql.translate import collect, fragments_of, with_defaults
 from diptych.api.reply import DocumentRefusal
 from diptych.api.shape import PLAIN_VALUE, measure_filter, shape
 from diptych.ask.measures import Checking, RequestMeasures
@@ -166,6 +169,8 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
         if not view.resources:
             raise _no_such_kind(kind)
         return
+    if kind is OperationType.QUERY and is_foreign_node(requested, view):
+        foreign = True
     calls = QueryDef if kind is OperationType.QUERY else ActionDef
     roots = (call.root for resource in view.model.values() for call in resource.calls if isinstance(call, calls))
     if foreign or any(root in requested and root not in view.calls for root in roots):
@@ -201,6 +206,8 @@ def root_names(resource: ResourceDef) -> tuple[str, str, str]:
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
     """Validate a document against the viewer's schema."""
     errors = validate(document, schema)
+    if not errors and NODE in schema.type_map and _has_nodes(document, operation):
+        errors = [*islice(shape_conflicts(operation, fragments_of(document), schema), MAX_FAULTS)]
     if errors:
         raise DocumentRefusal(Code.GRAPHQL_VALIDATION_FAILED, errors)
     definitions = operation.variable_definitions or ()
@@ -208,6 +215,13 @@ def check_document(document: DocumentNode, operation: OperationDefinitionNode, s
     literal = frozenset(node.variable.name.value for node in definitions if _sorts(_named(node.type)))
     filters = tuple(node.variable.name.value for node in definitions if _named(node.type).endswith("Where"))
     return Document(document, operation, names, literal, filters)
+
+
+def _has_nodes(document: DocumentNode, operation: OperationDefinitionNode) -> bool:
+    """Can a selection of it have fields of several types?"""
+    text = document.loc.source.body if document.loc else ""
+    fields = collect([operation.selection_set], fragments_of(document), None)
+    return NODE in text or any(nodes[0].name.value in NODE_FIELDS for nodes in fields.values())
 
 
 def _sorts(type_name: str) -> bool:

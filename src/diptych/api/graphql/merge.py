@@ -4,8 +4,9 @@
 
 The response is the same, since execution merges them too. graphql-core checks whether fields with one response key
 agree by comparing every pair, wherever fragments bring them together: for a hundred small selections that takes a fifth
-of a second. There are no unions or interfaces here, so all fields with the same key and parent must have one name and
-the same arguments; comparing each with the first of them is enough.
+of a second. There are no unions here, so all fields with the same key and parent must have one name and the same
+arguments; comparing each with the first of them is enough. Only a Node has one of several types: there the fields are
+compared for each of these by itself, and `response_shape.py` compares their types.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from graphql import (
     SelectionSetNode,
 )
 
-from diptych.api.graphql.translate import collect, fragments_of
+from diptych.api.graphql.collect import NODE, collect, fragments_of
 from diptych.errors import MAX_FAULTS
 
 
@@ -147,17 +148,58 @@ def conflicts(document: DocumentNode) -> list[GraphQLError]:
     """Errors for fields that share a response key and differ; the first few."""
     errors: list[GraphQLError] = []
     fragments = fragments_of(document)
+    seen: set[tuple[int, ...]] = set()
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
-            for error in _conflicts([node.selection_set], fragments):
+            for error in _conflicts([node.selection_set], fragments, seen):
                 errors.append(error)
                 if len(errors) >= MAX_FAULTS:
                     return errors
     return errors
 
 
-def _conflicts(sets: list[SelectionSetNode], fragments: dict[str, FragmentDefinitionNode]) -> Iterator[GraphQLError]:
-    for key, nodes in collect(sets, fragments, None).items():
+def _conflicts(
+    sets: list[SelectionSetNode], fragments: dict[str, FragmentDefinitionNode], seen: set[tuple[int, ...]]
+) -> Iterator[GraphQLError]:
+    """The conflicts in what some selections have together, for each type that the object may have."""
+    together = tuple(map(id, sets))
+    if together in seen:
+        return
+    seen.add(together)
+    types = _conditions(sets, fragments)
+    for name in types if len(types) > 1 else [""]:
+        yield from _conflicts_of(name, sets, fragments, seen)
+
+
+def _conditions(sets: list[SelectionSetNode], fragments: dict[str, FragmentDefinitionNode]) -> list[str]:
+    """The object types that fragments are for, if they are for several."""
+    names: dict[str, None] = {}
+    left: list[SelectionNode] = [node for selected in sets for node in selected.selections]
+    spread: set[str] = set()
+    while left:
+        node = left.pop()
+        if isinstance(node, FragmentSpreadNode):
+            if node.name.value in spread:
+                continue
+            spread.add(node.name.value)
+            found: InlineFragmentNode | FragmentDefinitionNode = fragments[node.name.value]
+        elif isinstance(node, InlineFragmentNode):
+            found = node
+        else:
+            continue
+        if found.type_condition is not None and found.type_condition.name.value != NODE:
+            names[found.type_condition.name.value] = None
+        left += found.selection_set.selections
+    return list(names)
+
+
+def _conflicts_of(
+    name: str,
+    sets: list[SelectionSetNode],
+    fragments: dict[str, FragmentDefinitionNode],
+    seen: set[tuple[int, ...]],
+) -> Iterator[GraphQLError]:
+    for key, nodes in collect(sets, fragments, None, name).items():
         first, *others = nodes
         expected = _arguments(first) if others else None
         for other in others:
@@ -168,7 +210,7 @@ def _conflicts(sets: list[SelectionSetNode], fragments: dict[str, FragmentDefini
                 yield _conflict(key, "they have differing arguments", first, other)
         inner = [node.selection_set for node in nodes if node.selection_set is not None]
         if inner:
-            yield from _conflicts(inner, fragments)
+            yield from _conflicts(inner, fragments, seen)
 
 
 def _arguments(node: FieldNode) -> frozenset[Hashable]:

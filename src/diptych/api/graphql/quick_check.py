@@ -32,6 +32,7 @@ from graphql import (
     GraphQLInputField,
     GraphQLInputObjectType,
     GraphQLInt,
+    GraphQLInterfaceType,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
@@ -137,7 +138,7 @@ class _Walk:
         if self.used != self.variables.keys():
             raise _Unsure
 
-    def _selections(self, selected: SelectionSetNode, parent: GraphQLObjectType) -> None:
+    def _selections(self, selected: SelectionSetNode, parent: GraphQLObjectType | GraphQLInterfaceType) -> None:
         fields = parent.fields
         for node in selected.selections:
             if node.directives:
@@ -152,16 +153,29 @@ class _Walk:
             elif isinstance(node, FragmentSpreadNode):
                 self._spread(node.name.value, parent)
             elif isinstance(node, InlineFragmentNode):
-                if node.type_condition is not None and node.type_condition.name.value != parent.name:
-                    raise _Unsure
-                self._selections(node.selection_set, parent)
+                inner = (
+                    parent if node.type_condition is None else self._narrowed(node.type_condition.name.value, parent)
+                )
+                self._selections(node.selection_set, inner)
             else:
                 raise _Unsure
 
-    def _spread(self, name: str, parent: GraphQLObjectType) -> None:
-        fragment = self.fragments.get(name)
-        if fragment is None or fragment.directives or fragment.type_condition.name.value != parent.name:
+    def _narrowed(
+        self, name: str, parent: GraphQLObjectType | GraphQLInterfaceType
+    ) -> GraphQLObjectType | GraphQLInterfaceType:
+        """The type of a fragment: that of the selection around it, or one of those that it stands for."""
+        if name == parent.name:
+            return parent
+        found = self.schema.get_type(name)
+        if not isinstance(found, GraphQLObjectType) or parent not in found.interfaces:
             raise _Unsure
+        return found
+
+    def _spread(self, name: str, parent: GraphQLObjectType | GraphQLInterfaceType) -> None:
+        fragment = self.fragments.get(name)
+        if fragment is None or fragment.directives:
+            raise _Unsure
+        inner = self._narrowed(fragment.type_condition.name.value, parent)
         if getattr(fragment, "variable_definitions", None):
             raise _Unsure
         if name in self.inside:  # a cycle
@@ -169,7 +183,7 @@ class _Walk:
         if name not in self.spread:
             self.spread.add(name)
             self.inside.add(name)
-            self._selections(fragment.selection_set, parent)
+            self._selections(fragment.selection_set, inner)
             self.inside.remove(name)
 
     def _field(self, node: FieldNode, arguments: Mapping[str, GraphQLArgument], result: Any) -> None:
@@ -177,7 +191,7 @@ class _Walk:
             self._entries(node.arguments or (), arguments)
         while isinstance(result, GraphQLNonNull | GraphQLList):
             result = result.of_type
-        if isinstance(result, GraphQLObjectType):
+        if isinstance(result, GraphQLObjectType | GraphQLInterfaceType):
             if node.selection_set is None:
                 raise _Unsure
             self._selections(node.selection_set, result)

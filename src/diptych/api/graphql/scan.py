@@ -46,7 +46,7 @@ class _Field:
         self.size = 1
         """The page size, if it is a literal."""
         self.is_open = False
-        """Has it a directive, which may exclude it?"""
+        """Has it a directive, which may exclude it, or a list of ids, which may be empty?"""
 
 
 @dataclass(slots=True)
@@ -145,6 +145,7 @@ class Scan:
                 if values.take(token, kind):
                     if 0 < values.size <= limits.page:
                         self._field.size = values.size
+                    self._field.is_open |= values.has_ids
                     values = None
             elif kind == "mark" and token in "([":
                 values = _Values(token, measures)
@@ -267,7 +268,7 @@ def _add_price(outer: _Set, field: _Field, price: int) -> None:
 class _Values:
     """The tokens of arguments or variables, up to the closing bracket."""
 
-    __slots__ = ("_argument", "_before", "_frames", "_measures", "_terms", "size")
+    __slots__ = ("_argument", "_before", "_frames", "_measures", "_terms", "has_ids", "size")
 
     def __init__(self, opened: str, measures: RequestMeasures) -> None:
         self._measures = measures
@@ -278,6 +279,7 @@ class _Values:
         self._terms = 0
         self.size = 0
         """The page size, if it is a literal."""
+        self.has_ids = False
 
     def take(self, token: str, kind: str) -> bool:
         """Count a token; returns whether it is the last."""
@@ -298,6 +300,7 @@ class _Values:
             return False
         if kind == "name" and len(frames) == 1 and before not in (":", "$", "@"):
             self._argument, self._terms = token, 0
+            self.has_ids |= token == "ids"
         elif kind == "number" and len(frames) == 1 and self._argument in ("first", "last"):
             self.size = int(token) if token.isdigit() and len(token) < 9 else 0
         if before != "@" and self._count(innermost, before) and self._argument == "where":

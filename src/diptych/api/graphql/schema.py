@@ -20,6 +20,7 @@ from graphql import (
     GraphQLInputField,
     GraphQLInputObjectType,
     GraphQLInt,
+    GraphQLInterfaceType,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
@@ -33,7 +34,9 @@ from graphql import (
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
 from diptych.api.descriptions import describe
+from diptych.api.graphql.collect import NODE
 from diptych.api.graphql.mutations import call_fields, mutation_fields
+from diptych.api.graphql.node_lookup import node_types
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
 from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
@@ -101,6 +104,11 @@ _INFO = GraphQLObjectType(
     },
     description="The cursors of a page, and whether there are more rows.",
 )
+_NODE = GraphQLInterfaceType(
+    NODE,
+    {"id": GraphQLField(GraphQLNonNull(GraphQLID), description="A UUID: no two rows of any types have the same.")},
+    description="A row of any type whose ids are UUIDs.",
+)
 
 
 def build_schema(view: View) -> GraphQLSchema:
@@ -112,6 +120,7 @@ class _Builder:
         self.view = view
         self._inputs: dict[str, Input] = {**_BUILT_IN, **_CUSTOM}
         self._filters: dict[tuple[str, tuple[str, ...]], GraphQLInputObjectType] = {}
+        self._nodes = {each.resource.name for each in node_types(view)}
         self._objects = {name: self._object(resource) for name, resource in view.resources.items()}
         self._wheres = {name: self._where(resource) for name, resource in view.resources.items()}
         self._list_wheres = {name: self._list_where(name) for name in view.resources}
@@ -122,6 +131,8 @@ class _Builder:
         fields: dict[str, GraphQLField] = {}
         for resource in self.view.resources.values():
             fields.update(self._roots(resource))
+        if self._nodes:
+            fields.update(self._node_roots())
         fields.update(call_fields(QueryDef, self.view, self._objects, self._input))
         empty = not fields
         fields[ROOT] = GraphQLField(self._viewer(), description="Who sends the request; null without a token.")
@@ -145,6 +156,19 @@ class _Builder:
             description=f"One {definition.name} by its id; null if there is none.",
         )
         return {definition.one: one, **self._lists(definition.many, definition.name, f"{definition.name} by page.")}
+
+    @staticmethod
+    def _node_roots() -> dict[str, GraphQLField]:
+        one = GraphQLArgument(GraphQLNonNull(GraphQLID))
+        many = GraphQLArgument(GraphQLNonNull(GraphQLList(GraphQLNonNull(GraphQLID))), description="At most 100.")
+        return {
+            "node": GraphQLField(_NODE, {"id": one}, description="A row of any type by its id; null if there is none."),
+            "nodes": GraphQLField(
+                GraphQLNonNull(GraphQLList(_NODE)),
+                {"ids": many},
+                description="Rows of any types, one for each id; null where there is none.",
+            ),
+        }
 
     def _lists(self, name: str, target: str, description: str, size: int = DEFAULT_SIZE) -> dict[str, GraphQLField]:
         """A list of a resource, and the same as a connection; `size` is the default page."""
@@ -201,7 +225,7 @@ class _Builder:
         fields = {
             "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="Resumes after this change."),
             "kind": GraphQLField(GraphQLNonNull(self._input(CHANGE_KIND))),
-            "id": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {definition.name}."),
+            "rowId": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {definition.name}."),
             "at": GraphQLField(GraphQLNonNull(self._input(DATETIME)), description="When it was changed."),
             definition.one: GraphQLField(self._objects[definition.name], description=row),
         }
@@ -210,9 +234,10 @@ class _Builder:
     # output types
 
     def _object(self, resource: ResourceView) -> GraphQLObjectType:
-        return GraphQLObjectType(
-            resource.resource.name, lambda: self._fields(resource), description=resource.resource.description or None
-        )
+        name = resource.resource.name
+        text = resource.resource.description or None
+        interfaces = (_NODE,) if name in self._nodes else ()
+        return GraphQLObjectType(name, lambda: self._fields(resource), interfaces, description=text)
 
     def _fields(self, resource: ResourceView) -> dict[str, GraphQLField]:
         fields: dict[str, GraphQLField] = {}

@@ -1,9 +1,9 @@
 """Translates a GraphQL operation into Asks.
 
-The document was parsed and validated against the schema of the viewer before. Here its fields are collected (fragments
-unfolded, @skip and @include decided, equal keys merged), and a Read is built for each root field. Literals of the
-document are fixed values; for variables, the path is recorded, so that the next request of the same shape only binds
-values.
+The document was parsed and validated against the schema of the viewer before. Here its fields are collected
+(`collect.py`), and a Read is built for each root field; `node` and `nodes` are a Read for each type that a row may
+have. Literals of the document are fixed values; for variables, the path is recorded, so that the next request of the
+same shape only binds values.
 
     query($n: Int) { posts(first: $n) { title } }    →    Read("Post", "list", …), slot 0 from variables.n
 """
@@ -18,13 +18,10 @@ from graphql import (
     DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
-    FragmentSpreadNode,
-    InlineFragmentNode,
     ListValueNode,
     ObjectValueNode,
     OperationDefinitionNode,
     OperationType,
-    SelectionNode,
     SelectionSetNode,
     ValueNode,
     VariableNode,
@@ -32,7 +29,9 @@ from graphql import (
 )
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE, AskBuilder
+from diptych.api.graphql.collect import Fields, collect, fragments_of, with_defaults
 from diptych.api.graphql.mutations import mutation_names
+from diptych.api.graphql.node_lookup import NODE_FIELDS, check_lookups, node_types
 from diptych.api.graphql.schema import EMPTY_ROOT
 from diptych.ask.nodes import (
     Call,
@@ -46,6 +45,7 @@ from diptych.ask.nodes import (
     InfoKind,
     Nodes,
     OrderBy,
+    Page,
     PageInfo,
     Pick,
     Read,
@@ -53,14 +53,14 @@ from diptych.ask.nodes import (
     TypeName,
     Write,
 )
-from diptych.ask.slots import RawValue
+from diptych.ask.slots import ID_COUNT, RawValue
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
-from diptych.errors import Code, Fault, Refusal
+from diptych.errors import Code, Refusal
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
+from diptych.model.scalars import ID
 from diptych.model.view import ResourceView, View
 from diptych.model.viewer_object import ROOT, VIEWER
 
-Fields = dict[str, list[FieldNode]]
 _NO_PLACES: Mapping[int, int] = {}
 
 
@@ -71,6 +71,10 @@ class Root:
     label: str
     kind: Literal["ask", "call", "constant", "introspection"]
     constant: bytes = b""
+    types: int = 1
+    """The number of Asks that look for the row, one for each type that it may have."""
+    many: bool = False
+    """Does each of these Asks look for several rows?"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +89,6 @@ class TranslatedOperation:
     """The Ask of a subscription."""
 
 
-def fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
-    return {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
-
-
 def translate(
     document: DocumentNode,
     operation: OperationDefinitionNode,
@@ -98,58 +98,6 @@ def translate(
 ) -> TranslatedOperation:
     """The Asks of an operation. One Refusal has all faults of its arguments. `places` are those of lifted literals."""
     return _Translator(fragments_of(document), operation, variables, view, places).operation()
-
-
-def with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the variables, with defaults for those that were not sent."""
-    values = dict(variables)
-    for definition in operation.variable_definitions or ():
-        if definition.default_value is not None:
-            values.setdefault(definition.variable.name.value, value_from_ast_untyped(definition.default_value))
-    return values
-
-
-def collect(
-    sets: Iterable[SelectionSetNode | None],
-    fragments: Mapping[str, FragmentDefinitionNode],
-    variables: Mapping[str, Any] | None,
-) -> Fields:
-    """Collect the fields of selection sets by response key, with fragments unfolded, in order.
-
-    Without variables, @skip and @include are ignored: every field is included.
-    """
-    fields: Fields = {}
-    seen: set[str] = set()
-
-    def visit(nodes: Iterable[SelectionNode]) -> None:
-        for node in nodes:
-            if variables is not None and not _included(node, variables):
-                continue
-            if isinstance(node, FieldNode):
-                fields.setdefault(node.alias.value if node.alias else node.name.value, []).append(node)
-            elif isinstance(node, InlineFragmentNode):
-                visit(node.selection_set.selections)
-            elif isinstance(node, FragmentSpreadNode) and node.name.value not in seen:
-                seen.add(node.name.value)
-                visit(fragments[node.name.value].selection_set.selections)
-
-    for selection in sets:
-        visit(selection.selections if selection else ())
-    return fields
-
-
-def _included(node: SelectionNode, variables: Mapping[str, Any]) -> bool:
-    for directive in node.directives or ():
-        name = directive.name.value
-        if name in ("skip", "include") and directive.arguments:
-            value = directive.arguments[0].value
-            condition = value_from_ast_untyped(value, cast("dict[str, Any]", variables))
-            if condition is None and isinstance(value, VariableNode):
-                fault = Fault(("variables", value.name.value), f"null does not decide @{name}")
-                raise Refusal(Code.BAD_USER_INPUT, "Some arguments are not valid.", [fault])
-            if bool(condition) != (name == "include"):
-                return False
-    return True
 
 
 class _Translator:
@@ -195,9 +143,14 @@ class _Translator:
             elif name in self.view.calls:
                 roots.append(Root(label, "call"))
                 calls.append(self._call(name, nodes))
+            elif name in NODE_FIELDS and (types := node_types(self.view)):
+                found = self._nodes(name, nodes, types)
+                roots.append(Root(label, "ask", types=len(found), many=name == "nodes"))
+                asks += found
             else:
                 roots.append(Root(label, "ask"))
                 asks.append(self._root(name, nodes))
+        check_lookups(asks)
         self.builder.done(Code.BAD_USER_INPUT, "Some arguments are not valid.")
         slots = self.builder.slots
         wish = Wish(tuple(asks), tuple(slots.slots), tuple(slots.sources))
@@ -266,11 +219,11 @@ class _Translator:
         self.builder = outer
         return builder.write(ask, raw.path)
 
-    def _collect(self, *sets: SelectionSetNode | None) -> Fields:
-        return collect(sets, self.fragments, self.variables)
+    def _collect(self, *sets: SelectionSetNode | None, of: str = "") -> Fields:
+        return collect(sets, self.fragments, self.variables, of)
 
-    def _below(self, nodes: Iterable[FieldNode]) -> Fields:
-        return self._collect(*(node.selection_set for node in nodes))
+    def _below(self, nodes: Iterable[FieldNode], of: str = "") -> Fields:
+        return self._collect(*(node.selection_set for node in nodes), of=of)
 
     def _root(self, name: str, nodes: list[FieldNode]) -> Read:
         if name == ROOT:
@@ -283,6 +236,16 @@ class _Translator:
             if name in (definition.many, definition.connection):
                 return self._list(nodes, resource, connection=name == definition.connection)
         raise LookupError(name)
+
+    def _nodes(self, name: str, nodes: list[FieldNode], types: list[ResourceView]) -> list[Read]:
+        """The Reads of `node` or `nodes`: one for each type, all with the same ids."""
+        arguments = self._arguments(nodes[0])
+        slots = self.builder.slots
+        if name == "node":
+            key = Compare("eq", Col(("id",)), slots.take(ID, arguments["id"]))
+            return [Read(each.resource.name, "one", self._picks(nodes, each), key) for each in types]
+        page = Page(slots.take(ID_COUNT, arguments["ids"]), ids=slots.take(ID, arguments["ids"], many=True))
+        return [Read(each.resource.name, "each", self._picks(nodes, each), page=page) for each in types]
 
     def _list(
         self, nodes: list[FieldNode], resource: ResourceView, default: int = DEFAULT_SIZE, *, connection: bool
@@ -313,7 +276,8 @@ class _Translator:
     # selections
 
     def _picks(self, nodes: Iterable[FieldNode], resource: ResourceView) -> tuple[Pick, ...]:
-        return tuple(self._pick(label, inner, resource) for label, inner in self._below(nodes).items())
+        fields = self._below(nodes, of=resource.resource.name)
+        return tuple(self._pick(label, inner, resource) for label, inner in fields.items())
 
     def _pick(self, label: str, nodes: list[FieldNode], resource: ResourceView) -> Pick:
         name = nodes[0].name.value

@@ -74,7 +74,7 @@ def _event() -> Schema:
     properties: dict[str, Schema] = {
         "cursor": described(_CURSOR, "Resumes after this change."),
         "kind": ref(CHANGE_KIND.name),
-        "id": {"type": "string", "description": "The id of the row."},
+        "rowId": {"type": "string", "description": "The id of the row."},
         "at": described(value_schema(DATETIME), "When it was changed."),
     }
     return {"type": "object", "properties": properties, "required": list(properties)}

@@ -4,7 +4,7 @@
     GET /posts?…             many      the Ask of { postsConnection(…) { pageInfo { … } totalCount? nodes { … } } }
     GET /users/<id>/posts?…  related   the Ask of { user(id: …) { postsConnection(…) { … } } }
     GET /viewer              one       the Ask of { viewer { every plain field } }
-    GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind id at post { … } } }
+    GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind rowId at post { … } } }
 
 Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every other parameter is a value.
 """
@@ -64,7 +64,7 @@ PAGE_INFO = PageInfo("pageInfo", tuple((name, name) for name in _INFO))
 _SHAPING = ("fields", "sort", "count")
 _PAGE = ("first", "last", "after", "before", "offset")
 _CHANGES = ("fields", "where", "kinds", "after", "first")
-CHANGE_FIELDS: tuple[ChangeWhat, ...] = ("cursor", "kind", "id", "at")
+CHANGE_FIELDS: tuple[ChangeWhat, ...] = ("cursor", "kind", "rowId", "at")
 _PATH_ID = "{id}"
 _SHORT = 512
 """Longest query string that is cached, in characters: clients repeat short ones."""

@@ -52,7 +52,7 @@ _SUFFIXES = (
 _PLURAL_SUFFIXES = ("Bulk", "Group", "GroupBy", "GroupOrder", "Having", "Summary")
 """Suffixes of types about many rows: `PostsSummary`."""
 
-_CHANGE_PARTS = ("cursor", "kind", "id", "at")
+_CHANGE_PARTS = ("cursor", "kind", "rowId", "at")
 """The fields of a change, besides the row itself."""
 
 Clash = tuple[str, str]

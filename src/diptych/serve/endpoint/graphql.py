@@ -162,6 +162,9 @@ class GraphqlEndpoint:
             if refusal.code is Code.BAD_USER_INPUT:
                 self.planner.check_inputs(entry, variables, caller)
             raise
+        if known.lookups:
+            cursor = answers[-1:] if known.with_change_cursor else ()
+            answers = (*known.chosen(answers[: len(answers) - len(cursor)]), *cursor)
         if known.with_change_cursor:
             return known.join(answers[:-1]), cursor_headers(self.live.cursor(answers[-1]))
         return known.join(answers), ()
@@ -198,7 +201,8 @@ class GraphqlEndpoint:
             results[label] = await self.planner.calls.read(CallOp(prepared, variables, (label,)), caller.viewer)
         labels = [label for label in known.order if label not in known.calls]
         if known.prepared is not None:
-            results |= zip(labels, await self.engine.answer(known.prepared, variables, caller.viewer), strict=True)
+            answers = known.chosen(await self.engine.answer(known.prepared, variables, caller.viewer))
+            results |= zip(labels, answers, strict=True)
         return [results[label] for label in known.order]
 
     def _check_price(self, known: KnownOperation, variables: Variables, caller: Caller) -> None:

@@ -19,6 +19,7 @@ from graphql import GraphQLSchema, OperationType
 from diptych.api.graphql.document import Document, check_variables, count_variables, introspect, read_document
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.literals import Literals, lift
+from diptych.api.graphql.node_lookup import Lookup
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import Root, TranslatedOperation
 from diptych.api.graphql.understand import read_operation, translate_operation
@@ -274,6 +275,8 @@ class Planner:
             for label, call in zip(labels, operation.calls, strict=True)
         }
         order = tuple(root.label for root in operation.roots if root.kind in ("ask", "call"))
+        reads = [root for root in operation.roots if root.kind == "ask"]
+        looks = any(root.types > 1 or root.many for root in reads)
         ages = [part.max_age for part in (prepared, *calls.values()) if part is not None]
         return KnownOperation(
             prepared,
@@ -283,6 +286,7 @@ class Planner:
             order=order,
             with_change_cursor=with_change_cursor,
             max_age=0 if meta else min(ages, default=0),
+            lookups=tuple(Lookup(root.types, root.many) for root in reads) if looks else (),
         )
 
     def _with_all_faults(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from diptych.api.graphql.node_lookup import Lookup, choose
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.engine.call import PreparedCall
@@ -47,6 +48,8 @@ class KnownOperation:
     """Is the last result the current position of the feed?"""
     max_age: int = 0
     """Seconds for which a shared cache may keep the response; 0 is never."""
+    lookups: tuple[Lookup, ...] = ()
+    """How the answers become one for each root field, if it has `node` or `nodes`."""
     literals: tuple[Binding, ...] | None = None
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
 
@@ -65,6 +68,10 @@ class KnownOperation:
         if len(set[int]().union(*(binder.lifted for binder in binders))) < count:
             return None
         return tuple(binding for binder in binders for binding in binder.literals)
+
+    def chosen(self, answers: Sequence[bytes | None]) -> Sequence[bytes | None]:
+        """One answer for each root field that reads."""
+        return choose(self.lookups, answers) if self.lookups else answers
 
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The response body."""

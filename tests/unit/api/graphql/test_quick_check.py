@@ -45,6 +45,11 @@ ORDINARY = [
     (SHOP, "subscription($id: ID) { postChanged(id: $id, kinds: [CREATED]) { kind post { title } } }"),
     (SHOP, "{ usersConnection(last: 3, after: null) { nodes { name } pageInfo { endCursor } totalCount } }"),
     (
+        SHOP,
+        'query($i: [ID!]!) { node(id: "a") { id __typename } nodes(ids: $i) { ... on Post { title } ...F } } fragment F on Node { id }',
+    ),
+    (SHOP, '{ nodes(ids: ["a", "b"]) { ...U ... on Post { x: title } } } fragment U on User { x: name posts { id } }'),
+    (
         SHELF,
         '{ items(where: {number: {in: [1, 2]}, big: {gt: "5"}, price: {eq: "1.5"}, ratio: {lt: 2}, flag: {eq: true}}) { id } }',
     ),
@@ -60,6 +65,13 @@ ORDINARY = [
 WRONG = [
     "{ users { ...A } } fragment A on User { name ...A }",
     "{ users { ...A } } fragment A on User { name ...B } fragment B on User { id posts { author { ...A } } }",
+    "{ node { id } }",
+    '{ node(id: "a") { name } }',
+    '{ node(id: "a") { ... on User { nope } } }',
+    '{ node(id: "a") { ... on PageInfo { hasNextPage } } }',
+    "{ nodes(ids: [null]) { id } }",
+    '{ user(id: "a") { ... on Post { id } } }',
+    '{ node(id: "a") { ...U } } fragment U on UserConnection { totalCount }',
     "{ nope }",
     "{ users }",
     "{ users { name { x } } }",
