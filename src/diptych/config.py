@@ -248,6 +248,7 @@ class Config:
         (), _origins, "Origins whose pages may read answers: https://app.example.org,…, localhost (any port), or *"
     )
     cors_headers: tuple[str, ...] = _setting((), _header_names, "Further headers that pages of these origins may send")
+    compression: bool = _setting(True, _boolean, "Compress answers for clients that accept gzip or zstd")
     sample: bool = _setting(False, _boolean, "Fill an empty database with sample data (default model only)")
     introspection: bool = _setting(True, _boolean, "Answer introspection, the SDL and /openapi.json")
     introspection_roles: tuple[str, ...] = _setting(

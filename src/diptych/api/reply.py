@@ -51,8 +51,11 @@ _TITLES: Mapping[Code, str] = {code: code.value.replace("_", " ").capitalize() f
 Header = tuple[bytes, bytes]
 JSON_TYPE = b"application/json"
 PROBLEM_TYPE = b"application/problem+json"
-PRIVATE: tuple[Header, ...] = ((b"cache-control", b"private, no-cache"), (b"vary", b"Authorization, Accept"))
-NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Accept"))
+PRIVATE: tuple[Header, ...] = (
+    (b"cache-control", b"private, no-cache"),
+    (b"vary", b"Authorization, Accept, Accept-Encoding"),
+)
+NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Accept, Accept-Encoding"))
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -23,6 +23,7 @@ from diptych.identity.tokens import COMMAND_LINE
 from diptych.identity.viewer import Caller
 from diptych.model.model import Model
 from diptych.serve.handler import Handler, log
+from diptych.serve.http.coding import encode
 from diptych.serve.http.request import Request
 
 _ERRORS = (b'{"errors":', b'{"data":null,"errors":')
@@ -47,9 +48,14 @@ def admin_roles(model: Model) -> list[str]:
 
 
 class ExplainingHandler(Handler):
-    """The plain handler, with explanations for admins."""
+    """The plain handler, with explanations for admins; a reply is compressed after it was explained."""
+
+    compresses = False
 
     async def handle(self, request: Request) -> Reply:
+        return await encode(request, await self._handle(request), self.padding_key)
+
+    async def _handle(self, request: Request) -> Reply:
         read, sent = request.body, b""
 
         async def read_and_keep(most: int) -> bytes:

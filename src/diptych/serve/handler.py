@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import importlib
 import logging
 import secrets
@@ -30,7 +31,8 @@ from diptych.live.service import LiveService
 from diptych.lru import LRUCache
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
-from diptych.serve.http.request import Request, not_modified
+from diptych.serve.http.coding import accepted_coding, coded
+from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection
 from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
@@ -49,6 +51,9 @@ _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 class Handler:
     """Answers every request of one service."""
 
+    compresses = True
+    """Are replies compressed here, as clients accept it?"""
+
     def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
         self.context = context
@@ -58,6 +63,7 @@ class Handler:
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
         self.rest = RestEndpoint(engine, self.write_engine, self.live, max_body=config.max_body)
+        self.padding_key = hashlib.blake2b(b"padding", key=engine.secret[:64]).digest()
         self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1
         )
@@ -104,6 +110,10 @@ class Handler:
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
                 work = self._route(request, caller)
+                if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
+                    request.coding = accepted_coding(accepts)
+                    if request.coding and self.compresses:
+                        work = coded(request, work, self.padding_key)
             if request.path not in ADMITTED_PATHS and self.admission.is_needed(name, request.lag):
                 return await self.admission.run(name, work)
             return await work
@@ -159,6 +169,7 @@ class Handler:
                 document = self._documents.get(key) or await self._build_openapi(caller, server, issuer)
                 self._documents.put(key, document, len(document[0]))
         body, mark = document
+        mark = variant(request, mark, len(body))
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, (*PRIVATE, (b"etag", mark)))
         return Reply(200, ((b"content-type", JSON_TYPE), *PRIVATE, (b"etag", mark)), body)

@@ -161,7 +161,7 @@ def test_the_least_public_part_decides(kiosk: Service, document: str, url: str, 
         graphql, rest = kiosk.get_query({"query": document}), kiosk.get(url)
         assert (graphql.status, rest.status) == (200, 200), (graphql.body, rest.body)
         assert graphql.headers["cache-control"] == rest.headers["cache-control"] == control(seconds)
-        assert graphql.headers["vary"] == rest.headers["vary"] == "Authorization, Accept"
+        assert graphql.headers["vary"] == rest.headers["vary"] == "Authorization, Accept, Accept-Encoding"
         assert "etag" in graphql.headers and "etag" in rest.headers
 
 
@@ -272,7 +272,7 @@ def test_errors_are_never_kept(kiosk: Service, method: str, url: str, status: in
     for _ in range(2):
         answer = kiosk.send(method, url)
         assert (answer.status, answer.headers["cache-control"]) == (status, "no-store")
-        assert answer.headers["vary"] == "Authorization, Accept"
+        assert answer.headers["vary"] == "Authorization, Accept, Accept-Encoding"
         assert "etag" not in answer.headers
 
 

@@ -280,7 +280,10 @@ def test_a_get_by_hash_is_cached_like_any(service: Service) -> None:
     register(service, NAMES)
     named, plain = service.get_query(by_id(NAMES)), service.get_query({"query": NAMES})
     assert named == plain and named.headers["etag"]
-    assert named.headers["cache-control"] == "private, no-cache" and named.headers["vary"] == "Authorization, Accept"
+    assert (
+        named.headers["cache-control"] == "private, no-cache"
+        and named.headers["vary"] == "Authorization, Accept, Accept-Encoding"
+    )
     again = service.get_query(by_id(NAMES), headers={"if-none-match": named.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
     head = service.send("HEAD", f"/graphql?documentId={document_id(NAMES)}", headers={"accept": RESPONSE})

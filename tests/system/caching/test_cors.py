@@ -298,7 +298,7 @@ def test_a_star_lets_every_origin_in_and_depends_on_none() -> None:
         assert told["access-control-allow-origin"] == "*", (
             "also without an origin, since a cache may keep it for another"
         )
-        assert told["vary"] == "Authorization, Accept"
+        assert told["vary"] == "Authorization, Accept, Accept-Encoding"
         assert "access-control-allow-credentials" not in told
     assert preflight["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
     assert "Authorization" in preflight["access-control-allow-headers"], "a star would not stand for it"

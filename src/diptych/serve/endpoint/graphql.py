@@ -25,7 +25,7 @@ from diptych.serve.endpoint.graphql_planner import Planner, Variables
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
 from diptych.serve.endpoint.persisted import Persisted
-from diptych.serve.http.request import Request, cursor_headers, last_event, may_keep, not_modified
+from diptych.serve.http.request import Request, cursor_headers, last_event, may_keep, not_modified, variant
 from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
 
@@ -92,7 +92,7 @@ class GraphqlEndpoint:
     async def _get(self, request: Request, caller: Caller, media: str) -> Reply:
         entry, variables, known = await self._recognise(http.read_parameters(request.query), request, caller)
         body, more = await self._read(entry, variables, known, caller)
-        mark = tag(body)
+        mark = variant(request, tag(body), len(body))
         head = (*may_keep(request, known.max_age), (b"etag", mark), *more)
         if not_modified(request.headers.get(b"if-none-match"), mark):
             return Reply(304, head)

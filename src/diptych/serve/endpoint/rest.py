@@ -27,7 +27,7 @@ from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.rest_calls import RestCalls
 from diptych.serve.endpoint.rest_changes import RestChangeLog
 from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
-from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, wants_cursor
+from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _TYPE: Header = (b"content-type", JSON_TYPE)
@@ -173,6 +173,7 @@ def _size(known: KnownRead, inputs: dict[str, Any]) -> int:
 
 def _answer(request: Request, known: KnownRead, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
     age = known.prepared.max_age
+    mark = variant(request, mark, len(body))
     head = (*(may_keep(request, age) if age else PRIVATE), (b"etag", mark), *more)
     if not_modified(request.headers.get(b"if-none-match"), mark):
         return Reply(304, head)

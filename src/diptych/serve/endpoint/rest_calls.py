@@ -20,7 +20,7 @@ from diptych.model.defs import CallDef, QueryDef
 from diptych.model.view import View
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.idempotency import keeping
-from diptych.serve.http.request import Request, may_keep, not_modified
+from diptych.serve.http.request import Request, may_keep, not_modified, variant
 
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 
@@ -57,7 +57,7 @@ class RestCalls:
             wish = understand_call(target, definition, query, None, view)
             prepared = self.calls.prepare(wish, query.inputs, view, measures)
         body = _listed(prepared, await self.calls.read(CallOp(prepared, query.inputs), caller.viewer))
-        mark = _tag(prepared, body)
+        mark = variant(request, _tag(prepared, body), len(body))
         head = (*may_keep(request, prepared.max_age), (b"etag", mark))
         same = not_modified(request.headers.get(b"if-none-match"), mark)
         reply = Reply(304, head) if same else Reply(200, (_HEAD[0], *head), body)

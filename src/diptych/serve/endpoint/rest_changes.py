@@ -18,7 +18,7 @@ from diptych.identity.viewer import Caller
 from diptych.live.log_page import LogPage
 from diptych.live.service import LiveService
 from diptych.serve.endpoint.cost_header import cost_of_changes, with_cost
-from diptych.serve.http.request import Request, last_event, not_modified
+from diptych.serve.http.request import Request, last_event, not_modified, variant
 from diptych.serve.stream.sse import STREAM, sse_reply
 
 _OFFERS = ("application/json", STREAM)
@@ -92,7 +92,7 @@ def _page(request: Request, page: LogPage) -> Reply:
     following = b"null" if page.next is None else b'"%b"' % page.next.encode()
     body = b'{"data":[%b],"page":{"next":%b,"last":"%b"}}' % (b",".join(page.changes), following, page.last.encode())
     digest = hashlib.sha256(b"\n".join((*page.bare, b"more" * (page.next is not None)))).hexdigest()[:24]
-    mark = b'"%b"' % digest.encode()
+    mark = variant(request, b'"%b"' % digest.encode(), len(body))
     head: tuple[Header, ...] = (*PRIVATE, (b"etag", b"W/" + mark), (b"change-cursor", page.last.encode()))
     if not_modified(request.headers.get(b"if-none-match"), mark):
         return Reply(304, head)

@@ -11,6 +11,8 @@ from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
 from diptych.errors import Refusal
 
+COMPRESSED = 1_024
+"""Bytes from which a body is compressed, if the client accepts it (`coding.py`)."""
 Body = Callable[[int], Awaitable[bytes]]
 _TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
@@ -27,6 +29,8 @@ class Request:
 
     `lag` is how many seconds it waited for the event loop after it was received.
 
+    `coding` is the content coding that the client accepts for the response, or empty.
+
     `body(most)` returns the whole body, or raises a Refusal once it has more than `most` bytes.
     """
 
@@ -39,6 +43,7 @@ class Request:
     peer: tuple[str, int] | None = None
     fault: Refusal | None = None
     lag: float = 0.0
+    coding: bytes = b""
     begun: float = field(default_factory=time.perf_counter)
 
     def forget(self) -> None:
@@ -75,6 +80,13 @@ def may_keep(request: Request, max_age: int) -> tuple[Header, ...]:
     if max_age and b"authorization" not in request.headers and b"prefer" not in request.headers:
         return public(max_age)
     return PRIVATE
+
+
+def variant(request: Request, tag: bytes, size: int) -> bytes:
+    """The entity tag of the variant that this request gets of a body: a compressed one has a tag of its own."""
+    if not request.coding or size < COMPRESSED:
+        return tag
+    return b'%b-%b"' % (tag[:-1], request.coding)
 
 
 def not_modified(if_none_match: bytes | None, tag: bytes) -> bool:
