@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.markers import (
         BigInt,
         Digits,
+        Example,
         Id,
         Index,
         Json,
@@ -50,6 +51,7 @@ __all__ = [
     "Config",
     "Digits",
     "Diptych",
+    "Example",
     "Id",
     "Index",
     "Json",
@@ -109,8 +111,8 @@ _MODULES = {
     "model.declare.actions": "action query",
     "model.declare.computed": "computed",
     "model.declare.keys": "check index unique",
-    "model.declare.markers": "BigInt Digits Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public ReadBy "
-    "States Unique Weight WriteBy",
+    "model.declare.markers": "BigInt Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public "
+    "ReadBy States Unique Weight WriteBy",
     "model.declare.resource": "Resource allow auto grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",
     "model.declare.tx": "Tx",

@@ -125,7 +125,7 @@ class Narrowed:
             del self.document["paths"][path]
         self.lists: list[str] = []
         for path, item in self.document["paths"].items():
-            self.lists += [path] if len(item["get"].get("parameters", ())) > 10 else []
+            self.lists += [path] if len(item.get("get", {}).get("parameters", ())) > 10 else []
             for method in {"get", "head"} & item.keys():
                 item[method]["parameters"] = self._parameters(path, item[method], keep(path, method))
 

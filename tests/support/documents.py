@@ -65,6 +65,13 @@ def find(document: Document, reference: str) -> Any:
     return found
 
 
+def properties(document: Document, name: str) -> Document:
+    """The properties of a schema, with those of its parts."""
+    schema = document["components"]["schemas"][name]
+    parts = [find(document, part["$ref"]) if "$ref" in part else part for part in schema.get("allOf", [schema])]
+    return {key: each for part in parts for key, each in part["properties"].items()}
+
+
 def parameters(document: Document, path: str, method: str = "get") -> dict[str, Any]:
     """The parameters of an operation by their name in the request."""
     given = document["paths"][path][method]["parameters"]

@@ -20,7 +20,8 @@ from diptych import Diptych
 from diptych.api.graphql.translate import translate
 from diptych.api.reply import STATUS, Reply
 from diptych.api.rest.precondition import versions
-from diptych.api.rest.translate import find_target, read_query, translate_write
+from diptych.api.rest.target import find_target
+from diptych.api.rest.translate import read_query, translate_write
 from diptych.ask.nodes import Field, Page, Read, Write
 from diptych.ask.slots import SIZE
 from diptych.compile.read import compile_reads

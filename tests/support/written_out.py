@@ -9,6 +9,7 @@ is in neither the published document nor its words.
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 Document = dict[str, Any]
@@ -29,6 +30,7 @@ SERVICE = {
 ERROR_HEADERS = {401: ("WWW-Authenticate",), 415: ("Accept-Patch",), 429: ("Retry-After",), 503: ("Retry-After",)}
 OPTIONAL = ("Accept-Patch", "Cost", "Preference-Applied", "Link", "Change-Cursor")
 ADDRESSES = ("/oauth/", "/.well-known/")
+RESERVED = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
 
 
 def written_out(published: Document) -> Document:
@@ -40,11 +42,15 @@ def written_out(published: Document) -> Document:
             _with_one_object(schema["properties"])
         if "allOf" in schema:
             schemas[name] = _merged(document, schema)
+    for name in _rows(document):  # `fields` may leave out any of them, and rename them
+        schemas[name] = {key: part for key, part in schemas[name].items() if key != "required"}
     _parameters(document)
     for path, item in document["paths"].items():
         for method, operation in list(item.items()):
             if method != "parameters":
                 _responses(document, path, method, operation)
+                if method == "patch":
+                    _patches(operation)
                 _security(operation)
         _other_methods(path, item)
     return document
@@ -69,14 +75,29 @@ def _with_one_object(properties: Document) -> None:
 
 
 def _merged(document: Document, schema: Document) -> Document:
-    """All of its parts as one closed object."""
-    parts = [*(_find(document, part) for part in schema["allOf"]), schema]
-    return {
+    """All of its parts as one object; a change is closed."""
+    parts = [_find(document, part) for part in schema["allOf"]]
+    merged = {
+        **{key: part for key, part in schema.items() if key != "allOf"},
         "type": "object",
         "properties": {name: part for each in parts for name, part in each["properties"].items()},
-        "required": [name for each in parts for name in each["required"]],
-        "additionalProperties": False,
+        "required": [name for each in parts for name in each.get("required", ())],
     }
+    return {**merged, "additionalProperties": False} if "cursor" in merged["properties"] else merged
+
+
+def _rows(document: Document) -> list[str]:
+    """The resources."""
+    schemas = document["components"]["schemas"]
+    return [name for name in schemas if f"{name}Where" in schemas]
+
+
+def _patches(operation: Document) -> None:
+    """The media types of a PATCH besides `application/json`, and the schema that its description names."""
+    content = operation["requestBody"]["content"]
+    (name,) = re.findall("a JSON Patch, `([A-Za-z0-9]+)`", operation["description"])
+    content["application/merge-patch+json"] = content["application/json"]
+    content["application/json-patch+json"] = {"schema": {"$ref": f"#/components/schemas/{name}"}}
 
 
 # parameters
@@ -87,28 +108,28 @@ def _parameters(document: Document) -> None:
     components = document["components"]["parameters"]
     for name, part in components.items():
         components[name] = _as_content(part)
-    lists = {}
-    for item in document["paths"].values():
-        for operation in (part for method, part in item.items() if method != "parameters"):
-            found = [dict(_as_content(_find(document, part))) for part in operation.get("parameters", ())]
-            where = [
-                part["$ref"] for part in operation.get("parameters", ()) if part.get("$ref", "").endswith(".where")
-            ]
-            filters = [flat for part in found if part.get("style") == "deepObject" for flat in _flat(document, part)]
-            if filters:
-                lists[where[0]] = filters
-            operation["parameters"] = [part for part in found if part.get("style") != "deepObject"]
-            operation["x-where"] = where
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if method != "parameters":
-                own = {part["name"] for part in operation["parameters"]}
-                for where in operation.pop("x-where"):
-                    more = lists.get(where, ())
-                    operation["parameters"] += [
-                        dict(part) for part in more if part["name"].partition("[")[0] not in own
-                    ]
-                operation["parameters"] += _headers_of_requests(path, method, own)
+                references = operation.get("parameters", ())
+                found = [dict(_as_content(_find(document, part))) for part in references]
+                own = {part["name"] for part in found}
+                where = [_where_of(part) for part in references if part.get("$ref", "").endswith(".where")]
+                operation["parameters"] = [
+                    *found,
+                    *(part for name in where for part in _filters(document, name) if _is_new(part["name"], own)),
+                    *_headers_of_requests(path, method, own),
+                ]
+
+
+def _where_of(part: Document) -> str:
+    """The schema of a parameter `where`."""
+    return f"{part['$ref'].rpartition('/')[2].removesuffix('.where')}Where"
+
+
+def _is_new(name: str, own: set[str]) -> bool:
+    """Is a filter not among the parameters that are listed, nor of a field that is named like one of every list?"""
+    return name not in own and name.partition("[")[0] not in (*RESERVED, *own & {"kinds"})
 
 
 def _as_content(part: Document) -> Document:
@@ -119,18 +140,29 @@ def _as_content(part: Document) -> Document:
     return {**{key: value for key, value in part.items() if key != "schema"}, "content": content}
 
 
-def _flat(document: Document, part: Document) -> list[Document]:
-    """`total` and `total[gte]`: a bare name is equality, and a list has commas."""
-    name, schema = part["name"], _find(document, part["schema"])
+def _filters(document: Document, where: str) -> list[Document]:
+    """`total` and `total[gte]` for every field and operator of a `where`: a bare name is equality, and a list has
+    commas."""
     flat: list[Document] = []
-    for op, value in schema["properties"].items():
-        part = {"name": name if op == "eq" else f"{name}[{op}]", "in": "query", "schema": value}
-        if op == "in":
-            items = {key: each for key, each in schema["properties"]["eq"].items() if key != "description"}
-            several = {"type": "array", "items": items, "minItems": 1, "maxItems": 250}
-            part |= {"style": "form", "explode": False, "schema": several}
-        flat.append(part)
+    for name, schema in document["components"]["schemas"][where]["properties"].items():
+        kind = schema.get("$ref", "").rpartition("/")[2]
+        if not kind.endswith("Filter"):
+            continue
+        for op, value in document["components"]["schemas"][kind]["properties"].items():
+            part = {"name": name if op == "eq" else f"{name}[{op}]", "in": "query", "schema": _text(value)}
+            if op == "in":
+                several = {"type": "array", "items": _text(value["anyOf"][0]), "minItems": 1, "maxItems": 250}
+                part |= {"style": "form", "explode": False, "schema": several}
+            flat.append(part)
     return flat
+
+
+def _text(schema: Document) -> Document:
+    """The schema of the text of a value: a number that may be sent as a string is one."""
+    if schema.get("type") == ["string", "integer"]:
+        more = {key: part for key, part in schema.items() if key not in ("minimum", "maximum")}
+        return {**more, "type": "string"}
+    return schema
 
 
 def _headers_of_requests(path: str, method: str, own: set[str]) -> list[Document]:
@@ -170,7 +202,8 @@ def _statuses(path: str, method: str) -> tuple[int, ...]:
         return (503,)
     if path == "/graphql":
         return GRAPHQL[method]
-    return SERVICE.get(path, {"get": READING, "delete": DELETING}.get(method, WRITING))
+    own = (410,) if path.endswith("/changes") else ()
+    return (*SERVICE.get(path, {"get": READING, "delete": DELETING}.get(method, WRITING)), *own)
 
 
 def _headers(path: str, method: str, status: int) -> Document:
@@ -212,7 +245,7 @@ def _other_methods(path: str, item: Document) -> None:
     names = ("Allow", *(["Accept-Patch"] if "patch" in item else []))
     headers = {name: {"required": name == "Allow", "schema": {"type": "string"}} for name in names}
     responses: Document = {"204": {"description": "The methods.", "headers": headers}}
-    security: list[Document] = [{}] if path.startswith(ADDRESSES) else [{}, {"bearer": []}]
+    security: list[Document] = [{}] if path.startswith(ADDRESSES) else [{"bearer": []}, {}]
     for status in (400,) if path.startswith(ADDRESSES) else (400, 401):
         error = {"description": "An error.", "headers": _headers("", "options", status)}
         responses[str(status)] = {**error, "content": {"application/problem+json": {"schema": {"type": "object"}}}}

@@ -5,11 +5,14 @@ fields=name,recent:posts[first=5;sort=-createdAt](title,comments(author(name),bo
 sel  = item *("," item)
 item = "*" / [alias ":"] name ["[" arg *(";" arg) "]"] ["(" sel ")"]
 arg  = key "=" value            a value has no ";" or "]" unless percent-encoded once more
+
+A list may be sent in either of the two forms that clients know: `sort=a,b` and `sort=a&sort=b` are the same.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -20,6 +23,8 @@ LIST_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset
 RESERVED = (*LIST_PARAMETERS, "search", "by", "having", "onConflict", "most", "dryRun", "deleted")
 """The names of parameters that mean no field: those of a list, and those of coming features."""
 MAX_PARAMETERS = 250
+_MAX_PAIRS = 2 * MAX_PARAMETERS
+"""The most pairs of a name and a value: a list may have as many items as there may be parameters."""
 _MAX_ARGUMENTS = 20
 _DEEPEST = 200
 """Levels that the recursive parser accepts at all."""
@@ -35,17 +40,41 @@ def bad(parameter: str, message: str) -> Refusal:
 
 def parse_query(raw: str) -> dict[str, str]:
     """The parameters by name, in the order given; none may occur twice."""
+    parameters, repeated = parse_lists(raw)
+    check_repeated(repeated, ())
+    return parameters
+
+
+def check_repeated(repeated: Iterable[str], lists: Collection[str]) -> None:
+    """Refuse parameters that occur several times and are no lists."""
+    for name in repeated:
+        if name not in lists:
+            raise bad(name, "the parameter occurs twice")
+
+
+def parse_lists(raw: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The parameters by name, in the order given, and the names of those that occur several times: their values are
+    joined by commas. A list of the operator `in` is not among these names, since it is a list wherever it stands."""
     parameters: dict[str, str] = {}
-    if raw.count("&") >= MAX_PARAMETERS:
-        cause = f"The query string has {raw.count('&') + 1} parameters; {MAX_PARAMETERS} are allowed."
-        raise Refusal(Code.TOO_COMPLEX, cause)
+    repeated: list[str] = []
+    if raw.count("&") >= _MAX_PAIRS:
+        raise _too_many(raw.count("&") + 1)
     for pair in filter(None, raw.split("&")):
         name, _, value = pair.partition("=")
         name, value = _decode(name, name), _decode(value, name)
         if name in parameters:
-            raise bad(name, "the parameter occurs twice")
+            if not name.endswith("[in]"):
+                repeated.append(name)
+            value = f"{parameters[name]},{value}"
         parameters[name] = value
-    return parameters
+    if len(parameters) > MAX_PARAMETERS:
+        raise _too_many(len(parameters))
+    return parameters, tuple(repeated)
+
+
+def _too_many(count: int) -> Refusal:
+    cause = f"The query string has {count} parameters; {MAX_PARAMETERS} are allowed."
+    return Refusal(Code.TOO_COMPLEX, cause)
 
 
 def _decode(text: str, name: str) -> str:

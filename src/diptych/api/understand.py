@@ -12,15 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from diptych.api.rest.translate import (
-    Query,
-    Target,
-    check_target,
-    translate_call,
-    translate_changes,
-    translate_write,
-    write_inputs,
-)
+from diptych.api.rest.target import Target, check_target
+from diptych.api.rest.translate import Query, translate_call, translate_changes, translate_write, write_inputs
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.ask.nodes import WriteVerb
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish

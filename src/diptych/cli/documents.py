@@ -47,6 +47,9 @@ def schema(model: str | None, role: str | None) -> None:
 @options("base_url")
 def openapi(model: str | None, role: str | None, **flags: Any) -> None:
     """Print the OpenAPI document of a role."""
-    loaded, address = load_model(model), config_of(flags).base_url
-    document = openapi_document(_view(loaded, role), title=loaded.title, server=address, issuer=address)
+    loaded, config = load_model(model), config_of(flags)
+    address = config.base_url or f"http://127.0.0.1:{config.port or 8000}"
+    document = openapi_document(
+        _view(loaded, role), title=loaded.title, about=loaded.about, server=address, issuer=address
+    )
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -140,4 +140,13 @@ class Order(Resource):
         return self.customer.id == viewer.id
 
 
-model = Model(User, Post, Comment, Order, title="Diptych")
+model = Model(
+    User,
+    Post,
+    Comment,
+    Order,
+    title="Diptych",
+    description="Users with their posts, comments and orders: the model that Diptych serves if it is given no other.",
+    contact={"name": "Diptych", "url": "https://diptych.example"},
+    license="MIT",
+)

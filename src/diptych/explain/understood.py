@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.understand import read_operation, translate_operation
-from diptych.api.rest.translate import Target, find_target, read_query, write_inputs
+from diptych.api.rest.target import Target, find_target
+from diptych.api.rest.translate import read_query, write_inputs
 from diptych.api.understand import (
     METHOD_VERBS,
     understand_call,
@@ -115,7 +116,7 @@ def _from_rest(sent: RestRequest, model: Model, view: View, bare: bool) -> Wante
     query.fields()
     if target.call:
         return _from_call(sent, target, model, view, bare)
-    if sent.method == "GET":
+    if sent.method == "GET" and not target.batch:
         if target.changes:
             return _followed(view, understand_changes(target, query, view), query.inputs)
         return _wanted(view, understand_read(target, query, view), [], query.inputs)

@@ -69,6 +69,8 @@ class FieldDef:
     """What selecting it adds to the price of an object."""
     public: int | None = None
     """The max-age in seconds of answers that depend on it, if less than that of the resource."""
+    example: Any = None
+    """The canonical value that documents show, if the model gives one."""
     description: str = ""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from diptych.errors import ModelError
+from diptych.errors import Mistake, ModelError
 from diptych.lru import LRUCache, declare
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
@@ -31,8 +31,10 @@ class Model:
     """A model of resource classes: `Model(Author, Post)`. Raises ModelError with every mistake in them.
 
     `Model(…, viewer=Member)` has a viewer class of its own. `Model(…, title="Help desk")` names the service in
-    its OpenAPI document; without one, it is named after the module of its first class. `Model(…, user=Author)` says
-    whose rows the viewers are; without it, they are those of the one resource whose ids rules compare with `viewer.id`.
+    its OpenAPI document; without one, it is named after the module of its first class. `description`, `contact` (with
+    `name`, `url`, `email`) and `license` (an SPDX identifier, such as "MIT") are in that document too.
+    `Model(…, user=Author)` says whose rows the viewers are; without it, they are those of the one resource whose ids
+    rules compare with `viewer.id`.
     """
 
     def __init__(
@@ -41,11 +43,16 @@ class Model:
         viewer: type[Viewer] = Viewer,
         title: str = "",
         user: type[Resource] | None = None,
+        description: str = "",
+        contact: Mapping[str, str] | None = None,
+        license: str = "",
     ) -> None:
         built = Builder(classes, viewer, user)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.title = title or _title_of(classes)
+        self.about = _about(description, contact or {}, license)
+        """What the OpenAPI document says of the service, besides its title."""
         self.user: ResourceDef | None = built.resources[built.user] if built.user else None
         """The resource whose rows the viewers are."""
         self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
@@ -143,6 +150,19 @@ def _title_of(classes: Sequence[type[Resource]]) -> str:
     """`shop.help_desk` → "Help desk"."""
     module = classes[0].__module__.rpartition(".")[2].strip("_").replace("_", " ") if classes else ""
     return upper_first(module) if module not in ("", "main") else "Diptych"
+
+
+def _about(description: str, contact: Mapping[str, str], license: str) -> dict[str, Any]:
+    """The members of `info` in the OpenAPI document."""
+    if unknown := contact.keys() - {"name", "url", "email"}:
+        cause = f"contact has {', '.join(sorted(unknown))}"
+        raise ModelError([Mistake("Model", cause, "Use name, url and email")])
+    about: dict[str, Any] = {"description": description} if description else {}
+    if contact:
+        about["contact"] = dict(contact)
+    if license:
+        about["license"] = {"name": license, "identifier": license}
+    return about
 
 
 def _canonical(scopes: frozenset[str]) -> frozenset[str]:

@@ -37,6 +37,16 @@ def kebab(name: str) -> str:
     return snake(name).replace("_", "-")
 
 
+def words(name: str) -> str:
+    """`OrderLine` → `order line`."""
+    return snake(name).replace("_", " ")
+
+
+def one_of(name: str) -> str:
+    """`OrderLine` → `an order line`."""
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {words(name)}"
+
+
 def plural(word: str) -> str:
     """The regular English plural; a model can set its own."""
     if re.search(r"[^aeiou]y$", word):

@@ -52,6 +52,8 @@ class ExplainingHandler(Handler):
 
     compresses = False
 
+    explains = True
+
     async def handle(self, request: Request) -> Reply:
         return await encode(request, await self._handle(request), self.padding_key)
 

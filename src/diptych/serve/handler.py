@@ -53,6 +53,8 @@ class Handler:
 
     compresses = True
     """Are replies compressed here, as clients accept it?"""
+    explains = False
+    """May an error say `why`?"""
 
     def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
@@ -160,7 +162,8 @@ class Handler:
         if not self.introspection.is_on:
             raise row_not_found()
         self.introspection.check(caller.viewer)
-        server, issuer = self.config.base_url or request.root, self._issuer(request)
+        issuer = self._issuer(request)
+        server = self.config.base_url or issuer or request.root
         key = (caller.signature, server, issuer)
         document = self._documents.get(key)
         if document is None:
@@ -181,7 +184,13 @@ class Handler:
         with budget.planning():
             view = model.view(caller.signature)
             steps = importlib.import_module(OPENAPI).encode_steps(
-                view, title=model.title, server=server, issuer=issuer, max_page=self.engine.limits.page
+                view,
+                title=model.title,
+                about=model.about,
+                server=server,
+                issuer=issuer,
+                max_page=self.engine.limits.page,
+                explained=self.explains,
             )
         while True:
             with budget.planning(goes_on=True):

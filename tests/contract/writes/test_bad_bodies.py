@@ -78,7 +78,7 @@ def test_what_is_no_object_is_refused(shop: Shop, body: Any) -> None:
 def test_only_json_is_taken(shop: Shop, kind: str) -> None:
     body = json.dumps({"authorId": ANN, "title": "t", "body": "b"}).encode()
     with shop.unchanged():
-        for method, url in WRITES:
+        for method, url in WRITES if kind else WRITES[:2]:  # a PATCH of no kind is a merge patch
             answer = shop.rest(method, url, body, who="ann", kind=kind)
             assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
             assert ("accept-patch" in answer.headers) is (method == "PATCH")
@@ -263,7 +263,7 @@ def test_a_write_takes_fields_and_no_other_parameter(shop: Shop, query: str) -> 
         for method, url in WRITES:
             answer = shop.rest(method, url + query, body, who="ann")
             assert (answer.status, answer.code) == (400, "BAD_REQUEST"), method
-        if query not in ("?fields=nope",):  # what is not answered is not looked at
+        if query not in ("?fields=nope", "?fields=id&fields=id"):  # what is not answered is not looked at
             assert shop.rest("DELETE", f"/posts/{POST[1]}{query}", who="ann").status == 400
 
 

@@ -51,11 +51,42 @@ def test_an_array_is_created_in_its_order(shop: Shop) -> None:
     assert "location" not in answer.headers
 
 
-@pytest.mark.parametrize("number", [0, 101])
-def test_an_array_has_1_to_100_objects(shop: Shop, number: int) -> None:
+def test_a_path_of_their_own_creates_several_and_answers_as_the_collection_does(shop: Shop) -> None:
+    rows = [post(str(n)) for n in range(3)]
+    one, other = (shop.rest("POST", f"{path}?fields=title", rows, who="ann") for path in ("/posts", "/posts/batch"))
+    assert (other.status, other.json()) == (201, [{"title": str(n)} for n in range(3)])
+    assert (other.status, other.body, other.headers) == (one.status, one.body, one.headers)
     with shop.unchanged():
-        answer = shop.rest("POST", "/posts", [post("x")] * number, who="ann")
+        for body in (post("x"), "x", True, 1):
+            answer = shop.rest("POST", "/posts/batch", body, who="ann")
+            assert (answer.status, answer.code, answer.places) == (422, "BAD_USER_INPUT", [""])
+        for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE"):
+            answer = shop.rest(method, "/posts/batch", rows, who="ann")
+            assert (answer.status, answer.headers["allow"]) == (405, "POST, OPTIONS")
+        assert shop.rest("POST", "/posts/batch", rows, who="anonymous").status == 401
+        assert shop.rest("POST", "/users/batch", [{"name": "x", "email": "x@y"}], who="ann").status == 403
+        assert shop.rest("POST", "/posts/batch?first=1", rows, who="ann").status == 400
+    assert shop.rest("OPTIONS", "/posts/batch").headers["allow"] == "POST, OPTIONS"
+
+
+@pytest.mark.parametrize("path", ["/posts", "/posts/batch"])
+@pytest.mark.parametrize("number", [0, 101])
+def test_an_array_has_1_to_100_objects(shop: Shop, number: int, path: str) -> None:
+    with shop.unchanged():
+        answer = shop.rest("POST", path, [post("x")] * number, who="ann")
     assert (answer.status, answer.code, answer.places) == (422, "BAD_USER_INPUT", [""])
+
+
+def test_a_patch_without_a_media_type_is_a_merge_patch(shop: Shop) -> None:
+    """Some clients send none with a PATCH, or leave it to a library that does not know one."""
+    id = shop.rest("POST", "/posts", post("New"), who="ann").json()["id"]
+    answer = shop.rest("PATCH", f"/posts/{id}?fields=title", {"title": "Newer"}, who="ann", kind="")
+    assert (answer.status, answer.json()) == (200, {"title": "Newer"})
+    with shop.unchanged():
+        operations = [{"op": "replace", "path": "/title", "value": "x"}]  # a JSON Patch says what it is
+        assert shop.rest("PATCH", f"/posts/{id}", operations, who="ann", kind="").status == 422
+        assert shop.rest("PATCH", f"/posts/{id}", b"title=x", who="ann", kind="").status == 400
+        assert shop.rest("PATCH", f"/posts/{id}", b"", who="ann", kind="").status == 415
 
 
 def test_an_array_is_created_wholly_or_not_at_all(shop: Shop) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from pytest import MonkeyPatch
 
 from diptych.api.reply import tag
-from diptych.api.rest.translate import Target
+from diptych.api.rest.target import Target
 from diptych.ask.guarded import Guard, Why
 from diptych.ask.nodes import Assign, ConnectionPart, Field, Follow, OrderBy, Page, Pick, Read, Total
 from diptych.ask.slots import SIZE

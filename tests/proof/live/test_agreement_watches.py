@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from diptych.api.graphql.document import check_document
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate as translate_graphql
-from diptych.api.rest.translate import find_target, read_query, translate_changes
+from diptych.api.rest.target import find_target
+from diptych.api.rest.translate import read_query, translate_changes
 from diptych.db.sqlite.store import SqliteStore
 from diptych.demo.model import model as default
 from diptych.model.model import Model

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from diptych.api.openapi.components import JsonObject, answer, closed, errors, headers, in_json, operation, refer
 from diptych.api.openapi.input_schemas import constrained
-from diptych.api.openapi.schemas import Schema, json_schema, nullable, ref, text_schema
+from diptych.api.openapi.schemas import Schema, json_schema, nullable, ref, text_schema, with_example
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
+from diptych.model.naming import one_of, upper_first, words
 from diptych.model.scalars import JSON, Scalar, to_json
 from diptych.model.view import View
 
@@ -51,8 +52,8 @@ def action_operation(resource: ResourceDef, call: CallDef, view: View) -> JsonOb
 
 
 def _summary(resource: ResourceDef, call: CallDef) -> str:
-    what = f"one {resource.name}" if call.on == "row" else resource.name
-    return f"{call.name} of {what}."
+    what = one_of(resource.name) if call.on == "row" else words(resource.many)
+    return f"{upper_first(words(call.name))}: {what}"
 
 
 def _fields(call: CallDef) -> list[JsonObject]:
@@ -73,7 +74,7 @@ def _result(result: ResultDef) -> Schema:
 
 def _argument(argument: ArgumentDef) -> Schema:
     schema = _enum_or(argument.scalar, constrained(argument.scalar, json_schema(argument.scalar), argument.constraints))
-    return _with_default(argument, nullable(schema) if argument.nullable else schema)
+    return with_example(_with_default(argument, nullable(schema) if argument.nullable else schema), argument)
 
 
 def _parameter(argument: ArgumentDef) -> JsonObject:

@@ -1,23 +1,23 @@
 """OpenAPI operations and schemas of the change feed, as one role can follow it.
 
-    GET /orders/changes     followOrderChange      a page of the log, or a stream
-
-The name is that of the schema `OrderChange`, which no resource can have: `listOrderChanges` could be that of another.
+GET /orders/changes     followOrderChanges     a page of the log, or a stream
 """
 
 from __future__ import annotations
 
 from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.openapi.components import JsonObject, answer, closed, operation, page_of, refer
-from diptych.api.openapi.schemas import Schema, described, nullable, ref, value_schema
+from diptych.api.openapi.schemas import Schema, described, extending, nullable, ref, value_schema
 from diptych.api.sse import STREAM
 from diptych.ask.slots import CHANGE_KIND
+from diptych.model.naming import words
 from diptych.model.scalars import DATETIME
 from diptych.model.view import ResourceView
 
 KINDS = "kinds"
 """The one parameter of changes that lists do not have: a field of this name is filtered by `where`."""
-_PAGE, _EVENT = "changes.page", "changes.event"
+_PAGE, _EVENT = "Change-Page", "Change-Event"
+"""Names with a hyphen cannot be those of a model."""
 _CURSOR: Schema = {"type": "string", "format": "change-cursor"}
 
 
@@ -26,8 +26,9 @@ def following(resource: ResourceView) -> JsonObject:
     name = resource.resource.name
     common = (f"changes.{parameter}" for parameter in ("first", KINDS, "after"))
     parameters = [refer("parameters", each) for each in ("fields", *common, f"{name}.where", "Last-Event-ID")]
-    get = operation(f"Follow changes of {name}.", name, parameters)
-    ok = answer("A page, or a stream.", page_of(name + "Change", _PAGE))
+    text = "A page of the log, or a stream."
+    get = operation(f"Follow changes of {words(resource.resource.many)}", name, parameters, text)
+    ok = answer("Changes.", page_of(name + "Change", _PAGE))
     ok["content"][STREAM] = {"schema": {"type": "string"}}
     return {**get, "responses": {"200": ok}}
 
@@ -45,10 +46,12 @@ def add_changes(schemas: dict[str, Schema], resource: ResourceView) -> None:
 
 def following_parameters(max_page: int) -> dict[str, JsonObject]:
     """The parameters that the changes of all resources share."""
-    size = {"type": "integer", "minimum": 1, "maximum": max_page, "default": DEFAULT_SIZE}
+    size = {"type": "integer", "minimum": 1, "maximum": max_page}
     kinds = {"type": "array", "items": ref(CHANGE_KIND.name), "minItems": 1}
     return {
-        "changes.first": _query("first", "The size of a page of the log; not for streams.", {"schema": size}),
+        "changes.first": _query(
+            "first", f"The size of a page of the log, {DEFAULT_SIZE} if not given; not for streams.", {"schema": size}
+        ),
         "changes.kinds": _query(
             KINDS, "Only changes of these kinds.", {"style": "form", "explode": False, "schema": kinds}
         ),
@@ -83,4 +86,4 @@ def _event() -> Schema:
 def _change(resource: ResourceView) -> Schema:
     definition = resource.resource
     row = {definition.one: nullable(ref(definition.name))}
-    return {"allOf": [ref(_EVENT)], "type": "object", "properties": row, "required": list(row)}
+    return extending(ref(_EVENT), {"type": "object", "properties": row, "required": list(row)})

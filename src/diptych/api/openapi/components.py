@@ -2,12 +2,14 @@
 
 Each is defined once among the components, and operations refer to it:
 
-    parameters   first, after, …   Order.sort, Order.where   total-Decimal_12_2 (`total[gte]`, …)   If-Match, …
+    parameters   first, after, …   Order.sort, Order.where   total-Decimal_12_2 (`total=5`)   If-Match, …
     headers      ETag, Link, …
     responses    orders (a page)            NotFound, Conflict, … and Error (problems)
 
-The filters of a field are one `deepObject` parameter, shared by all fields of its name and type. A role sees those of
-the fields that exist for it. `GENERAL` says once what is true of every operation and would be repeated in each.
+A list has a parameter for equality with each field, and for enums one for any of several values; `where` has all other
+comparisons with their types, and `total[gte]=5` is in words. These parameters are shared by all fields of their name
+and type, and a role sees those of the fields that exist for it. `GENERAL` says once what is true of every operation and
+would be repeated in each.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from diptych.api.ask_builder import DEFAULT_SIZE
-from diptych.api.openapi.schemas import Schema, nullable, query_filter_name, ref, scalar_name
+from diptych.api.openapi.schemas import MAX_IN, Schema, nullable, ref, scalar_name, text_schema
 from diptych.api.query_string import RESERVED
-from diptych.model.defs import FieldDef
+from diptych.model.defs import SERVER_FIELDS, FieldDef
+from diptych.model.naming import words
 from diptych.model.view import ResourceView
 
 JsonObject = dict[str, Any]
@@ -46,20 +49,17 @@ ERRORS = {
     504: ("Timeout", "The answer took too long."),
 }
 """The errors of routes: status → name of the response, and description."""
-OWN_ERRORS = (404, 409, 410, 412, 422)
+OWN_ERRORS = (404, 409, 412, 422)
 """The errors that an operation has under their status; all others are `default`."""
 _HEADERS = {
     "ETag": ("The ETag of this response, for `If-Match`.", True),
     "Cache-Control": ("Who may cache the response, and for how long.", True),
-    "Location": ("The path of the new row; absent if there are several.", False),
-    "New-ETag": ("The ETag of the new row, for `If-Match`; absent if there are several.", False),
+    "Location": ("The path of the new row.", True),
     "Idempotency-Replayed": ("`true` if this is the stored response to an earlier request with this key.", False),
     "Preference-Applied": ("The preference that was applied (RFC 7240).", True),
     "Retry-After": ("Seconds after which to try again, with 429 and 503.", False),
     "WWW-Authenticate": ("How to authenticate, with 401 (RFC 6750).", False),
 }
-_SENT_AS = {"New-ETag": "ETag"}
-"""Headers with another description in some responses, by their name among the components."""
 GENERAL = """\
 Every path that has GET answers HEAD like it, without the content, and every path answers OPTIONS with its methods in \
 `Allow` (and `Accept-Patch`).
@@ -70,12 +70,17 @@ answered with 304 if `If-None-Match` names it; a page also has `Link` to the nex
 `Prefer: cost` adds the header `Cost`: `price=153, allowed=5000, depth=3`; on a read, `Prefer: change-cursor` adds \
 `Change-Cursor`, from which changes can be followed. What was applied is in `Preference-Applied` (RFC 7240).
 
-Rows are filtered by their fields, `status=paid` or `total[gte]=5`, and by `where`, a condition as JSON. All of them \
-must hold, and so must all members of an object in `where`; `and` and `or` take an array, or one object. Lists below \
-one row and changes take the same filters of fields as the list of the resource, though only `where` is repeated there.
+Rows are filtered by `where`, a condition as JSON: `{"total": {"gte": "5"}}`, and by short forms of it. Every list and \
+every feed of changes takes `field=value` and `field[operator]=value` for every field and operator of its `where`: \
+`status=paid`, `total[gte]=5`, `status[in]=paid,shipped`, `note[isNull]=true`. Only the most usual ones are listed as \
+parameters. All filters must hold, and so must all members of an object in `where`; `and` and `or` take an array, or \
+one object.
 
-A response has the plain fields, or exactly what `fields` selects; a field that is selected under an alias has that \
-name. `authorId` is the id of `author`. Moments are in UTC, as `2026-01-31T12:00:00.000000Z` (RFC 3339), days as \
+A list in a query string is sent as `sort=a,b` or as `sort=a&sort=b`.
+
+A row has all plain fields, or exactly what `fields` selects: then what is not selected is absent, and a field that is \
+selected under an alias has that name. Relations are there if `fields` selects them. `authorId` is the id of `author`. \
+Moments are in UTC, as `2026-01-31T12:00:00.000000Z` (RFC 3339), days as \
 `2026-01-31`; decimal numbers are strings with all their fraction digits.
 
 Changes come as `application/json`, a page of the log, or as `text/event-stream`, server-sent events: each has the \
@@ -91,12 +96,12 @@ _FIELDS = (
     "offset sort where` in brackets before them. `alias:` renames. `*` is all plain fields, and the default."
 )
 _PAGING: dict[str, tuple[Schema, str, tuple[str, ...]]] = {
-    "first": ({"default": DEFAULT_SIZE}, "The number of rows from the start.", ("last",)),
+    "first": ({}, f"The number of rows from the start, {DEFAULT_SIZE} if neither it nor `last` is given.", ("last",)),
     "last": ({}, "The number of rows from the end.", ("first", "offset")),
-    "after": ({"type": "string", "format": "cursor"}, "Start after this cursor: `page.next`.", ()),
-    "before": ({"type": "string", "format": "cursor"}, "End before this cursor: `page.previous`.", ()),
+    "after": ({"type": "string", "format": "cursor"}, "For the next page: its `page.next`.", ()),
+    "before": ({"type": "string", "format": "cursor"}, "With `last`, for the previous page: its `page.previous`.", ()),
     "offset": ({"minimum": 0, "maximum": MAX_OFFSET}, "The number of rows to skip.", ("last",)),
-    "count": ({"type": "string", "enum": ["exact"]}, "Adds `page.total`.", ()),
+    "count": ({"type": "string", "const": "exact"}, "Adds `page.total`.", ()),
 }
 """Name → schema (an integer by default), description, and parameters that it excludes."""
 _ID = {
@@ -132,7 +137,7 @@ def list_parameters(resource: ResourceView, *, filters: bool) -> list[JsonObject
     """References to the parameters of a list of a resource, in documentation order; with `filters`, also those of its
     fields."""
     own = (f"{resource.resource.name}.{name}" for name in (*(["sort"] if _sortable(resource) else []), "where"))
-    fields = (_filter_key(field) for field in _filtered(resource)) if filters else ()
+    fields = (key for field in _filtered(resource) for key in _filters(field)) if filters else ()
     return [refer("parameters", name) for name in ("fields", *_PAGING, *own, *fields)]
 
 
@@ -154,9 +159,8 @@ def add_parameters(parameters: dict[str, JsonObject], resource: ResourceView) ->
         parameters[f"{name}.sort"] = _sort(sortable)
     parameters[f"{name}.where"] = {**_query("where", _WHERE), "schema": in_json(ref(name + "Where"))}
     for field in _filtered(resource):
-        key = _filter_key(field)
-        if key not in parameters:
-            parameters[key] = _filter(field)
+        for key, parameter in _filters(field).items():
+            parameters.setdefault(key, parameter)
 
 
 def in_json(schema: Schema) -> Schema:
@@ -190,21 +194,25 @@ def _sort(names: list[str]) -> JsonObject:
 
 
 def _filtered(resource: ResourceView) -> list[FieldDef]:
-    """The fields that have a parameter: others are named like one of every list."""
-    return [view.field for name, view in resource.searchable.items() if name not in RESERVED]
+    """The fields that have parameters: not those of every resource, nor those named like a parameter of every list."""
+    return [
+        view.field
+        for name, view in resource.searchable.items()
+        if name not in RESERVED and name not in SERVER_FIELDS and "eq" in view.field.scalar.ops
+    ]
 
 
-def _filter_key(field: FieldDef) -> str:
-    """The component of the filters of a field: `total-Decimal_12_2`."""
-    return f"{field.name}-{scalar_name(field.scalar)}"
-
-
-def _filter(field: FieldDef) -> JsonObject:
-    text = f"Comparisons of `{field.name}`" + (
-        f"; `{field.name}=…` is short for `{field.name}[eq]=…`." if "eq" in field.scalar.ops else "."
-    )
-    schema = ref(query_filter_name(field.scalar))
-    return {**_query(field.name, text), "style": "deepObject", "explode": True, "schema": schema}
+def _filters(field: FieldDef) -> dict[str, JsonObject]:
+    """The parameters of a field by their names among the components: `status-OrderStatus`, `status.in-OrderStatus`."""
+    name, kind, schema = field.name, scalar_name(field.scalar), text_schema(field.scalar)
+    filters = {f"{name}-{kind}": {**_query(name, f"Only rows with this `{name}`."), "schema": schema}}
+    if field.scalar.choices:
+        several = {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_IN}
+        filters[f"{name}.in-{kind}"] = {
+            **_query(f"{name}[in]", f"Only rows with one of these `{name}`."),
+            "schema": several,
+        }
+    return filters
 
 
 # headers and responses
@@ -220,7 +228,7 @@ def build_headers() -> dict[str, JsonObject]:
 
 def headers(*names: str) -> dict[str, JsonObject]:
     """The headers of a response."""
-    return {_SENT_AS.get(name, name): refer("headers", name) for name in names}
+    return {name: refer("headers", name) for name in names}
 
 
 def operation(summary: str, tag: str, parameters: Iterable[JsonObject] = (), description: str = "") -> JsonObject:
@@ -250,10 +258,10 @@ def build_responses(problem: str) -> dict[str, JsonObject]:
     return {**responses, "Error": {"description": f"Any other error. {others}", "headers": more, "content": content}}
 
 
-def add_responses(responses: dict[str, JsonObject], resource: ResourceView) -> None:
-    """Add the response of a list of one resource."""
-    name = resource.resource.name
-    responses[resource.resource.many] = answer(f"A page of {name}.", page_of(name, "PageInfo"))
+def add_responses(responses: dict[str, JsonObject], resource: ResourceView, page: str) -> None:
+    """Add the response of a list of one resource; `page` names the schema of a page."""
+    many = resource.resource.many
+    responses[many] = answer(f"A page of {words(many)}.", ref(page))
 
 
 def page_of(name: str, page: str) -> Schema:
@@ -288,8 +296,8 @@ def page_info(max_page: int) -> Schema:
     return closed(properties, "total")
 
 
-def problem_schema() -> Schema:
-    """The schema of an error."""
+def problem_schema(*, explained: bool = False) -> Schema:
+    """The schema of an error; with `explained`, as `diptych dev` answers an admin."""
     text: Schema = {"type": "string"}
     fault = closed({"pointer": {**text, "description": "The path into the request."}, "message": text})
     properties = {
@@ -310,5 +318,8 @@ def problem_schema() -> Schema:
         "depth": {"type": "integer", "minimum": 0, "description": "The depth of the request."},
         "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
     }
-    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter")
+    if explained:
+        why = "In `diptych dev`, for an admin: the rules that led to this, in sentences."
+        properties["why"] = {"type": "array", "items": text, "description": why}
+    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter", "why")
     return {**closed(properties, *optional), "description": "An error (RFC 9457)."}

@@ -3,7 +3,8 @@
 It is built from the same View that translates requests, so it cannot promise what the role may not do. There is one
 function for each kind of path:
 
-    /orders                   _collection      parameters and pages of a list; new rows
+    /orders                   _collection      parameters and pages of a list; a new row
+    /orders/batch             collection_batch several new rows
     /orders/{id}              _member          one row, and its writes
     /orders/changes           _changes         the change feed, as a log or as a stream
     /users/{id}/orders        _relation        the same list, of one user
@@ -18,7 +19,7 @@ operations; `components` has what operations share, `security` the scopes that t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Mapping
 from itertools import chain, count
 from typing import Any
 
@@ -41,6 +42,7 @@ from diptych.api.openapi.components import (
     list_parameters,
     operation,
     page_info,
+    page_of,
     problem_schema,
     refer,
 )
@@ -49,10 +51,10 @@ from diptych.api.openapi.oauth_operations import authorization_paths
 from diptych.api.openapi.schemas import Schema, add_schemas, ref
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
-from diptych.api.openapi.write_operations import DELETED, collection_changes, member_changes
+from diptych.api.openapi.write_operations import DELETED, collection_batch, collection_changes, member_changes
 from diptych.api.sse import STREAM
 from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
-from diptych.model.naming import upper_first
+from diptych.model.naming import one_of, upper_first, words
 from diptych.model.view import ResourceView, View
 from diptych.model.viewer_object import VIEWER
 
@@ -71,15 +73,28 @@ def build_openapi(view: View, **about: Any) -> dict[str, Any]:
 
 
 def openapi_steps(
-    view: View, *, title: str = "Diptych", version: str = "1", server: str = "", issuer: str = "", max_page: int = 100
+    view: View,
+    *,
+    title: str = "Diptych",
+    about: Mapping[str, Any] | None = None,
+    version: str = "1",
+    server: str = "",
+    issuer: str = "",
+    max_page: int = 100,
+    explained: bool = False,
 ) -> Generator[None, None, dict[str, Any]]:
-    """Build the document of one view, and yield after each resource: a large model takes long. `server` is the public
-    address, or the path of the service if that is not known; `issuer` is the address of the authorization server;
-    `max_page` the largest page."""
+    """Build the document of one view, and yield after each resource: a large model takes long.
+
+    `server` is the public address, or the path of the service if that is not known; `issuer` is the address of the
+    authorization server. `about` has more members of `info`, `max_page` is the largest page, and with `explained`
+    errors may have `why`.
+    """
     taken = _taken_names(view)
     problem, patch = _free(taken, "Problem", "ProblemDetails"), _free(taken, "JsonPatch", "JsonPatchOperations")
+    row = _free(taken, "Row", "StoredRow")
+    pages = {name: _free(taken, f"{name}Page", f"{name}List", f"{name}Rows") for name in view.resources}
     parameters, responses, paths = build_parameters(max_page), build_responses(problem), _Paths()
-    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema()}
+    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema(explained=explained)}
     if view.resources:
         schemas |= build_changes()
         parameters |= following_parameters(max_page)
@@ -88,11 +103,13 @@ def openapi_steps(
     if any(resource.may("delete") for resource in view.resources.values()):
         responses[DELETED] = {"description": "Deleted."}
     for resource in view.resources.values():
-        add_schemas(schemas, resource)
+        add_schemas(schemas, resource, row)
         add_inputs(schemas, resource)
         add_changes(schemas, resource)
         add_parameters(parameters, resource)
-        add_responses(responses, resource)
+        page = pages[resource.resource.name]
+        schemas[page] = page_of(resource.resource.name, "PageInfo")
+        add_responses(responses, resource, page)
         _add_paths(paths, resource, view, patch)
         yield
     for definition, call in view.calls.values():
@@ -103,9 +120,11 @@ def openapi_steps(
         schemas[VIEWER] = viewer_schema(view)
     for path, item in {**viewer, **_service(view), **authorization_paths()}.items():
         paths.add(path, item)
+    info = {"title": title, "version": version, **(about or {})}
+    info["description"] = "\n\n".join(filter(None, (info.get("description"), GENERAL)))
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": version, "description": GENERAL},
+        "info": info,
         "servers": [{"url": server or "/"}],
         "security": ANYONE,
         "tags": _tags(view),
@@ -168,6 +187,8 @@ def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str) ->
     collection = {"get": _collection(resource), **collection_changes(resource, view)}
     member = {"parameters": [_ID], "get": _member(resource), **member_changes(resource, view, patch)}
     paths.add(path, secured(collection, view, [definition], [definition]))
+    if resource.may("create"):
+        paths.add(path + "/batch", secured(collection_batch(resource, view), view, [definition], [definition]))
     paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
     paths.add(path + "/{id}", secured(member, view, [definition], [definition]))
     for segment, name in definition.collections.items():
@@ -188,26 +209,27 @@ def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
 
 def _collection(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    get = operation(f"List {definition.many}.", definition.name, list_parameters(resource, filters=True))
+    summary, text = f"List {words(definition.many)}", "A page of the rows that you may read."
+    get = operation(summary, definition.name, list_parameters(resource, filters=True), text)
     return _get(upper_first(definition.many), get, refer("responses", definition.many), _READ_ERRORS, "list")
 
 
 def _member(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    get = operation(f"Get one {definition.name}.", definition.name, [refer("parameters", "fields")])
-    ok = answer(f"One {definition.name}.", ref(definition.name))
+    get = operation(f"Get {one_of(definition.name)}", definition.name, [refer("parameters", "fields")])
+    ok = answer(f"The {words(definition.name)}.", ref(definition.name))
     return _get(definition.name, get, ok, (*_READ_ERRORS, 404))
 
 
 def _changes(resource: ResourceView) -> JsonObject:
     get = following(resource)
-    return _get(resource.resource.name + "Change", get, get["responses"]["200"], (*_READ_ERRORS, 410), "follow")
+    return _get(resource.resource.name + "Changes", get, get["responses"]["200"], _READ_ERRORS, "follow")
 
 
 def _relation(resource: ResourceView, relation: RelationDef, target: ResourceView) -> JsonObject:
     """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
     definition = resource.resource
-    summary = f"List {relation.name} of one {definition.name}."
+    summary = f"List the {words(relation.name)} of {one_of(definition.name)}"
     get = operation(summary, definition.name, list_parameters(target, filters=False), relation.description)
     noun = f"{upper_first(relation.name)}Of{definition.name}"
     return _get(noun, get, refer("responses", target.resource.many), (*_READ_ERRORS, 404), "list")
@@ -231,7 +253,7 @@ def _service(view: View) -> dict[str, JsonObject]:
 
 
 def _document() -> JsonObject:
-    get = operation("This document, as the caller's role sees it.", SERVICE)
+    get = operation("Get this document", SERVICE, description="It has what the role of the caller could ever do.")
     ok = answer("An OpenAPI 3.1 document.", {"type": "object"})
     return {"get": _get("Openapi", get, ok, (400, 401, 406))}
 
@@ -243,8 +265,8 @@ def _health(name: str, summary: str, statuses: Iterable[int]) -> JsonObject:
 
 def _graphql(keys: Iterable[JsonObject]) -> JsonObject:
     """GraphQL: one path, whose own schema describes the rest."""
-    get = operation("A GraphQL query, by GET.", SERVICE, [*_graphql_parameters(), *_HEADERS], _STREAMED)
-    post = operation("A GraphQL request.", SERVICE, [*keys, *_HEADERS], _STREAMED)
+    get = operation("Send a GraphQL query by GET", SERVICE, [*_graphql_parameters(), *_HEADERS], _STREAMED)
+    post = operation("Send a GraphQL request", SERVICE, [*keys, *_HEADERS], _STREAMED)
     content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
     return {

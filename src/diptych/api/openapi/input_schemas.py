@@ -15,7 +15,16 @@ from typing import Any
 
 from diptych.api.descriptions import INPUTS, describe_input, describe_inputs
 from diptych.api.openapi.pattern import portable
-from diptych.api.openapi.schemas import Schema, described, enumerated, json_schema, nullable, ref, scalar_name
+from diptych.api.openapi.schemas import (
+    Schema,
+    described,
+    enumerated,
+    json_schema,
+    nullable,
+    ref,
+    scalar_name,
+    with_example,
+)
 from diptych.api.rest.patch import MAX_PATCH_OPERATIONS
 from diptych.model.constraints import MaxBytes
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
@@ -51,7 +60,7 @@ def _input(schemas: dict[str, Schema], verb: Taking, resource: ResourceView) -> 
 def _taken(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> Schema:
     field = taken.field
     if verb == "replace" and field.name in SERVER_FIELDS:  # the same in every resource
-        name = f"{field.name}.{scalar_name(field.scalar)}"
+        name = f"{field.name}-{scalar_name(field.scalar)}"
         if name not in schemas:
             schemas[name] = _written_out(schemas, verb, taken)
         return ref(name)
@@ -65,7 +74,8 @@ def _written_out(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> 
         schema = nullable(schema)
     if verb == "create" and field.default is not None:
         schema = {**schema, "default": to_json(field.scalar, field.default)}
-    return described(schema, describe_input(taken, verb), *_words(field))
+    schema = described(schema, describe_input(taken, verb), *_words(field))
+    return with_example(schema, field) if not taken.fixed else schema
 
 
 def _value(schemas: dict[str, Schema], field: FieldDef) -> Schema:
@@ -76,7 +86,7 @@ def _value(schemas: dict[str, Schema], field: FieldDef) -> Schema:
     schema = constrained(field.scalar, json_schema(field.scalar), field.constraints)
     if field.constraints or not schema.keys() & {"pattern", "minimum"} or field.scalar is ID:
         return schema
-    name = scalar_name(field.scalar) + ".input"
+    name = scalar_name(field.scalar) + "-Input"
     schemas.setdefault(name, schema)
     return ref(name)
 

@@ -6,11 +6,11 @@ three schemas, `response_schema`, `text_schema` and `json_schema`; each is exact
 matches.
 
     Order           an object of a response         OrderWhere        a filter of orders
-    OrderStatus     an enum                         OrderListWhere    a filter of a to-many relation to them
-                                                    StringFilter      the comparisons of one scalar, in JSON
-                                                    String.query      the same, in a query string
+    OrderPage       a page of them                  OrderListWhere    a filter of a to-many relation to them
+    OrderStatus     an enum                         StringFilter      the comparisons of one scalar
 
-Names with a dot cannot be those of a model.
+An object has all plain fields: they are `required`, so that generated clients need not ask whether one is there. What
+the parameter `fields` leaves out is a matter of that request. The fields that every resource has are in `Row`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from diptych.api.descriptions import describe
-from diptych.model.defs import FieldDef, RelationDef
-from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
+from diptych.api.openapi.examples import example_of
+from diptych.model.defs import SERVER_FIELDS, ArgumentDef, FieldDef, RelationDef
+from diptych.model.scalars import BIGINT, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
 from diptych.model.view import ResourceView
 
 Schema = dict[str, Any]
@@ -41,10 +42,11 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def add_schemas(schemas: dict[str, Schema], resource: ResourceView) -> None:
-    """Add the schemas of one resource by name; those of its scalars may be there already."""
+def add_schemas(schemas: dict[str, Schema], resource: ResourceView, row: str = "Row") -> None:
+    """Add the schemas of one resource by name; those of its scalars may be there already. `row` names the schema of
+    what every row has."""
     name = resource.resource.name
-    schemas[name] = _object(resource)
+    schemas[name] = _object(schemas, resource, row)
     schemas[name + "Where"] = _where(resource)
     for way in resource.relations.values():
         target = way.relation.target
@@ -54,14 +56,13 @@ def add_schemas(schemas: dict[str, Schema], resource: ResourceView) -> None:
         scalar = field.field.scalar
         if field.field.python is None and filter_name(scalar) not in schemas:
             schemas[filter_name(scalar)] = _filter(scalar)
-            schemas[query_filter_name(scalar)] = _query_filter(scalar)
         if scalar.choices and scalar.name not in schemas:
             schemas[scalar.name] = enumerated(scalar)
 
 
 def enumerated(scalar: Scalar) -> Schema:
     """The schema of an enum."""
-    return described(dict(scalar.openapi), scalar.description)
+    return described({**scalar.openapi, "example": scalar.choices[0]}, scalar.description)
 
 
 def described(schema: Schema, *sentences: str) -> Schema:
@@ -83,10 +84,27 @@ def nullable(schema: Schema) -> Schema:
 # what an answer holds
 
 
-def _object(resource: ResourceView) -> Schema:
+def _object(schemas: dict[str, Schema], resource: ResourceView, row: str) -> Schema:
     properties = {name: response_schema(field.field) for name, field in resource.fields.items()}
+    common = {name: properties[name] for name in SERVER_FIELDS if name in properties}
+    base = {}
+    if schemas.setdefault(row, _row(common)) == _row(common):  # ids may be integers
+        base = ref(row)
+        properties = {name: part for name, part in properties.items() if name not in common}
+    required = list(properties)
     properties |= {name: _related(way.relation) for name, way in resource.relations.items()}
-    return described({"type": "object", "properties": properties}, resource.resource.description)
+    schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    return described(extending(base, schema), resource.resource.description)
+
+
+def extending(base: Schema, schema: Schema) -> Schema:
+    """Both schemas at once. (Generators that know only the usual form of `allOf` ignore what stands beside it.)"""
+    return {"allOf": [base, schema]} if base else schema
+
+
+def _row(common: dict[str, Schema]) -> Schema:
+    text = "What every row has; the server sets it."
+    return {"type": "object", "properties": common, "required": list(common), "description": text}
 
 
 def value_schema(scalar: Scalar) -> Schema:
@@ -99,7 +117,16 @@ def response_schema(field: FieldDef) -> Schema:
     schema = ref(field.scalar.name) if field.scalar.choices else value_schema(field.scalar)
     schema = nullable(schema) if field.nullable or field.hideable else schema
     schema = schema if field.stored else {**schema, "readOnly": True}
-    return schema if field.relation else described(schema, describe(field))
+    return with_example(schema if field.relation else described(schema, describe(field)), field)
+
+
+def with_example(schema: Schema, field: FieldDef | ArgumentDef) -> Schema:
+    """A schema with a valid value, unless it has one as its default, or refers to a schema that has one."""
+    said = isinstance(field, FieldDef) and field.example is not None
+    if "default" in schema or (field.scalar.choices and not said):
+        return schema
+    value = example_of(field)
+    return schema if value is None else {**schema, "example": value}
 
 
 def _related(relation: RelationDef) -> Schema:
@@ -180,48 +207,19 @@ def filter_name(scalar: Scalar) -> str:
     return scalar_name(scalar) + "Filter"
 
 
-def query_filter_name(scalar: Scalar) -> str:
-    """The schema of comparisons in a query string: `String.query`."""
-    return scalar_name(scalar) + ".query"
-
-
 def _filter(scalar: Scalar) -> Schema:
     value = json_schema(scalar)
     several = {"anyOf": [value, {"type": "array", "items": value, "maxItems": MAX_IN}]}
-    special = {"in": several, "isNull": {"type": "boolean"}}
+    special: dict[str, Schema] = {"in": several, "isNull": {"type": "boolean"}}
     return {
         "type": "object",
-        "properties": {op: special.get(op, value) for op in scalar.ops},
+        "properties": {op: described(special.get(op, value), _MEANING[op]) for op in scalar.ops},
         "additionalProperties": False,
         "minProperties": 1,
         "description": f"Comparisons of {scalar.name}; all of them must hold.",
     }
 
 
-def _query_filter(scalar: Scalar) -> Schema:
-    """As `deepObject` parameters have it: every member is plain, so a list is text."""
-    value = text_schema(scalar)
-    special: dict[str, Schema] = {"in": _list_text(scalar), "isNull": {"type": "boolean"}}
-    return {
-        "type": "object",
-        "properties": {op: described(special.get(op, value), _MEANING[op]) for op in scalar.ops},
-        "additionalProperties": False,
-        "minProperties": 1,
-        "description": f"Comparisons of {scalar.name} in a query string; all of them must hold.",
-    }
-
-
-def _list_text(scalar: Scalar) -> Schema:
-    """The text of a list, with commas between its items, as far as a pattern can tell; `eq` says what an item is."""
-    item = "|".join(map(re.escape, scalar.choices)) or _ITEMS.get(scalar, "")
-    if _digits(scalar) or scalar is BIGINT:
-        item = text_schema(scalar)["pattern"][1:-1]
-    if not item:
-        return {"type": "string"}
-    return {"type": "string", "pattern": f"^({item})(,({item})){{0,{MAX_IN - 1}}}$"}
-
-
-_ITEMS = {INT: _integer_pattern(32)[1:-1], BOOLEAN: "true|false"}
 _MEANING = {
     "eq": "Equals this.",
     "ne": "Does not equal this; null does not.",
@@ -229,7 +227,7 @@ _MEANING = {
     "lte": "Is at most this.",
     "gt": "Is greater than this.",
     "gte": "Is at least this.",
-    "in": f"Is one of these: up to {MAX_IN}, with commas between them.",
+    "in": f"Is one of these, up to {MAX_IN}.",
     "contains": "Contains this text, in the same case.",
     "startsWith": "Starts with this text, in the same case.",
     "isNull": "Is it null?",

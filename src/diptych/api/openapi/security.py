@@ -34,10 +34,10 @@ _CLIENT = {
 _LOCAL = "http://127.0.0.1:8000"
 """Address of a service whose address is not set: the document needs absolute ones."""
 NO_TOKEN: list[JsonObject] = [{}]
-CLIENT_SECURITY: list[JsonObject] = [{}, {"client": []}]
+CLIENT_SECURITY: list[JsonObject] = [{"client": []}, {}]
 """A client without a secret sends its id in the form."""
 TOKEN: list[JsonObject] = [{"bearer": []}, {"oauth2": []}]
-ANYONE: list[JsonObject] = [{}, {"bearer": []}, {"oauth2": []}]
+ANYONE: list[JsonObject] = [{"bearer": []}, {"oauth2": []}, {}]
 
 
 def security_schemes(view: View, issuer: str) -> JsonObject:
@@ -112,4 +112,4 @@ def _read_by(rule: RuleDef, resource: ResourceDef, view: View) -> list[ResourceD
 
 
 def _requirement(scopes: Iterable[str]) -> list[JsonObject]:
-    return [{}, {"bearer": []}, {"oauth2": sorted(scopes)}]
+    return [{"bearer": []}, {"oauth2": sorted(scopes)}, {}]

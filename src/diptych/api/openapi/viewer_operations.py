@@ -19,10 +19,11 @@ def viewer_schema(view: View) -> Schema:
         properties[name] = response_schema(shown.field)
         if shown.field.computed in TEXTS:
             texts: Schema = {"type": "array", "items": {"type": "string"}}
-            properties[name] |= nullable(texts) if shown.field.nullable else texts
+            properties[name] |= {**(nullable(texts) if shown.field.nullable else texts), "example": []}
     for name, way in viewer.relations.items():
         properties[name] = {**nullable(ref(way.relation.target)), "description": way.relation.description}
-    return {"type": "object", "properties": properties, "description": viewer.resource.description}
+    schema: Schema = {"type": "object", "properties": properties, "required": list(viewer.fields)}
+    return {**schema, "description": viewer.resource.description}
 
 
 def viewer_path(view: View) -> dict[str, JsonObject]:
@@ -30,7 +31,7 @@ def viewer_path(view: View) -> dict[str, JsonObject]:
     if not view.resources[VIEWER].may("read"):
         return {}
     text = "Without `fields`, its plain fields; `fields=*,user(*)` also shows the row that the viewer is."
-    get = operation("Who sends the request.", VIEWER, [refer("parameters", "fields")], text)
+    get = operation("Get the viewer, who sends the request", VIEWER, [refer("parameters", "fields")], text)
     ok = answer("The viewer.", ref(VIEWER))
     return {
         f"/{ROOT}": {

@@ -1,8 +1,9 @@
 """OpenAPI operations that write, as one role can use them.
 
-    POST   /orders          createOrder      one or many: an object in and out, or an array in and out
+    POST   /orders          createOrder      one row
+    POST   /orders/batch    createOrders     several rows: all of them or none
     PUT    /orders/{id}     replaceOrder     accepts what GET returned
-    PATCH  /orders/{id}     updateOrder      a merge patch or a JSON Patch
+    PATCH  /orders/{id}     updateOrder      a merge patch; or a JSON Patch, in words
     DELETE /orders/{id}     deleteOrder
 
 An operation that the role may never use is left out. The response to a create links to the operations of the new row.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from diptych.api.openapi.components import JsonObject, answer, errors, operation, refer
 from diptych.api.openapi.schemas import Schema, ref
 from diptych.api.rest.translate import MAX_CREATED
-from diptych.model.naming import upper_first
+from diptych.model.naming import one_of, upper_first, words
 from diptych.model.view import ResourceView, View
 
 _BODY_ERRORS = (400, 401, 403, 406, 409, 413, 415, 422, 429, 431, 503, 504)
@@ -21,6 +22,7 @@ _DELETE_ERRORS = (400, 401, 404, 406, 409, 412, 429, 431, 503, 504)
 DELETED = "Deleted"
 """The response to a DELETE without a content."""
 _REPLAYED = "Idempotency-Replayed"
+_BATCH = "For several at once, see `batch`; an array is accepted here too, and answered in the same way."
 
 
 def collection_changes(resource: ResourceView, view: View) -> JsonObject:
@@ -38,26 +40,41 @@ def member_changes(resource: ResourceView, view: View, patch: str) -> JsonObject
 
 def _create(resource: ResourceView, view: View) -> JsonObject:
     definition = resource.resource
-    one, new = ref(definition.name), ref(definition.name + "Create")
-    several: Schema = {"type": "array", "items": new, "minItems": 1, "maxItems": MAX_CREATED}
-    text = "An array creates all of them or none, and answers with an array."
-    post = operation(f"Create one {definition.name}, or many.", definition.name, _parameters(*_keys(view)), text)
-    schema: Schema = {"anyOf": [one, {"type": "array", "items": one}]}
-    made = answer(f"The new {definition.name}.", schema, "Location", "New-ETag", *_replayed(view))
+    post = operation(f"Create {one_of(definition.name)}", definition.name, _parameters(*_keys(view)), _BATCH)
+    headers = ("Location", "ETag", *_replayed(view))
+    made = answer(f"The new {words(definition.name)}.", ref(definition.name), *headers)
     made["links"] = _links(resource, view)
     return {
         "operationId": "create" + definition.name,
         **post,
-        "requestBody": _body({"application/json": {"anyOf": [new, several]}}),
+        "requestBody": _body({"application/json": ref(definition.name + "Create")}),
         "responses": {"201": made, **errors(_BODY_ERRORS)},
+    }
+
+
+def collection_batch(resource: ResourceView, view: View) -> JsonObject:
+    """The path on which several rows of a collection are created."""
+    definition, many = resource.resource, words(resource.resource.many)
+    rows: Schema = {"type": "array", "items": ref(definition.name)}
+    new: Schema = {"type": "array", "items": ref(definition.name + "Create"), "minItems": 1, "maxItems": MAX_CREATED}
+    text = f"Up to {MAX_CREATED} at once: all of them are created, or none."
+    post = operation(f"Create several {many}", definition.name, _parameters(*_keys(view)), text)
+    made = answer(f"The new {many}, in the order of the request.", rows, *_replayed(view))
+    return {
+        "post": {
+            "operationId": "create" + upper_first(definition.many),
+            **post,
+            "requestBody": _body({"application/json": new}),
+            "responses": {"201": made, **errors(_BODY_ERRORS)},
+        }
     }
 
 
 def _replace(resource: ResourceView) -> JsonObject:
     definition = resource.resource
     text = "Accepts what GET returned. Omitted fields become their default or null."
-    ok = answer(f"The {definition.name} as it is now.", ref(definition.name), "ETag")
-    put = operation(f"Replace one {definition.name}.", definition.name, _parameters("If-Match"), text)
+    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag")
+    put = operation(f"Replace {one_of(definition.name)}", definition.name, _parameters("If-Match"), text)
     return {
         "operationId": "replace" + definition.name,
         **put,
@@ -67,29 +84,30 @@ def _replace(resource: ResourceView) -> JsonObject:
 
 
 def _update(resource: ResourceView, view: View, patch: str) -> JsonObject:
+    """One media type is listed: of several, generators make clients that send another one, or that fail."""
     definition = resource.resource
-    text = "Other fields keep their values. A JSON Patch applies to the object as the caller sees it."
+    text = (
+        "Changes the fields that it names; others keep their values. It is a merge patch (RFC 7396), also as "
+        f"`application/merge-patch+json`, or without a media type; a JSON Patch, `{patch}`, is sent as "
+        "`application/json-patch+json`."
+    )
     parameters = _parameters("If-Match", *_keys(view))
-    change = operation(f"Change one {definition.name}.", definition.name, parameters, text)
-    merge = ref(definition.name + "Patch")
-    kinds = {
-        "application/json": merge,
-        "application/merge-patch+json": merge,
-        "application/json-patch+json": ref(patch),
-    }
-    ok = answer(f"The {definition.name} as it is now.", ref(definition.name), "ETag", *_replayed(view))
+    change = operation(f"Update {one_of(definition.name)}", definition.name, parameters, text)
+    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
     return {
         "operationId": "update" + definition.name,
         **change,
-        "requestBody": _body(kinds),
+        "requestBody": _body({"application/json": ref(definition.name + "Patch")}),
         "responses": {"200": ok, **errors((*_BODY_ERRORS, 404, 412))},
     }
 
 
 def _delete(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    delete = operation(f"Delete one {definition.name}.", definition.name, _parameters("If-Match", "Prefer"))
-    ok = answer(f"The {definition.name} as it was.", ref(definition.name), "Preference-Applied")
+    delete = operation(f"Delete {one_of(definition.name)}", definition.name, _parameters("If-Match", "Prefer"))
+    ok = answer(
+        f"The {words(definition.name)} as it was, if that is preferred.", ref(definition.name), "Preference-Applied"
+    )
     return {
         "operationId": "delete" + definition.name,
         **delete,

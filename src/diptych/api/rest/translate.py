@@ -4,6 +4,7 @@
     GET /posts?…             many      the Ask of { postsConnection(…) { pageInfo { … } totalCount? nodes { … } } }
     GET /users/<id>/posts?…  related   the Ask of { user(id: …) { postsConnection(…) { … } } }
     GET /viewer              one       the Ask of { viewer { every plain field } }
+    POST /posts/batch        batch     the Asks of mutation { createPost(…) { … } createPost(…) { … } … }
     GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind rowId at post { … } } }
 
 Only `count`, `fields`, `sort` and the structure of `where` shape the Ask; every other parameter is a value.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from diptych.api.ask_builder import NESTED_SIZE, AskBuilder
 from diptych.api.json import parse_json
@@ -22,11 +22,13 @@ from diptych.api.query_string import (
     RESERVED,
     Item,
     bad,
+    check_repeated,
     filter_name,
     measure_fields,
     parse_fields,
-    parse_query,
+    parse_lists,
 )
+from diptych.api.rest.target import PATH_ID, Target
 from diptych.api.shape import measure_filter, shape
 from diptych.ask.measures import Checking, RequestMeasures
 from diptych.ask.nodes import (
@@ -53,10 +55,8 @@ from diptych.errors import Code, Path
 from diptych.lru import memo
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import CallDef, QueryDef, RelationDef
-from diptych.model.model import Model
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
-from diptych.model.view import ResourceView, View, not_yours
-from diptych.model.viewer_object import ROOT as VIEWER_PATH
+from diptych.model.view import ResourceView, View
 from diptych.model.viewer_object import VIEWER
 
 _INFO: tuple[InfoKind, ...] = ("hasNextPage", "hasPreviousPage", "startCursor", "endCursor")
@@ -65,65 +65,13 @@ _SHAPING = ("fields", "sort", "count")
 _PAGE = ("first", "last", "after", "before", "offset")
 _CHANGES = ("fields", "where", "kinds", "after", "first")
 CHANGE_FIELDS: tuple[ChangeWhat, ...] = ("cursor", "kind", "rowId", "at")
-_PATH_ID = "{id}"
+_LISTS, _CHANGE_LISTS, _CALL_LISTS = ("fields", "sort"), ("fields", "kinds"), ("fields",)
 _SHORT = 512
 """Longest query string that is cached, in characters: clients repeat short ones."""
 VERSIONS = "{version}"
 MAX_CREATED = 100
 """Most rows that one request may create."""
 _QUERY_FAULT = "The query string is not valid."
-
-
-class Target(NamedTuple):
-    """The target of a path: a collection, one resource, a relation of it, a call of the model's own code, the changes
-    of a collection, or the viewer."""
-
-    resource: str
-    id: str | None = None
-    relation: str = ""
-    call: str = ""
-    changes: bool = False
-
-
-def find_target(path: str, model: Model) -> Target | None:
-    """Parse a path; None if it names nothing. It is split before it is decoded: %2F does not split."""
-    parts = path[1:].split("/")
-    if "%" in path:
-        parts = [unquote(part) for part in parts]
-    resource = model.by_path.get(parts[0])
-    if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
-        return Target(VIEWER) if parts == [VIEWER_PATH] else None
-    if len(parts) == 1:
-        return Target(resource.name)
-    calls = model.calls[resource.name]
-    if len(parts) == 2:
-        if parts[1] == "changes":
-            return Target(resource.name, changes=True)
-        call = calls.get(("class", parts[1]), "") if calls else ""
-        return Target(resource.name, None if call else parts[1], "", call)
-    relation = model.collections[resource.name].get(parts[2])
-    if relation is not None:
-        return Target(resource.name, parts[1], relation)
-    call = calls.get(("row", parts[2]), "")
-    return Target(resource.name, parts[1], "", call) if call else None
-
-
-def check_target(target: Target, view: View) -> None:
-    """Refuse a collection that other roles have and this one has not."""
-    resource = view.resources.get(target.resource)
-    if resource is None or not resource.may("read") or (target.relation and target.relation not in resource.relations):
-        raise not_yours(view)
-
-
-def operation_name(method: str, target: Target, model: Model) -> str:
-    """The name of a request for checks: `GET /users/{id}/posts`."""
-    if target.resource == VIEWER:
-        return f"{method} /{VIEWER_PATH}"
-    calls, collections = model.calls[target.resource], model.collections[target.resource]
-    last = [segment for (_, segment), name in calls.items() if name == target.call]
-    last += [segment for segment, name in collections.items() if name == target.relation]
-    parts = [model.resources[target.resource].path, *[_PATH_ID] * (target.id is not None), *last]
-    return f"{method} /{'/'.join([*parts, *['changes'] * target.changes])}"
 
 
 class Query(NamedTuple):
@@ -151,15 +99,17 @@ class Query(NamedTuple):
 def read_query(raw: str, target: Target) -> Query:
     """Parse a query string and check its grammar (that of `fields` is checked when they are needed)."""
     if not raw:
-        return Query({}, {_PATH_ID: target.id}, ())
-    parameters, inputs, key = _parse(raw)
-    return Query(parameters, {**inputs, _PATH_ID: target.id}, key)
+        return Query({}, {PATH_ID: target.id}, ())
+    parameters, inputs, key, repeated = _parse(raw)
+    if repeated:
+        check_repeated(repeated, _CHANGE_LISTS if target.changes else _CALL_LISTS if target.call else _LISTS)
+    return Query(parameters, {**inputs, PATH_ID: target.id}, key)
 
 
 @memo("query strings", 512, _SHORT, entry_bytes=32 << 10)
-def _parse(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, ...]]:
-    """The parameters, the same with `where` parsed, and their shape."""
-    parameters = parse_query(raw)
+def _parse(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, ...], tuple[str, ...]]:
+    """The parameters, the same with `where` parsed, their shape, and those that occur several times."""
+    parameters, repeated = parse_lists(raw)
     inputs: dict[str, Any] = dict(parameters)
     if "where" in parameters:
         inputs["where"] = _json(parameters["where"], "where")
@@ -174,7 +124,7 @@ def _parse(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, .
         )
         for name, value in parameters.items()
     )
-    return parameters, inputs, key
+    return parameters, inputs, key, repeated
 
 
 def _json(text: str, parameter: str) -> Any:
@@ -217,7 +167,7 @@ def translate_write(
     resource = view.resources[target.resource]
     translator.only(("fields",))
     builder.done(Code.BAD_REQUEST, _QUERY_FAULT)
-    key = builder.row_id(resource, None if verb == "create" else RawValue(target.id, ("path", _PATH_ID)))
+    key = builder.row_id(resource, None if verb == "create" else RawValue(target.id, ("path", PATH_ID)))
     values = builder.values(verb, resource, RawValue(body, ("body",))) if verb != "delete" else ()
     expected = versions[0] if versions is not None and len(versions) == 1 else versions and list(versions)
     version = builder.version(RawValue(expected, ("header", VERSIONS)))
@@ -240,7 +190,7 @@ def translate_call(target: Target, definition: CallDef, query: Query, body: Any,
         path = ("body",)
         arguments = dict(RawValue(body, path).entries())
     resource = view.model[target.resource]
-    key = builder.slots.take(resource.key, RawValue(target.id, ("path", _PATH_ID))) if target.id is not None else None
+    key = builder.slots.take(resource.key, RawValue(target.id, ("path", PATH_ID))) if target.id is not None else None
     values = builder.arguments(definition, arguments, path)
     picks = translator.sound_picks(view.resources[definition.result.resource]) if shown else ()
     ask = Call(resource.name, definition.name, key, values, picks)
@@ -250,7 +200,7 @@ def translate_call(target: Target, definition: CallDef, query: Query, body: Any,
 def write_inputs(target: Target, body: Any, versions: tuple[int, ...] | None) -> dict[str, Any]:
     """The inputs of a write, where the sources of its slots look them up."""
     inputs = dict(body) if isinstance(body, dict) else {}
-    inputs[_PATH_ID] = target.id
+    inputs[PATH_ID] = target.id
     if versions is not None:
         inputs[VERSIONS] = versions[0] if len(versions) == 1 else list(versions)
     return inputs
@@ -269,7 +219,7 @@ class _Translator:
             return Read(VIEWER, "one", self.picks(resource))
         if target.id is None:
             return self._page(resource)
-        key = self.builder.slots.take(resource.resource.key, RawValue(target.id, ("path", _PATH_ID)))
+        key = self.builder.slots.take(resource.resource.key, RawValue(target.id, ("path", PATH_ID)))
         where = Compare("eq", Col(("id",)), key)
         if not target.relation:
             self.only(("fields",))

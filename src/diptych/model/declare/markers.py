@@ -4,6 +4,7 @@ name: Annotated[str, MaxLen(80)]
 email: Annotated[str, Unique(), ReadBy(admin)]
 total: Annotated[Decimal, Digits(12, 2), Min(0)]
 scan: Annotated[Json, Weight(5)]
+nickname: Annotated[str, Example("Zoe")]
 status: Annotated[Status, States(Move(Status.pending, Status.paid, to=staff))] = Status.pending
 """
 
@@ -129,6 +130,13 @@ class Public:
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """A value of the field as documents and pages that try the API show it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """An allowed state transition, and the role that may make it."""
 
@@ -165,6 +173,7 @@ MARKERS: tuple[type[Any], ...] = (
     States,
     Weight,
     Public,
+    Example,
 )
 """All markers. Anything else in `Annotated` is left to other libraries."""
 

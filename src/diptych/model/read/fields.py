@@ -98,8 +98,17 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
         moves=states.moves if states else (),
         weight=line.weight,
         public=line.public,
+        example=_example(line, scalar, wrong),
         description=line.description,
     )
+
+
+def _example(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
+    """The canonical value of an Example; None if there is none, or if it is not valid."""
+    marker = line.marker(mark.Example)
+    if marker is None:
+        return None
+    return _valid(marker.value, line, scalar, f"the example {marker.value!r}", wrong)
 
 
 def _generated(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Literal["", "now", "today"]:
@@ -130,7 +139,7 @@ def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]
 
 def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
     """The markers that are allowed on a field of this type."""
-    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public)
+    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public, mark.Example)
     if scalar is scalars.JSON:
         return (*common, *value_markers(scalar))
     return (*common, mark.Unique, mark.Index, *value_markers(scalar))
@@ -158,7 +167,7 @@ def read_computed(
 ) -> FieldDef:
     """A computed field, before it is traced and its needs are resolved."""
     check_markers(line, wrong)
-    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key)
+    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key, mark.Example)
     if line.marker(mark.Weight):
         wrong("Weight is not allowed in the type of a computed field", "Write @computed(weight=5)")
     if line.marker(mark.Public):
@@ -173,6 +182,7 @@ def read_computed(
         nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted,
         read_roles=read_by,
+        example=_example(line, scalar, wrong),
         python=None if computed.needs is None else computed.function,
         batch=computed.batch,
         description=line.description,
@@ -214,18 +224,20 @@ def default_of(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
         fault = f"{line.default.kind}()" if isinstance(line.default, Now) else "a function"
         wrong(f"the default is {fault}, and not a value", each_row(None))
         return None
+    return _valid(line.default, line, scalar, f"the default {line.default!r}", wrong)
+
+
+def _valid(given: Any, line: Annotation, scalar: scalars.Scalar, what: str, wrong: Wrong) -> Any:
+    """The canonical form of a value of the model file; None, with a mistake reported, if it does not fit the field."""
+    foreign = line.is_enum and isinstance(given, enum.Enum) and not isinstance(given, line.type)
     try:
-        value = scalar.parse(scalars.as_json(line.default))
-        fault = "expected a member of its own Enum" if _foreign(line) else fault_of(value, constraints_of(line))
+        value = scalar.parse(scalars.as_json(given))
+        fault = "expected a member of its own Enum" if foreign else fault_of(value, constraints_of(line))
     except (ValueError, TypeError, re.error) as error:
         value, fault = None, str(error)
     if fault or value is None:
-        wrong(f"the default {line.default!r} does not fit: {fault or 'expected an id'}", "Give one that fits")
+        wrong(f"{what} does not fit: {fault or 'expected an id'}", "Give one that fits")
     return value
-
-
-def _foreign(line: Annotation) -> bool:
-    return line.is_enum and isinstance(line.default, enum.Enum) and not isinstance(line.default, line.type)
 
 
 def _check_states(line: Annotation, wrong: Wrong) -> None:

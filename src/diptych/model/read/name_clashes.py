@@ -24,7 +24,7 @@ RESERVED_PARAMETERS = (
     *("search", "by", "having", "onConflict", "most", "dryRun", "deleted"),
 )
 """The query parameters of every list."""
-RESERVED_SEGMENTS = frozenset({"changes", "groups", "summary"})
+RESERVED_SEGMENTS = frozenset({"batch", "changes", "groups", "summary"})
 """The segments after `/posts/` that are not ids of rows."""
 RESERVED_ROW_SEGMENTS = frozenset({"restore"})
 """The segments after `/posts/<id>/` that are no relations."""

@@ -11,7 +11,8 @@ from typing import Any
 from diptych.api.media import negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
 from diptych.api.rest.page import link_header, page_body
-from diptych.api.rest.translate import Query, Target, find_target, operation_name, read_query
+from diptych.api.rest.target import Target, find_target, operation_name
+from diptych.api.rest.translate import Query, read_query
 from diptych.api.understand import understand_read
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
@@ -30,6 +31,7 @@ from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
 from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
+_BATCH = ("POST", "OPTIONS")
 _TYPE: Header = (b"content-type", JSON_TYPE)
 
 
@@ -74,7 +76,7 @@ class RestEndpoint:
             return await self.calls.handle(request, caller, target)
         if target.changes:
             return await self.feed.handle(request, caller, target)
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") or target.batch:
             methods = self.methods(target)
             if request.method == "OPTIONS" or request.method not in methods:
                 hint = _missing_rule(request.method, target)
@@ -108,6 +110,8 @@ class RestEndpoint:
         """The methods of a path, for any role."""
         if target.call:
             return self.calls.methods(target)
+        if target.batch:
+            return _BATCH
         return _READING if target.relation or target.changes else self._methods[target.resource, target.id is not None]
 
     async def read(self, target: Target, caller: Caller) -> bytes:
@@ -152,7 +156,7 @@ class RestEndpoint:
 
 def _missing_rule(method: str, target: Target) -> str:
     """Why a path does not have a method: a rule could allow it, and there is none."""
-    is_row = not target.relation and target.resource != VIEWER
+    is_row = not target.relation and not target.batch and target.resource != VIEWER
     verb = _VERBS.get((method, target.id is not None)) if is_row else None
     return f" No rule of the model lets anyone {verb} a row of {target.resource}." if verb else ""
 

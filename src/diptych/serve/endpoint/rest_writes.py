@@ -16,7 +16,8 @@ from diptych.api.media import content_type
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, problem, tag_of_one
 from diptych.api.rest.patch import apply_patch, changed, merged, read_patch
 from diptych.api.rest.precondition import preferences, versions
-from diptych.api.rest.translate import MAX_CREATED, Query, Target, operation_name, read_query, write_inputs
+from diptych.api.rest.target import Target, operation_name
+from diptych.api.rest.translate import MAX_CREATED, Query, read_query, write_inputs
 from diptych.api.understand import MAX_MEMBERS, METHOD_VERBS, Versions, check_write, understand_write
 from diptych.ask.nodes import Field, Read, WriteVerb
 from diptych.engine.known import KnownRequests
@@ -95,16 +96,20 @@ class RestWrites:
     async def _change(self, request: Request, caller: Caller, target: Target) -> Reply:
         kind, charset = content_type(request.headers.get(b"content-type", b""))
         takes = _PATCHES if request.method == "PATCH" else ("application/json",)
-        if kind not in takes or charset != "utf-8":
-            refusal = Refusal(Code.UNSUPPORTED_MEDIA_TYPE, f"Send the body as {' or '.join(takes)} in UTF-8.")
-            return problem(refusal, accept_patch((request.method,)))
+        # no page of another site can send a PATCH unasked
+        bare = request.method == "PATCH" and b"content-type" not in request.headers
+        if (kind not in takes and not bare) or charset != "utf-8":
+            return _unsupported(request.method, takes)
         raw = await request.body(self.max_body)
+        if bare and not raw:
+            return _unsupported(request.method, takes)
         body = read_json(raw)
         query = read_query(request.query, target)
         kept = keeping(request, caller, raw) if request.method != "PUT" else None
         sent = WriteRequest(request, caller, target, query, kept)
         if request.method == "POST":
-            return await (self._create_many(sent, body) if isinstance(body, list) else self._create(sent, body))
+            many = target.batch or isinstance(body, list)
+            return await (self._create_many(sent, body) if many else self._create(sent, body))
         if kind == _JSON_PATCH:
             return await self._json_patch(sent, body)
         if request.method == "PATCH" and isinstance(body, dict) and dict in map(type, body.values()):
@@ -209,10 +214,11 @@ class RestWrites:
 
         return await self._write(sent, [WriteOp(prepared, write_inputs(sent.target, body, None))], finish)
 
-    async def _create_many(self, sent: WriteRequest, rows: list[Any]) -> Reply:
+    async def _create_many(self, sent: WriteRequest, rows: Any) -> Reply:
         check_write("create", sent.target, self.engine.model.view(sent.caller.signature))
-        if not 1 <= len(rows) <= MAX_CREATED:
-            fault = Fault(("body",), f"expected 1 to {MAX_CREATED} objects, got {len(rows)}")
+        if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_CREATED:
+            got = f"got {len(rows)}" if isinstance(rows, list) else "in an array"
+            fault = Fault(("body",), f"expected 1 to {MAX_CREATED} objects, {got}")
             raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", [fault])
         ops: list[WriteOp] = []
         refusals: list[Refusal] = []
@@ -255,6 +261,11 @@ class RestWrites:
         view = self.engine.model.view(caller.signature)
         wish, inputs = understand_write(verb, target, query, body, wanted, view, answer=answer)
         return self.write_engine.prepare(wish, inputs, view, measures)
+
+
+def _unsupported(method: str, takes: Sequence[str]) -> Reply:
+    refusal = Refusal(Code.UNSUPPORTED_MEDIA_TYPE, f"Send the body as {' or '.join(takes)} in UTF-8.")
+    return problem(refusal, accept_patch((method,)))
 
 
 def _decoded(row: bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from diptych.api.rest.translate import Target
+from diptych.api.rest.target import Target
 from diptych.errors import Code, Refusal
 from diptych.identity.oauth.openid import email_claims, profile_claims, subject_of
 from diptych.identity.records import Account

@@ -14,6 +14,7 @@ from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, throu
 from diptych.api.openapi.document import build_openapi
 from diptych.api.query_string import LIST_PARAMETERS
 from diptych.demo.model import model as default
+from diptych.model.defs import SERVER_FIELDS
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from tests.support.cases import cases
 from tests.support.documents import (
@@ -24,6 +25,7 @@ from tests.support.documents import (
     find,
     operations,
     parameters,
+    properties,
     published,
     validator,
     view_of,
@@ -38,13 +40,14 @@ UNUSED = {
     f"#/components/{key}"
     for key in (
         "schemas/PageInfo",
+        "schemas/JsonPatch",
         "parameters/id",
         "parameters/If-Match",
         "parameters/Idempotency-Key",
         "parameters/Prefer",
         "parameters/fields",
         *(f"parameters/{name}" for name in ("first", "last", "after", "before", "offset", "count")),
-        *(f"responses/{name}" for name in ("Conflict", "NotFound", "PreconditionFailed", "BadUserInput", "ResumeGap")),
+        *(f"responses/{name}" for name in ("Conflict", "NotFound", "PreconditionFailed", "BadUserInput")),
     )
 }
 """What a role that reads nothing, or changes nothing, has no use for."""
@@ -85,9 +88,26 @@ def test_the_document_is_the_same_every_time(name: str, role: str) -> None:
 @every_role
 def test_examples_are_valid(name: str, role: str) -> None:
     document = published(name, role)
+    found = 0
     for part in walk(document):
-        if isinstance(part, dict) and "example" in part and "schema" in part:
-            validator(document, part["schema"]).validate(part["example"])
+        if isinstance(part, dict) and "example" in part:
+            schema = part.get("schema") or {key: value for key, value in part.items() if key != "example"}
+            validator(document, schema).validate(part["example"])
+            found += 1
+    assert found > 10
+
+
+@every_role
+def test_every_field_has_an_example(name: str, role: str) -> None:
+    document = published(name, role)
+    schemas = document["components"]["schemas"]
+    for each in view_of(MODELS[name], role).resources.values():
+        row = properties(document, each.resource.name)
+        for key, view in each.fields.items():
+            known = "example" in row[key] or (
+                view.field.scalar.choices and "example" in schemas[view.field.scalar.name]
+            )
+            assert known, (each.resource.name, key)
 
 
 # exact for the role
@@ -130,6 +150,7 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
         expected |= {path, path + "/changes", path + "/{id}", *below}
+        expected |= {path + "/batch"} if each.may("create") else set()
     for found, call in view.calls.values():
         expected.add(f"/{found.path}/{{id}}/{call.segment}" if call.on == "row" else f"/{found.path}/{call.segment}")
     assert set(document_of(name, role)["paths"]) == expected
@@ -161,10 +182,10 @@ def test_every_field_and_operator_of_the_role_is_a_parameter(name: str, role: st
 def test_pages_have_their_limits() -> None:
     found = parameters(document_of("default", "anonymous"), "/posts")
     schemas = {name: part.get("schema") for name, part in found.items()}
-    assert schemas["first"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
+    assert schemas["first"] == {"type": "integer", "minimum": 1, "maximum": 100}  # a default would be sent with `last`
     assert schemas["last"] == {"type": "integer", "minimum": 1, "maximum": 100}
     assert schemas["offset"] == {"type": "integer", "minimum": 0, "maximum": 10_000}
-    assert schemas["count"] == {"type": "string", "enum": ["exact"]}
+    assert schemas["count"] == {"type": "string", "const": "exact"}
     assert schemas["after"] == schemas["before"] == {"type": "string", "format": "cursor"}
     assert schemas["fields"] == {"type": "string", "format": "fields", "minLength": 1}
     assert {name: part["x-excludes"] for name, part in found.items() if "x-excludes" in part} == {
@@ -202,24 +223,31 @@ def test_a_sort_names_up_to_five_fields(sort: str, valid: bool) -> None:
 def test_a_field_that_is_named_like_a_parameter_is_filtered_through_where() -> None:
     document = document_of("shelf", "anonymous")
     found = parameters(document, "/items")
-    assert found["count"]["schema"] == {"type": "string", "enum": ["exact"]}
+    assert found["count"]["schema"] == {"type": "string", "const": "exact"}
     assert "count[gte]" not in found
     assert "count" in document["components"]["schemas"]["ItemWhere"]["properties"]
 
 
 @every_role
-def test_a_list_has_one_parameter_for_a_field_and_shares_it(name: str, role: str) -> None:
+def test_a_list_has_a_plain_parameter_for_a_field_and_shares_it(name: str, role: str) -> None:
+    """Every generator of clients can send a plain value, or a list of them; of objects, each makes something else."""
     document = published(name, role)
     for each in view_of(MODELS[name], role).resources.values():
         found = parameters(document, f"/{each.resource.path}")
-        assert set(found) - {*LIST_PARAMETERS} == {key for key in each.searchable if key not in LIST_PARAMETERS}
+        scalars = {
+            key: view.field.scalar
+            for key, view in each.searchable.items()
+            if key not in (*LIST_PARAMETERS, *SERVER_FIELDS) and "eq" in view.field.scalar.ops
+        }
+        lists = {f"{key}[in]" for key, scalar in scalars.items() if scalar.choices}
+        assert set(found) - {*LIST_PARAMETERS} == {*scalars, *lists}
         for key in found.keys() - {*LIST_PARAMETERS}:
-            assert found[key]["style"] == "deepObject"
-            assert set(find(document, found[key]["schema"]["$ref"])["properties"]) == set(
-                each.searchable[key].field.scalar.ops
-            )
-    filters = [part for part in document["components"]["parameters"].values() if part.get("style") == "deepObject"]
-    assert len({part["name"] + part["schema"]["$ref"] for part in filters}) == len(filters)
+            schema = found[key]["schema"]
+            kind = find(document, schema["$ref"])["type"] if "$ref" in schema else schema["type"]
+            assert kind in (("array",) if key in lists else ("string", "integer", "number", "boolean"))
+            assert "example" not in schema and "default" not in schema  # a page that tries it would send it
+    filters = [part for part in document["components"]["parameters"].values() if part["in"] == "query"]
+    assert len({json.dumps(part) for part in filters}) == len(filters)
 
 
 def test_json_in_a_query_is_text_with_a_schema() -> None:
@@ -278,7 +306,7 @@ def test_operations_have_the_names_that_code_generators_want() -> None:
 
 def test_a_token_is_optional_everywhere() -> None:
     document = document_of("default", "anonymous")
-    assert document["security"][:2] == [{}, {"bearer": []}]
+    assert document["security"] == [{"bearer": []}, {"oauth2": []}, {}]  # tools take the first one
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for path, _, operation in operations(document):
         is_optional = {} in operation.get("security", document["security"])
@@ -336,7 +364,7 @@ def test_names_of_a_model_do_not_collide_with_those_of_the_document() -> None:
     document = build_openapi(view_of(Model(Problem, Tag, ProblemTag), "anonymous"))
     schemathesis.openapi.from_dict(document).validate()
     schemas = document["components"]["schemas"]
-    assert "name" in schemas["Problem"]["properties"]
+    assert "name" in properties(document, "Problem")
     assert "detail" in schemas["ProblemDetails"]["properties"]
     ids = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(ids) == len(set(ids))

@@ -16,7 +16,8 @@ from diptych import BigInt, Digits, Json, Max, MaxLen, Min, MinLen, Model, Patte
 from diptych.api.descriptions import INPUTS
 from diptych.api.graphql.schema import build_schema
 from diptych.api.openapi.document import build_openapi
-from diptych.api.rest.translate import Target, read_query, translate_write, write_inputs
+from diptych.api.rest.target import Target
+from diptych.api.rest.translate import read_query, translate_write, write_inputs
 from diptych.ask.measures import Limits
 from diptych.demo.model import model as default
 from diptych.errors import Code, Refusal
@@ -45,13 +46,13 @@ def changes(role: str) -> set[tuple[str, str]]:
 
 def test_a_role_sees_the_changes_that_it_could_ever_make() -> None:
     assert changes("anonymous") == set()
-    own = {(path, "post") for path in ("/posts", "/comments", "/orders")}
+    own = {(path + more, "post") for path in ("/posts", "/comments", "/orders") for more in ("", "/batch")}
     own |= {
         (f"/{name}/{{id}}", method) for name in ("users", "posts", "comments", "orders") for method in ("put", "patch")
     }
     own |= {(f"/{name}/{{id}}", "delete") for name in ("users", "posts", "comments")}
     assert changes("signed_in") == own == changes("staff")
-    assert changes("admin") == {*own, ("/users", "post"), ("/orders/{id}", "delete")}
+    assert changes("admin") == {*own, ("/users", "post"), ("/users/batch", "post"), ("/orders/{id}", "delete")}
 
 
 def test_a_schema_has_the_fields_that_the_role_may_give() -> None:
@@ -125,12 +126,14 @@ def test_constraints_and_defaults_are_told() -> None:
         "minLength": 2,
         "maxLength": 5,
         "description": "Unique.",
+        "example": "Zoe",
     }
     assert fields["code"]["pattern"].startswith("^([A-Z]{2}[") and fields["code"]["default"] == "AB1"
     assert fields["word"] == {
         "type": ["string", "null"],
         "pattern": r"^[^\u0000]*$",
         "description": r"It matches `\w+`, in the syntax of Python.",
+        "example": "hello",
     }
     assert fields["count"] == {"type": "integer", "minimum": -1, "maximum": 10, "default": 3}
     assert fields["price"]["default"] == "1.50" and fields["price"]["minimum"] == 0
@@ -363,7 +366,7 @@ def test_answers_to_changes_are_as_the_document_says() -> None:
         made = check("POST", "/users", new, idempotency_key="one")
         assert made.headers["location"] == f"/users/{made.json()['id']}"
         assert check("POST", "/users", new, idempotency_key="one").headers["idempotency-replayed"] == "true"
-        many = check("POST", "/users", [{**new, "email": "a@b"}, {**new, "email": "c@d"}])
+        many = check("POST", "/users/batch", [{**new, "email": "a@b"}, {**new, "email": "c@d"}])
         assert len(many.json()) == 2 and "location" not in many.headers
         check("POST", "/users", new)
         check("POST", "/users", {"name": ""})
