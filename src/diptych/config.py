@@ -169,6 +169,14 @@ def _origins(text: str) -> tuple[str, ...]:
     return tuple(origins) if origins == ["*"] else tuple(dict.fromkeys(map(_origin, origins)))
 
 
+def _redirect_origins(text: str) -> tuple[str, ...]:
+    """Origins to which users may be led back: of https, or of this machine."""
+    origins = _origins(text)
+    if not all(is_protected(origin) for origin in origins):
+        raise ValueError("expected origins such as https://app.example.org or http://127.0.0.1, with commas between")
+    return origins
+
+
 def _origin(text: str) -> str:
     if text.lower() == LOCALHOST:
         return LOCALHOST
@@ -249,6 +257,9 @@ class Config:
     )
     cors_headers: tuple[str, ...] = _setting((), _header_names, "Further headers that pages of these origins may send")
     compression: bool = _setting(True, _boolean, "Compress answers for clients that accept gzip or zstd")
+    registration_origins: tuple[str, ...] = _setting(
+        (), _redirect_origins, "Origins of the redirect URIs with which OAuth clients may register themselves"
+    )
     sample: bool = _setting(False, _boolean, "Fill an empty database with sample data (default model only)")
     introspection: bool = _setting(True, _boolean, "Answer introspection, the SDL and /openapi.json")
     introspection_roles: tuple[str, ...] = _setting(

@@ -32,6 +32,7 @@ FLOWS = (
     "refresh",
     "openid",
     "device",
+    "registration",
     "client-credentials",
     "revocation",
     "introspection",

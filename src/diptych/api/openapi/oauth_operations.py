@@ -134,6 +134,19 @@ _METADATA: Schema = {
     },
     "required": ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "response_types_supported"],
 }
+_REGISTRATION: Schema = {
+    "type": "object",
+    "properties": {
+        "redirect_uris": {"type": "array", "items": {**_TEXT, "format": "uri"}, "minItems": 1, "maxItems": 5},
+        "client_name": {**_TEXT, "maxLength": 100},
+        "token_endpoint_auth_method": {
+            "type": "string",
+            "enum": ["client_secret_basic", "client_secret_post", "none"],
+        },
+        "scope": _TEXT,
+    },
+    "required": ["redirect_uris"],
+}
 _RESOURCE: Schema = {
     "type": "object",
     "properties": {
@@ -193,6 +206,7 @@ def authorization_paths() -> dict[str, JsonObject]:
                 "OauthDeviceAuthorization", "Begin the device flow (RFC 8628).", _DEVICE, "The codes.", _DEVICE_CODE
             )
         ),
+        "/oauth/register": _only_post("OauthRegister", _register()),
         "/oauth/revoke": _for_clients("OauthRevoke", "Revoke a token (RFC 7009).", _OF_TOKEN, "Revoked.", closed({})),
         "/oauth/introspect": _for_clients(
             "OauthIntrospect", _INTROSPECT, _OF_TOKEN, "The state of the token.", _INTROSPECTED
@@ -208,6 +222,20 @@ def _userinfo() -> JsonObject:
     refused = answer("The token has not the scope `openid`.", _ERROR, "Cache-Control", "WWW-Authenticate")
     responses = {"200": answer("The claims.", _CLAIMS, "Cache-Control"), "403": refused, **errors((400, 401, 503))}
     return {**part, "responses": responses}
+
+
+def _register() -> JsonObject:
+    text = "Only where the setting `registration_origins` allows it, and for redirect URIs of these origins."
+    part = operation("Register a client (RFC 7591).", SERVICE, description=text)
+    body = {"required": True, "content": {"application/json": {"schema": _REGISTRATION}}}
+    registered = {**_REGISTRATION, "required": ["client_id", "redirect_uris"]}
+    responses = {
+        "201": answer("The client, with its secret if it has one.", registered, "Cache-Control"),
+        "400": answer("The error.", _ERROR, "Cache-Control"),
+        "429": answer("Too many clients register.", _ERROR, "Cache-Control", "Retry-After"),
+        **errors((404, 413, 503)),
+    }
+    return {**part, "requestBody": body, "responses": responses}
 
 
 # documents

@@ -39,6 +39,8 @@ from diptych.identity.revocation_list import RevocationList, revocation
 CODE_LIFETIME = 60
 REFRESH_LIFETIME = 30 * 86_400
 GRANT_LIFETIME = 180 * 86_400
+REGISTERED_LIFETIME = 90 * 86_400
+"""Seconds from its registration for which a client that registered itself is kept, if someone has signed in to it."""
 _SWEEP = 100
 """One in this many codes, refreshed tokens and revocations also removes expired records."""
 
@@ -64,6 +66,14 @@ class GrantStore:
             return client, details
 
         return await self.store.write(script)
+
+    async def keep_client(self, client: Client) -> None:
+        """Keep a client that registered itself, since someone has signed in to it."""
+        await self.store.write(
+            lambda: CLIENT_DETAILS.change(
+                self.store.dialect, {"client_id": client.id}, expires_at=client.created_at + REGISTERED_LIFETIME
+            )
+        )
 
     async def account(self, id: str) -> Account | None:
         """An account that is not disabled."""

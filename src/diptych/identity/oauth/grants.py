@@ -68,6 +68,8 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
         if not self.server.wait(self.server.grant_store.exchange(code, self.begun, token["refresh_token"])):
             self.server.wait(self.server.grant_store.code(self.request.form["code"]))
             raise InvalidGrantError("Invalid 'code' in request.")
+        if self.request.client.is_registered:
+            self.server.wait(self.server.grant_store.keep_client(self.request.client.record))
 
     def delete_authorization_code(self, authorization_code: OAuthCode) -> None:
         """Kept, marked as used, so that a second use is detected."""

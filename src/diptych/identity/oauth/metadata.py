@@ -22,8 +22,9 @@ GRANT_TYPES = (
 )
 
 
-def server_metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
+def server_metadata(issuer: str, scopes: Sequence[str], *, registers: bool = False) -> dict[str, Any]:
     """The metadata of the authorization server and OpenID provider."""
+    registration = {"registration_endpoint": f"{issuer}/oauth/register"} if registers else {}
     methods = ["none", "client_secret_basic", "client_secret_post"]
     return {
         "issuer": issuer,
@@ -33,6 +34,7 @@ def server_metadata(issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
         "device_authorization_endpoint": f"{issuer}/oauth/device_authorization",
         "revocation_endpoint": f"{issuer}/oauth/revoke",
         "introspection_endpoint": f"{issuer}/oauth/introspect",
+        **registration,
         "jwks_uri": f"{issuer}/.well-known/jwks.json",
         "scopes_supported": [*IDENTITY_SCOPES, *scopes],
         "claims_supported": ["iss", "aud", "exp", "iat", "auth_time", "nonce", "at_hash", *CLAIMS],

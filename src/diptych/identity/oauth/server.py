@@ -47,6 +47,8 @@ class AuthorizationRequest:
     scope: tuple[str, ...]
     redirect: str
     prompt: Prompt
+    is_registered: bool = False
+    """Did the client register itself?"""
 
 
 class OAuth:
@@ -125,7 +127,8 @@ class OAuth:
                 prompt = read_prompt(request.args)
             except OAuth2Error as error:
                 return _error(core, request, error, grant.redirect_uri)
-            return AuthorizationRequest(request.client.record, tuple(request.scope.split()), grant.redirect_uri, prompt)
+            client, scope = request.client, tuple(request.scope.split())
+            return AuthorizationRequest(client.record, scope, grant.redirect_uri, prompt, client.is_registered)
 
         return await self._in_thread(issuer, work)
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from urllib.parse import urlencode
 
+import msgspec
 from authlib.oauth2.rfc6749 import OAuth2Error
 
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
@@ -24,33 +25,54 @@ from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, rea
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import subject_of
 from diptych.identity.oauth.prompts import ConsentRequired, LoginRequired, after_sign_in
+from diptych.identity.oauth.registration import Registration
 from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed
 from diptych.identity.throttle import Throttled
 from diptych.identity.viewer import Context
 from diptych.serve.endpoint.oauth_device import DEVICE, DevicePages
 from diptych.serve.endpoint.oauth_forms import KNOWN, BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
-from diptych.serve.endpoint.oauth_paths import PATHS, USERINFO
+from diptych.serve.endpoint.oauth_paths import PATHS, REGISTER, USERINFO
 from diptych.serve.endpoint.openid import OpenidEndpoint
+from diptych.serve.endpoint.rest import row_not_found
 from diptych.serve.endpoint.user_claims import ReadRow, UserClaims
 from diptych.serve.http.request import Request
 from diptych.serve.public_address import issuer_of
+
+_MOST = 65_536
+_ANSWER: tuple[Header, ...] = (
+    (b"content-type", JSON_TYPE),
+    (b"cache-control", b"no-store"),
+    (b"pragma", b"no-cache"),
+)
 
 
 def make_endpoint(engine: Engine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
     """The endpoints of a service."""
     user_claims = UserClaims(context, read_row)
     oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model, user_claims.of)
-    openid = OpenidEndpoint(context, oauth.grant_store, user_claims)
-    return OauthEndpoint(oauth, openid, Accounts(engine.store, context.revoked), config.base_url, engine.secret)
+    registration = Registration(engine.store, config.registration_origins, engine.model.scopes)
+    openid = OpenidEndpoint(context, oauth.grant_store, user_claims, registers=bool(registration.origins))
+    return OauthEndpoint(
+        oauth, openid, registration, Accounts(engine.store, context.revoked), config.base_url, engine.secret
+    )
 
 
 class OauthEndpoint:
     """The endpoints below /oauth and /.well-known."""
 
-    def __init__(self, oauth: OAuth, openid: OpenidEndpoint, accounts: Accounts, base_url: str, secret: bytes) -> None:
+    def __init__(
+        self,
+        oauth: OAuth,
+        openid: OpenidEndpoint,
+        registration: Registration,
+        accounts: Accounts,
+        base_url: str,
+        secret: bytes,
+    ) -> None:
         self.oauth = oauth
         self.openid = openid
+        self.registration = registration
         self.accounts = accounts
         self.base_url = base_url
         self._sessions = LoginSessions(oauth.grant_store.store)
@@ -68,6 +90,8 @@ class OauthEndpoint:
                 return self.openid.document(path, issuer)
             case path if path == USERINFO:
                 return await self.openid.userinfo(request)
+            case path if path == REGISTER:
+                return await self._register(request)
             case "/oauth/authorize" if request.method != "POST":
                 return await self._authorize(request, issuer)
             case "/oauth/device" if request.method != "POST":
@@ -92,8 +116,20 @@ class OauthEndpoint:
         challenge: tuple[Header, ...] = ()
         if answer.status == 401:
             challenge = ((b"www-authenticate", b'Basic realm="oauth"'),)
-        head = ((b"content-type", JSON_TYPE), (b"cache-control", b"no-store"), (b"pragma", b"no-cache"), *challenge)
-        return Reply(answer.status, head, answer.encoded())
+        return Reply(answer.status, (*_ANSWER, *challenge), answer.encoded())
+
+    async def _register(self, request: Request) -> Reply:
+        """Register a client (RFC 7591); where that is off, there is no such path."""
+        if not self.registration.origins:
+            raise row_not_found()
+        kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        try:
+            body = msgspec.json.decode(await request.body(_MOST)) if kind == b"application/json" else None
+        except (msgspec.DecodeError, RecursionError):
+            body = None
+        answer = await self.registration.register(body, _address(request))
+        wait = tuple((b"retry-after", value.encode()) for value in answer.headers.values())
+        return Reply(answer.status, (*_ANSWER, *wait), answer.encoded())
 
     # users
 
@@ -113,7 +149,14 @@ class OauthEndpoint:
         if signed_in is None:
             return self._sign_in(wanted, request.query, wanted.prompt.login_hint, "", 200, cookie)
         hidden = {"request": request.query, "token": self.forms.token(cookie)}
-        page = consent(wanted.client.name, wanted.redirect, wanted.scope, signed_in.account.email, hidden)
+        page = consent(
+            wanted.client.name,
+            wanted.redirect,
+            wanted.scope,
+            signed_in.account.email,
+            hidden,
+            registered=wanted.is_registered,
+        )
         return page_reply(200, page, wanted.redirect)
 
     async def _signed_in(self, wanted: AuthorizationRequest | None, cookie: str) -> SignedIn | None:

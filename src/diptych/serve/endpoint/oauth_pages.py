@@ -67,13 +67,21 @@ def sign_in(client: str, email: str, hidden: dict[str, str], wrong: str) -> str:
     )
 
 
-def consent(client: str, redirect: str, scopes: Sequence[str], email: str, hidden: dict[str, str]) -> str:
-    """The consent page, on which a user allows or denies a client."""
+_REGISTERED = (
+    '<p class="wrong">This app registered itself, and nobody has verified its name. Allow it only if you know the '
+    "address that you will go on to.</p>\n"
+)
+
+
+def consent(
+    client: str, redirect: str, scopes: Sequence[str], email: str, hidden: dict[str, str], *, registered: bool = False
+) -> str:
+    """The consent page, on which a user allows or denies a client; one that registered itself is marked."""
     items = "".join(f"<li>{escape(describe_scope(scope))}</li>\n" for scope in scopes)
     return whole_page(
         f"Allow {client}?",
         f"""<h1>Allow {escape(client)} to act for you?</h1>
-<p>It will be able to</p>
+{_REGISTERED if registered else ""}<p>It will be able to</p>
 <ul>
 {items}</ul>
 <form method="post" action="authorize">

@@ -7,6 +7,7 @@ OPENID_METADATA = "/.well-known/openid-configuration"
 RESOURCE = "/.well-known/oauth-protected-resource"
 KEYS = "/.well-known/jwks.json"
 USERINFO = "/oauth/userinfo"
+REGISTER = "/oauth/register"
 DOCUMENTS = (METADATA, OPENID_METADATA, RESOURCE)
 """Documents that are also found before the path of an issuer (RFC 8414, §3.1; RFC 9728, §3.1)."""
 PATHS = {
@@ -15,6 +16,7 @@ PATHS = {
     RESOURCE: ("GET", "HEAD"),
     KEYS: ("GET", "HEAD"),
     USERINFO: ("GET", "HEAD", "POST"),
+    REGISTER: ("POST",),
     "/oauth/authorize": ("GET", "HEAD", "POST"),
     "/oauth/device": ("GET", "HEAD", "POST"),
     "/oauth/device_authorization": ("POST",),

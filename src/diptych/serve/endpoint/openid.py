@@ -27,11 +27,12 @@ _NARROW = b'Bearer error="insufficient_scope", scope="openid"'
 class OpenidEndpoint:
     """Discovery documents and userinfo."""
 
-    def __init__(self, context: Context, grant_store: GrantStore, user_claims: UserClaims) -> None:
+    def __init__(self, context: Context, grant_store: GrantStore, user_claims: UserClaims, *, registers: bool) -> None:
         self._context = context
         self._model = context.model
         self._grant_store = grant_store
         self._user_claims = user_claims
+        self._registers = registers
 
     def document(self, path: str, issuer: str) -> Reply:
         """The document of a well-known path."""
@@ -41,7 +42,7 @@ class OpenidEndpoint:
         elif path == RESOURCE:
             body = resource_metadata(issuer, self._model.title, scopes, self._context.issuers.names)
         else:
-            body = server_metadata(issuer, scopes)
+            body = server_metadata(issuer, scopes, registers=self._registers)
         return Reply(200, _PUBLIC, msgspec.json.encode(body))
 
     async def userinfo(self, request: Request) -> Reply:
