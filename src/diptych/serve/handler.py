@@ -34,7 +34,7 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection
-from diptych.serve.on_demand import GRAPHQL, OAUTH, OPENAPI
+from diptych.serve.on_demand import GRAPHQL, HOME, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Handler:
     def _route(self, request: Request, caller: Caller) -> Coroutine[Any, Any, Reply]:
         """Call the endpoint of a path."""
         if request.path == "/graphql":
+            if request.method != "POST" and not request.query and self._shows_page(request):
+                return self._page(request, caller)
             return self.graphql.handle(request, caller)
         target = self.rest.target(request.path)
         if target is not None:
@@ -138,6 +140,8 @@ class Handler:
         if request.path == "*" and request.method == "OPTIONS":  # of the service as a whole (RFC 9110, §9.3.7)
             return Reply(204, NO_STORE)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
+            if request.path == "/" and self._shows_page(request):
+                return await self._page(request, caller)
             raise self._not_found(request)
         if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
             return reply
@@ -150,6 +154,21 @@ class Handler:
         if request.path == "/health/ready":
             await self.engine.store.ping()
         return Reply(200, ((b"content-type", JSON_TYPE), *NO_STORE), b'{"status":"ok"}')
+
+    def _shows_page(self, request: Request) -> bool:
+        """Does a browser ask for a page? The page is imported for those only."""
+        accepts = b"html" in request.headers.get(b"accept", b"")
+        return accepts and bool(importlib.import_module(HOME).wants_page(request))
+
+    async def _page(self, request: Request, caller: Caller) -> Reply:
+        """The page for people."""
+        model, described = self.engine.model, self.introspection.is_for(caller.viewer)
+        with self.engine.planning_budget.planning():
+            view = model.view(caller.signature)
+        reply: Reply = importlib.import_module(HOME).home_reply(
+            request, model.title, view, self.config.base_url, described=described
+        )
+        return reply
 
     def _not_found(self, request: Request) -> Refusal:
         """The refusal for a path that names nothing; of one with a trailing slash it says where to go."""

@@ -34,11 +34,16 @@ class Introspection:
         """Does it depend on the viewer? Then no answer to it may be reused for another one."""
         return bool(self.roles)
 
+    def is_for(self, viewer: Viewer) -> bool:
+        if not self.is_on or not self.roles:
+            return self.is_on
+        return bool(self.roles & viewer.roles) or (viewer.signed_in and SIGNED_IN in self.roles)
+
     def check(self, viewer: Viewer) -> None:
         """Refuse a viewer that it is not for."""
         if not self.is_on:
             raise Refusal(Code.FORBIDDEN, "Introspection is disabled.")
-        if not self.roles or self.roles & viewer.roles or (viewer.signed_in and SIGNED_IN in self.roles):
+        if self.is_for(viewer):
             return
         if viewer.signed_in:
             raise Refusal(Code.FORBIDDEN, "Introspection is not for your roles.")

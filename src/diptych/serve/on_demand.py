@@ -15,6 +15,7 @@ GRAPHQL = "diptych.serve.endpoint.graphql"
 OAUTH = "diptych.serve.endpoint.oauth"
 SOCKETS = "diptych.serve.handshake"
 SOCKET_PROTOCOL = "diptych.serve.http.websocket_protocol"
+HOME = "diptych.serve.endpoint.home"
 OPENAPI = "diptych.api.openapi.encode"
 TOKENS = "joserfc.jwt"
 

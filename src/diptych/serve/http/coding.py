@@ -34,11 +34,10 @@ from diptych.serve.http.request import COMPRESSED, Request
 INLINE = {b"gzip": 32_768, b"zstd": 131_072}
 """Bytes that are compressed in the event loop, in less than half a millisecond."""
 _TYPES = (b"application/json", b"application/graphql-response+json", b"application/problem+json", b"text/html")
-_CODINGS = ("zstd", "gzip")
-"""The codings on offer; of equals, the first is preferred."""
 _THREADS = 2
 _PADDING = 64
 _ITEM = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?\s*", re.ASCII)
+_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _of_thread = threading.local()
 """The compressor of each thread."""
 _GZIP_HEAD = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff"
@@ -58,7 +57,7 @@ def accepted_coding(header: bytes) -> bytes:
             qualities.setdefault(name, float(match[2]) if match[2] else 1.0)
     others = qualities.get("*", 0.0)
     best, chosen = 0.0, ""
-    for name in _CODINGS:
+    for name in _codings():
         quality = qualities.get(name, others)
         if quality > best:
             best, chosen = quality, name
@@ -123,8 +122,17 @@ def _padding(small: bytes, key: bytes) -> int:
 
 def _new_compressor() -> Any:
     """A compressor of zstd; using it again saves a quarter of the time."""
-    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    return importlib.import_module(name).ZstdCompressor(3)
+    return importlib.import_module(_ZSTD).ZstdCompressor(3)
+
+
+@functools.cache
+def _codings() -> tuple[str, ...]:
+    """The codings on offer; of equals, the first is preferred. (A Python 3.14 may have been built without zstd.)"""
+    try:
+        _new_compressor()
+    except ImportError:
+        return ("gzip",)
+    return ("zstd", "gzip")
 
 
 @functools.cache

@@ -19,8 +19,11 @@ from diptych.api.reply import NO_STORE, Header, Reply
 from diptych.config import LOCALHOST
 from diptych.serve.http.request import Request
 
-EXCLUDED = frozenset({"/oauth/authorize", "/oauth/login", "/oauth/logout", "/oauth/introspect"})
-"""Paths without CORS headers: pages and back-channel endpoints of the authorization server."""
+_FOR_CLIENTS = frozenset(
+    {"/oauth/token", "/oauth/revoke", "/oauth/userinfo", "/oauth/device_authorization", "/oauth/register"}
+)
+"""Paths of the authorization server that clients in a browser call. Its others are pages, which have a cookie, and
+endpoints for servers: no CORS there."""
 _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Allow, Change-Cursor, Cost, ETag, Idempotency-Replayed, Link, Location, "
@@ -65,7 +68,7 @@ class Cors:
 
     def apply(self, request: Request, reply: Reply) -> Reply:
         """The reply with its CORS headers."""
-        if request.path in EXCLUDED:
+        if request.path.startswith("/oauth/") and request.path not in _FOR_CLIENTS:
             return reply
         origin = request.headers.get(b"origin", b"")
         if self._all:  # also without Origin: a shared cache may serve the response to a request with one
