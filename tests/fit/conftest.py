@@ -19,7 +19,7 @@ from tests.fit.tools import MODULES, need
 from tests.support.running import NewDatabase, Service, running, served
 
 ALL = os.environ.get("FIT") in ("all", "before")
-SHORT = {"test_page.py"}
+SHORT = {"test_page.py", "test_relay.py", "test_urql.py"}
 """What `make test` runs."""
 _ROWS: dict[str, dict[str, Any]] = {}
 

@@ -21,10 +21,11 @@ import re
 import shutil
 import subprocess
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from tests.support.running import ROOT
 
@@ -113,4 +114,13 @@ class Scenarios:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:160]
+    return re.sub(r"/\S+/", "…/", lines[0] if lines else type(error).__name__)[:160]
+
+
+def record(scenario: Scenarios, found: Mapping[str, Any], *names: str) -> None:
+    """Record the steps of a script: what it printed, or the error of a step that failed."""
+    for name in names or found:
+        with scenario(name):
+            assert name in found, f"no step {name} was tried"
+            value = found[name]
+            assert not (isinstance(value, dict) and "failed" in value), value["failed"]

@@ -312,7 +312,7 @@ class Oracle:
         key = viewer.id if user is None or viewer.id is None else user.key.parse(viewer.id)
         rows = [] if user is None else [row for row in self.sight.rows[user.name] if row.id == key]
         known = {
-            "id": key if user is None else wire(user.key, key),
+            "subject": key if user is None else wire(user.key, key),
             "roles": sorted(role for role in viewer.roles if role != "signed_in"),
             "scopes": None if viewer.scopes is None else sorted(viewer.scopes),
             "__typename": VIEWER,

@@ -1,8 +1,8 @@
 """The viewer as an object of the API: `viewer` in GraphQL, `GET /viewer` in REST.
 
-    { viewer { id roles user { name } } }        GET /viewer?fields=id,roles,user(name)
+    { viewer { subject roles user { name } } }        GET /viewer?fields=subject,roles,user(name)
 
-    Read("Viewer", "one", (Field("id", "id"), Field("roles", "roles"), Follow("user", "user", …)))
+    Read("Viewer", "one", (Field("subject", "subject"), Field("roles", "roles"), Follow("user", "user", …)))
 
 It is an object like a row: its fields are values of the viewer, bound when the statement runs, and its relation `user`
 leads to the row of the model that the viewer is, under the rules of that row. It is no resource: it has no table, no id
@@ -25,6 +25,8 @@ T = TypeVar("T")
 D = TypeVar("D")
 VIEWER, ROOT, USER, USER_KEY = "Viewer", "viewer", "user", "user_id"
 """Its type, its root field and path, its relation to its row, and the column with the id of that."""
+SUBJECT = "subject"
+"""The field with its id. It is not named `id`: clients store objects under that, and this is the id of a row."""
 TEXTS = (ViewerValue("@roles", JSON), ViewerValue("@scopes", JSON))
 """The values that are lists of texts."""
 
@@ -69,9 +71,9 @@ def viewer_object(user: ResourceDef | None) -> ResourceDef:
     """The definition of the viewer, whose row is one of `user`."""
     known = "The id of the viewer, which rules compare"
     fields = (
-        _field("id", ViewerId(), f"{known}: that of its `user`, if there is one.", user.key)
+        _field(SUBJECT, ViewerId(), f"{known}: that of its `user`, if there is one.", user.key)
         if user
-        else _field("id", ViewerValue("@id", STRING), f"{known}."),
+        else _field(SUBJECT, ViewerValue("@id", STRING), f"{known}."),
         _field("roles", ViewerValue("@roles", JSON), "The roles, with those that they imply.", nullable=False),
         _field("scopes", ViewerValue("@scopes", JSON), "The scopes that narrow the roles; null if nothing does."),
         _field("expiresAt", ViewerValue("@expires", DATETIME), "When the token expires; null if it never does."),

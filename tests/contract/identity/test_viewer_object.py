@@ -14,8 +14,8 @@ from tests.contract.http.data import ANN, BEN
 from tests.contract.identity.desk import Desk
 from tests.support.in_process import Service, in_process
 
-WHOLE = "{ viewer { id roles scopes expiresAt user { id name email } } }"
-FIELDS = "/viewer?fields=id,roles,scopes,expiresAt,user(id,name,email)"
+WHOLE = "{ viewer { subject roles scopes expiresAt user { id name email } } }"
+FIELDS = "/viewer?fields=subject,roles,scopes,expiresAt,user(id,name,email)"
 
 
 def both(service: Service, token: str | None) -> Any:
@@ -29,7 +29,7 @@ def both(service: Service, token: str | None) -> Any:
 def test_a_viewer_has_its_id_its_roles_and_its_row(shop: Service) -> None:
     before = int(time.time())
     found = both(shop, shop.token(ANN, "admin"))
-    assert found["roles"] == ["admin", "staff"] and found["scopes"] is None and found["id"] == ANN
+    assert found["roles"] == ["admin", "staff"] and found["scopes"] is None and found["subject"] == ANN
     assert found["user"] == {"id": ANN, "name": "Ann", "email": "ann@example.com"}
     expires = time.strptime(found["expiresAt"], "%Y-%m-%dT%H:%M:%S.000000Z")
     assert 899 <= time.mktime(expires) - time.timezone - before <= 902
@@ -38,7 +38,7 @@ def test_a_viewer_has_its_id_its_roles_and_its_row(shop: Service) -> None:
 def test_by_itself_a_viewer_shows_its_plain_fields(shop: Service) -> None:
     answer = shop.get("/viewer", token=shop.token(BEN))
     assert answer.status == 200
-    assert list(answer.json()) == ["id", "roles", "scopes", "expiresAt"]
+    assert list(answer.json()) == ["subject", "roles", "scopes", "expiresAt"]
     assert answer.headers["cache-control"] == "private, no-cache"
     assert answer.headers["vary"] == "Authorization, Accept, Accept-Encoding" and answer.headers["etag"]
     again = shop.get("/viewer", token=shop.token(BEN), headers={"if-none-match": answer.headers["etag"]})
@@ -46,13 +46,13 @@ def test_by_itself_a_viewer_shows_its_plain_fields(shop: Service) -> None:
 
 
 def test_without_a_token_there_is_no_viewer(shop: Service) -> None:
-    assert shop.data("{ viewer { id user { name } } }") == {"viewer": None}
+    assert shop.data("{ viewer { subject user { name } } }") == {"viewer": None}
     before = shop.runs
     answer = shop.get("/viewer")
     assert (answer.status, answer.code) == (401, "UNAUTHENTICATED")
     assert answer.headers["www-authenticate"] == "Bearer" and answer.headers["cache-control"] == "no-store"
     assert shop.runs == before
-    named = shop.get_query({"query": "{ viewer { id } }"})
+    named = shop.get_query({"query": "{ viewer { subject } }"})
     assert named.json() == {"data": {"viewer": None}} and named.headers["cache-control"] == "private, no-cache"
 
 
@@ -67,17 +67,19 @@ def test_it_is_one_statement_with_all_else_that_is_asked(shop: Service) -> None:
 def test_its_row_shows_what_its_rules_show(shop: Service) -> None:
     assert both(shop, shop.token(BEN))["user"] == {"id": BEN, "name": "Ben", "email": "ben@example.com"}
     nobody = both(shop, shop.token(None, "admin"))
-    assert nobody["id"] is None and nobody["user"] is None and nobody["roles"] == ["admin", "staff"]
+    assert nobody["subject"] is None and nobody["user"] is None and nobody["roles"] == ["admin", "staff"]
     gone = both(shop, shop.token("01900000-0000-7000-8000-0000000000ff"))
-    assert gone["id"] and gone["user"] is None
+    assert gone["subject"] and gone["user"] is None
     odd = both(shop, shop.token("no uuid"))
-    assert odd["id"] is None and odd["user"] is None
+    assert odd["subject"] is None and odd["user"] is None
 
 
 def test_scopes_narrow_its_row_and_not_itself(shop: Service) -> None:
     token = shop.token(ANN, scopes=["orders:read"])
-    assert shop.data("{ viewer { id scopes } }", token=token) == {"viewer": {"id": ANN, "scopes": ["orders:read"]}}
-    assert shop.get("/viewer?fields=id,scopes", token=token).json() == {"id": ANN, "scopes": ["orders:read"]}
+    assert shop.data("{ viewer { subject scopes } }", token=token) == {
+        "viewer": {"subject": ANN, "scopes": ["orders:read"]}
+    }
+    assert shop.get("/viewer?fields=subject,scopes", token=token).json() == {"subject": ANN, "scopes": ["orders:read"]}
     assert shop.get("/viewer?fields=user(name)", token=token).status == 400
     assert shop.query("{ viewer { user { name } } }", token=token).status == 400
 
@@ -129,9 +131,9 @@ def test_numeric_ids_are_texts_as_everywhere(database: str, runner: asyncio.Runn
     member = {"id": 7, "version": 1, "name": "M", "secret": "s", "clubId": club["id"], **moments}
     with in_process(Model(Club, Member), database, runner, {"Club": [club | moments], "Member": [member]}) as service:
         token = service.token("7")
-        wanted = {"id": "7", "user": {"id": "7", "club": {"name": "A"}}}
-        assert service.data("{ viewer { id user { id club { name } } } }", token=token) == {"viewer": wanted}
-        assert service.get("/viewer?fields=id,user(id,club(name))", token=token).json() == wanted
+        wanted = {"subject": "7", "user": {"id": "7", "club": {"name": "A"}}}
+        assert service.data("{ viewer { subject user { id club { name } } } }", token=token) == {"viewer": wanted}
+        assert service.get("/viewer?fields=subject,user(id,club(name))", token=token).json() == wanted
 
 
 def test_the_row_of_a_viewer_is_inferred_from_rules_or_named() -> None:

@@ -35,7 +35,7 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 def is_node(resource: ResourceDef) -> bool:
     """Are its ids unique among types? (The viewer has no table.)"""
-    return resource.key is ID and resource.table != ""
+    return resource.table != "" and resource.key is ID
 
 
 def _has_nodes(model: Mapping[str, ResourceDef]) -> bool:
