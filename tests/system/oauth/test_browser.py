@@ -27,7 +27,7 @@ EMAIL, PASSWORD = "ann@example.org", "correct horse"
 OTHER, LONG_EMAIL = "ben@example.org", f"{'anastasia' * 7}@{'example' * 8}.org"
 LONG_NAME = "Wonderful" * 11
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-PAGES = ("sign in", "wrong", "consent", "failure")
+PAGES = ("sign in", "wrong", "consent", "registered", "failure", "device", "confirm", "connected")
 NUMBERS = itertools.count()
 REDIRECTS = ("http://127.0.0.1/done", "http://127.0.0.1/on", "http://[::1]/done")
 
@@ -43,11 +43,23 @@ class Stage:
     def address(self, client: str = "Photo Album", path: str = "/done", scope: str = "posts:read posts:write") -> str:
         return authorize_url(self.service.url, self.clients[client], self.site.url + path, scope)
 
+    def registered(self) -> str:
+        """The same, for a client that registered itself."""
+        body = {"redirect_uris": [f"{self.site.url}/done"], "client_name": "My very own app"}
+        found = self.service.post("/oauth/register", body).json()
+        return authorize_url(self.service.url, found["client_id"], f"{self.site.url}/done", "openid read")
+
+    def user_code(self, client: str) -> str:
+        """The code of a device that waits."""
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        body = urlencode({"client_id": self.clients[client]}).encode()
+        return str(self.service.request("POST", "/oauth/device_authorization", form, body).json()["user_code"])
+
 
 @pytest.fixture(scope="module")
 def stage(new_sqlite: NewDatabase) -> Iterator[Stage]:
     database = new_sqlite()
-    with served(database, "--request-timeout=60") as service, Site() as site:
+    with served(database, "--request-timeout=60", "--registration-origins=http://127.0.0.1") as service, Site() as site:
         clients = run_on_store({"database": database, "model": None}, prepare)
         yield Stage(service, site, clients)
 
@@ -56,7 +68,7 @@ async def prepare(store: Store, revoked: RevocationList) -> dict[str, str]:
     """Add accounts and clients; gives the ids of the clients by their names."""
     for email in (EMAIL, OTHER, LONG_EMAIL):
         await Accounts(store, revoked).add(email, PASSWORD)
-    clients = [await Clients(store, revoked).add(name, REDIRECTS) for name in ("Photo Album", LONG_NAME)]
+    clients = [await Clients(store, revoked).add(name, REDIRECTS, device=True) for name in ("Photo Album", LONG_NAME)]
     return {client.name: client.id for client, _ in clients}
 
 
@@ -246,13 +258,45 @@ def show(page: Page, stage: Stage, which: str, client: str = "Photo Album", emai
     if which == "failure":
         page.goto(authorize_url(stage.service.url, "nobody", stage.site.url))
         return
-    page.goto(stage.address(client, scope="read write posts:read"))
-    if which == "consent":
+    if which in ("device", "confirm", "connected"):
+        show_device(page, stage, which, client, email)
+        return
+    address = stage.registered() if which == "registered" else stage.address(client, scope="openid email read write")
+    page.goto(address)
+    if which in ("consent", "registered"):
         type_in(page, email)
         expect(page.get_by_role("list")).to_be_visible()
     elif which == "wrong":
         type_in(page, f"x{next(NUMBERS)}{email}")  # of another account each time, so that nobody has to wait
         expect(page.get_by_role("alert")).to_be_visible()
+
+
+def show_device(page: Page, stage: Stage, which: str, client: str = "Photo Album", email: str = EMAIL) -> None:
+    """Sign in and, for a later page, type the code of a device and allow it."""
+    page.goto(f"{stage.service.url}/oauth/device")
+    type_in(page, email)
+    expect(page.get_by_label("Code")).to_be_focused()
+    if which != "device":
+        page.keyboard.type(stage.user_code(client).lower())
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Do not allow")).to_be_focused()
+    if which == "connected":
+        press(page, "Allow")
+        expect(page.get_by_role("heading")).to_have_text("Connected")
+
+
+def test_a_device_is_connected_by_typing_its_code(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.service.url}/oauth/device")
+    type_in(page)
+    expect(page.get_by_label("Code")).to_be_focused()
+    page.keyboard.type("BCDF-GHJK")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("not right")
+    page.keyboard.type(stage.user_code("Photo Album"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading")).to_have_text("Connect Photo Album?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading")).to_have_text("Not connected")
 
 
 @cases("which", PAGES)

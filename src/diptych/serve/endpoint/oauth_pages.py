@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from diptych.api.descriptions import describe_scope
 from diptych.api.reply import Header, Reply
+from diptych.identity.scopes import IDENTITY_SCOPES
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #57606a; --paper: #fff; --edge: #d0d7de; --back: #f3f5f7;
@@ -78,9 +79,12 @@ def consent(
 ) -> str:
     """The consent page, on which a user allows or denies a client; one that registered itself is marked."""
     items = "".join(f"<li>{escape(describe_scope(scope))}</li>\n" for scope in scopes)
+    asks = f"Allow {client} to act for you?"
+    if all(scope in IDENTITY_SCOPES for scope in scopes):
+        asks = f"Sign in to {client} with this account?"
     return whole_page(
         f"Allow {client}?",
-        f"""<h1>Allow {escape(client)} to act for you?</h1>
+        f"""<h1>{escape(asks)}</h1>
 {_REGISTERED if registered else ""}<p>It will be able to</p>
 <ul>
 {items}</ul>
