@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from diptych.model.declare.resource import Resource, allow, auto, grant, inverse, now, through, today
     from diptych.model.declare.roles import Claims, Role, Viewer, signed_in
+    from diptych.model.declare.sign_up import SignUp
     from diptych.model.declare.tx import Tx
     from diptych.model.model import Model
     from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
@@ -71,6 +72,7 @@ __all__ = [
     "RequestMeasures",
     "Resource",
     "Role",
+    "SignUp",
     "States",
     "Tx",
     "Unique",
@@ -115,6 +117,7 @@ _MODULES = {
     "ReadBy States Unique Weight WriteBy",
     "model.declare.resource": "Resource allow auto grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",
+    "model.declare.sign_up": "SignUp",
     "model.declare.tx": "Tx",
     "model.model": "Model",
     "model.rules.helpers": "contains either every given is_null may_read none not_ one_of some",

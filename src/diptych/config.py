@@ -124,6 +124,13 @@ def read_address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _smtp(text: str) -> str:
+    """The address of a mail server."""
+    if text and not re.fullmatch(r"smtps?://([^@/]+@)?[^@/?#]+/?(\?tls=(no|starttls))?", text):
+        raise ValueError("expected smtp://user:password@host:587, smtps://host, or smtp://host?tls=no")
+    return text
+
+
 def _networks(text: str) -> str:
     """Addresses and networks, comma-separated, or `*`."""
     try:
@@ -314,6 +321,10 @@ class Config:
     log_level: str = _setting(
         "warning", _one_of("debug", "info", "warning", "error"), "The least severe level that is logged"
     )
+    smtp: str = _setting("", _smtp, "The mail server: smtp://user:password@host:587, smtps://…", has_flag=False)
+    mail_from: str = _setting("", str, "The sender of mails: no-reply@example.org, or Shop <no-reply@example.org>")
+    mail_folder: str = _setting("", str, "A folder into which mails are written, instead of sending them")
+    mail_templates: str = _setting("", str, "A folder of templates of mails, which replace those of Diptych")
     issuers: tuple[Issuer, ...] = _setting((), _issuers, "Other issuers, whose tokens hold here too", has_flag=False)
 
 

@@ -107,6 +107,16 @@ def remove(email: str, **flags: Any) -> None:
     click.echo(f"{account.email} is removed.")
 
 
+@account.command("reset-totp")
+@_EMAIL
+@in_database
+def reset_totp(email: str, **flags: Any) -> None:
+    """Turn off the authenticator app of an account, for a phone that is lost. Its tokens and sessions end."""
+    account, was_on = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).reset_totp(email))
+    told = "needs no authenticator app any more" if was_on else "had no authenticator app"
+    click.echo(f"{account.email} {told}.")
+
+
 def _state(account: Account) -> str:
     if account.disabled_at is not None:
         return "disabled"

@@ -30,7 +30,13 @@ from diptych.model.model import Model
 from diptych.serve.explaining import admin_roles
 
 SAMPLE_LOGIN, SAMPLE_CLIENT, SAMPLE_REDIRECT = "admin@example.com", "sample", "http://127.0.0.1/callback"
-_DEV = {"sample": True, "access_log": True, "log_level": "info", "cors_origins": (LOCALHOST,)}
+_DEV = {
+    "sample": True,
+    "access_log": True,
+    "log_level": "info",
+    "cors_origins": (LOCALHOST,),
+    "mail_folder": "mails",
+}
 """The settings with other defaults in development."""
 
 

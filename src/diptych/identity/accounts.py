@@ -15,9 +15,10 @@ from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.identity.checks import checked_email, checked_user, is_email, normalised_email
 from diptych.identity.passwords import Passwords
-from diptych.identity.records import ACCOUNTS, Account, Revocation, unix_time
+from diptych.identity.records import ACCOUNTS, VERIFIED_EMAILS, Account, Revocation, unix_time
 from diptych.identity.revocation_list import RevocationList, revocation
 from diptych.identity.revoke import revoke_account
+from diptych.identity.second_factor import forget_second_factor
 from diptych.identity.throttle import Counted, Throttled, count, forgive
 
 
@@ -43,14 +44,14 @@ class Accounts:
     ) -> Account:
         """Add an account; one without a password cannot sign in until it has one."""
         email, user = checked_email(email), checked_user(user)
-        hash = None if password is None else await self._hash(password)
+        hash = None if password is None else await self.hash(password)
         account = Account(secrets.token_urlsafe(12), email, hash, user, tuple(sorted(roles)), None, unix_time())
         if not await self._store.write(lambda: ACCOUNTS.add(self._dialect, account)):
             raise Refusal(Code.CONFLICT, f"There is an account with the address {email} already.")
         return account
 
     async def set_password(self, email: str, password: str) -> Account:
-        return await self._change(email, password=await self._hash(password))
+        return await self._change(email, password=await self.hash(password))
 
     async def set_roles(self, email: str, roles: Iterable[str]) -> Account:
         return await self._change(email, roles=tuple(sorted(roles)))
@@ -64,9 +65,28 @@ class Accounts:
         account = await self._store.write(lambda: ACCOUNTS.change(self._dialect, {"email": email}, disabled_at=None))
         return _existing(account, email)
 
+    async def reset_totp(self, email: str) -> tuple[Account, bool]:
+        """Turn off the authenticator app of an account; also returns whether it had one."""
+        email, had = checked_email(email), [False]
+
+        def change() -> Script[Account | None]:
+            account = yield from ACCOUNTS.find(self._dialect, email=email)
+            if account is not None:
+                had[0] = yield from forget_second_factor(self._store, account.id)
+            return account
+
+        return await self._change_and_revoke(email, change), had[0]
+
     async def remove(self, email: str) -> Account:
         email = checked_email(email)
-        return await self._change_and_revoke(email, lambda: ACCOUNTS.remove(self._dialect, email=email))
+        return await self._change_and_revoke(email, lambda: self._remove(email))
+
+    def _remove(self, email: str) -> Script[Account | None]:
+        account = yield from ACCOUNTS.remove(self._dialect, email=email)
+        if account is not None:
+            yield from VERIFIED_EMAILS.remove(self._dialect, account_id=account.id)
+            yield from forget_second_factor(self._store, account.id)
+        return account
 
     async def _change(self, email: str, **values: Any) -> Account:
         """Change a property that tokens carry, and revoke the tokens that exist."""
@@ -119,7 +139,8 @@ class Accounts:
             yield from forgive(self._store, counted)
         return updated
 
-    async def _hash(self, password: str) -> str:
+    async def hash(self, password: str) -> str:
+        """The hash of a new password; a Refusal if it is too short or too long."""
         async with self._passwords.slot():
             return await self._passwords.hash(password)
 

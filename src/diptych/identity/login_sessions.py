@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from diptych.db.script import Script
 from diptych.db.store import Store
-from diptych.identity.records import ACCOUNTS, LOGIN_SESSIONS, Account, LoginSession, hashed, unix_time
+from diptych.identity.records import (
+    ACCOUNTS,
+    LOGIN_SESSIONS,
+    SESSION_METHODS,
+    Account,
+    LoginSession,
+    SessionMethods,
+    hashed,
+    unix_time,
+)
 
 SESSION_LIFETIME = 8 * 3600
 
@@ -23,6 +32,8 @@ class SignedIn:
 
     account: Account
     since: int
+    methods: tuple[str, ...] = ("pwd",)
+    """How the user proved who it is: the claim `amr` of OpenID Connect (RFC 8176)."""
 
 
 class LoginSessions:
@@ -32,13 +43,16 @@ class LoginSessions:
         self._store = store
         self._dialect = store.dialect
 
-    async def sign_in(self, account: Account) -> str | None:
+    async def sign_in(self, account: Account, methods: tuple[str, ...] = ("pwd",)) -> str | None:
         """Begin a session and return its cookie; None if the account was changed since it was read."""
         cookie = secrets.token_urlsafe(32)
         record = LoginSession(hashed(cookie), account.id, unix_time(), unix_time() + SESSION_LIFETIME)
 
         def script() -> Script[bool]:
             locked = yield from lock_if_unchanged(self._store, account)
+            if locked and methods != ("pwd",):
+                more = SessionMethods(record.hash, methods, record.expires_at)
+                yield from SESSION_METHODS.add(self._dialect, more)
             return locked and (yield from LOGIN_SESSIONS.add(self._dialect, record))
 
         return cookie if await self._store.write(script) else None
@@ -53,7 +67,10 @@ class LoginSessions:
             return None
         account = yield from ACCOUNTS.find(self._dialect, id=session.account_id, disabled_at=None)
         still = yield from LOGIN_SESSIONS.find(self._dialect, hash=hash)
-        return None if account is None or still is None else SignedIn(account, session.created_at)
+        if account is None or still is None:
+            return None
+        more = yield from SESSION_METHODS.find(self._dialect, hash=hash)
+        return SignedIn(account, session.created_at, more.methods if more else ("pwd",))
 
     async def sign_out(self, cookie: str) -> None:
         await self._store.write(lambda: LOGIN_SESSIONS.remove(self._dialect, hash=hashed(cookie)))

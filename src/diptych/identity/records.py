@@ -130,6 +130,68 @@ class LoginSession:
 
 
 @dataclass(frozen=True, slots=True)
+class EmailLink:
+    """A link that was sent by mail, by the hash of its token. `state` is that of its account, which it ends with;
+    `goes_on` is the authorization request to which its page leads on."""
+
+    hash: str
+    purpose: str
+    email: str
+    account_id: str | None
+    state: str
+    goes_on: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedEmail:
+    """The address of an account that its owner has proven; it is verified while the account has it."""
+
+    account_id: str
+    email: str
+    verified_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TotpKey:
+    """The key of the authenticator app of an account, encrypted (`second_factor.py`); `last_step` is the period of the
+    last code that was used."""
+
+    account_id: str
+    secret: str
+    confirmed_at: int | None
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCode:
+    """A code that stands in for the authenticator app once."""
+
+    hash: str
+    account_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStep:
+    """A browser whose user has given the password, and not the second factor yet; `location` is where it goes on."""
+
+    hash: str
+    account_id: str
+    state: str
+    location: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMethods:
+    """How the user of a login session proved who it is: `pwd`, and `otp` (RFC 8176)."""
+
+    hash: str
+    methods: tuple[str, ...]
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attempts:
     """Failed sign-ins of an account or from an address, and until when no further attempt is accepted."""
 
@@ -191,6 +253,12 @@ CODE_SIGN_INS = Records("diptych_code_sign_ins", CodeSignIn)
 DEVICE_CODES = Records("diptych_device_codes", DeviceCode)
 REFRESHES = Records("diptych_refreshes", RefreshToken)
 LOGIN_SESSIONS = Records("diptych_browsers", LoginSession)
+EMAIL_LINKS = Records("diptych_email_links", EmailLink)
+TOTP_KEYS = Records("diptych_totp_keys", TotpKey)
+RECOVERY_CODES = Records("diptych_recovery_codes", RecoveryCode)
+SECOND_STEPS = Records("diptych_second_steps", SecondStep)
+SESSION_METHODS = Records("diptych_session_methods", SessionMethods)
+VERIFIED_EMAILS = Records("diptych_verified_emails", VerifiedEmail)
 ATTEMPTS = Records("diptych_attempts", Attempts)
 REVOCATIONS = Records("diptych_revocations", Revocation)
 API_KEYS = Records("diptych_api_keys", ApiKey)

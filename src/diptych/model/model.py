@@ -11,6 +11,7 @@ from diptych.errors import Mistake, ModelError
 from diptych.lru import LRUCache, declare
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
+from diptych.model.declare.sign_up import SignUp
 from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.read.build import Builder
@@ -35,6 +36,7 @@ class Model:
     `name`, `url`, `email`) and `license` (an SPDX identifier, such as "MIT") are in that document too.
     `Model(…, user=Author)` says whose rows the viewers are; without it, they are those of the one resource whose ids
     rules compare with `viewer.id`.
+    `Model(…, sign_up=SignUp(…))` lets people make accounts by themselves.
     """
 
     def __init__(
@@ -46,8 +48,9 @@ class Model:
         description: str = "",
         contact: Mapping[str, str] | None = None,
         license: str = "",
+        sign_up: SignUp | None = None,
     ) -> None:
-        built = Builder(classes, viewer, user)
+        built = Builder(classes, viewer, user, sign_up)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.title = title or _title_of(classes)
@@ -55,6 +58,8 @@ class Model:
         """What the OpenAPI document says of the service, besides its title."""
         self.user: ResourceDef | None = built.resources[built.user] if built.user else None
         """The resource whose rows the viewers are."""
+        self.sign_up = built.sign_up
+        """How people make accounts by themselves; None if they cannot."""
         self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
         self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
         self.roles: Mapping[str, Role] = built.roles

@@ -47,7 +47,7 @@ from diptych.serve.http.uvicorn_fast_path import (
     send_reply,
 )
 from diptych.serve.logs import REQUEST, log_access, log_nothing
-from diptych.serve.on_demand import SOCKETS
+from diptych.serve.on_demand import MAIL, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.stream.send_queue import StreamLimits
 
@@ -161,6 +161,12 @@ class Diptych:
         if tokens.address != self.config.base_url:
             self._set_address(tokens.address)
         config = self.config
+        if config.smtp or config.mail_folder:
+            importlib.import_module(MAIL).post_of(
+                config, self.model.title
+            )  # what is wrong with it is told at the start
+        elif self.model.sign_up is not None:
+            log.warning("nobody can sign up: the setting smtp says how mails are sent")
         checks = Checks(request_limits(config), self._checks)
         engine = Engine(
             self.model,

@@ -83,7 +83,7 @@ class Handler:
     def oauth(self) -> OauthEndpoint:
         """The endpoints of the authorization server, made on first use."""
         endpoint: OauthEndpoint = importlib.import_module(OAUTH).make_endpoint(
-            self.engine, self.context, self.config, self.rest.read
+            self.write_engine, self.context, self.config, self.rest.read
         )
         return endpoint
 
@@ -93,7 +93,7 @@ class Handler:
         await self.live.stop()
         await self.context.revoked.stop()
         if "oauth" in vars(self):
-            self.oauth.oauth.stop()
+            await self.oauth.stop()
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; never raises."""

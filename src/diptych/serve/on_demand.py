@@ -16,6 +16,7 @@ OAUTH = "diptych.serve.endpoint.oauth"
 SOCKETS = "diptych.serve.handshake"
 SOCKET_PROTOCOL = "diptych.serve.http.websocket_protocol"
 HOME = "diptych.serve.endpoint.home"
+MAIL = "diptych.identity.mail.post"
 OPENAPI = "diptych.api.openapi.encode"
 TOKENS = "joserfc.jwt"
 

@@ -24,6 +24,7 @@ from itertools import chain, count
 from typing import Any
 
 from diptych.api.descriptions import INPUTS
+from diptych.api.openapi.account_operations import account_paths
 from diptych.api.openapi.call_operations import action_operation, call_path, query_operation
 from diptych.api.openapi.change_operations import add_changes, build_changes, following, following_parameters
 from diptych.api.openapi.components import (
@@ -118,7 +119,7 @@ def openapi_steps(
     viewer = viewer_path(view)
     if viewer:
         schemas[VIEWER] = viewer_schema(view)
-    for path, item in {**viewer, **_service(view), **authorization_paths()}.items():
+    for path, item in {**viewer, **_service(view), **authorization_paths(), **account_paths()}.items():
         paths.add(path, item)
     info = {"title": title, "version": version, **(about or {})}
     info["description"] = "\n\n".join(filter(None, (info.get("description"), GENERAL)))

@@ -85,6 +85,20 @@ _RECORDS = {
         "hash {text} PRIMARY KEY, account_id {text} NOT NULL, created_at {number} NOT NULL, "
         "expires_at {number} NOT NULL"
     ),
+    "diptych_email_links": (
+        "hash {text} PRIMARY KEY, purpose {text} NOT NULL, email {text} NOT NULL, account_id {text}, "
+        "state {text} NOT NULL, goes_on {text} NOT NULL, expires_at {number} NOT NULL"
+    ),
+    "diptych_verified_emails": ("account_id {text} PRIMARY KEY, email {text} NOT NULL, verified_at {number} NOT NULL"),
+    "diptych_totp_keys": (
+        "account_id {text} PRIMARY KEY, secret {text} NOT NULL, confirmed_at {number}, last_step {number} NOT NULL"
+    ),
+    "diptych_recovery_codes": ("hash {text} PRIMARY KEY, account_id {text} NOT NULL"),
+    "diptych_second_steps": (
+        "hash {text} PRIMARY KEY, account_id {text} NOT NULL, state {text} NOT NULL, location {text} NOT NULL, "
+        "expires_at {number} NOT NULL"
+    ),
+    "diptych_session_methods": ("hash {text} PRIMARY KEY, methods {text} NOT NULL, expires_at {number} NOT NULL"),
     "diptych_attempts": ("who {text} PRIMARY KEY, failures {number} NOT NULL, until_at {number} NOT NULL"),
     "diptych_revocations": (
         "id {text} PRIMARY KEY, kind {text} NOT NULL, what {text} NOT NULL, at {number} NOT NULL, "

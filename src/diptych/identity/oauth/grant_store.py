@@ -24,6 +24,7 @@ from diptych.identity.records import (
     LOGIN_SESSIONS,
     REFRESHES,
     REVOCATIONS,
+    SESSION_METHODS,
     Account,
     AuthorizationCode,
     Client,
@@ -188,7 +189,7 @@ class GrantStore:
         await self.revoked.revoke(revocation("token", jti, max(0, expires - unix_time())))
 
     def _sweep(self) -> Script[None]:
-        for records in (CODES, CODE_SIGN_INS, REFRESHES, GRANTS, LOGIN_SESSIONS, REVOCATIONS):
+        for records in (CODES, CODE_SIGN_INS, REFRESHES, GRANTS, LOGIN_SESSIONS, SESSION_METHODS, REVOCATIONS):
             yield from records.sweep(self.store.dialect, "expires_at", unix_time() - 86_400)
 
 

@@ -83,9 +83,9 @@ def id_token(
     return tokens.sign(claims, "JWT")
 
 
-def email_claims(account: Account) -> dict[str, Any]:
+def email_claims(account: Account, is_verified: bool) -> dict[str, Any]:
     """The claims of the scope `email`."""
-    return {"email": account.email, "email_verified": False}
+    return {"email": account.email, "email_verified": is_verified}
 
 
 def profile_claims(row: bytes, resource: ResourceDef) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import Auto, Declared, Now, annotated, evaluate
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
+from diptych.model.declare.sign_up import SignUp
 from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
 from diptych.model.read import fields
@@ -32,6 +33,7 @@ from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, t
 from diptych.model.read.needs import form_fault, one_of_batch
 from diptych.model.read.public_ages import idle_ages, public_fault, seconds_of
 from diptych.model.read.relations import link_relations, read_list, read_relation
+from diptych.model.read.sign_ups import SignUpDef, read_sign_up
 from diptych.model.read.source import changing_defaults, lines_of, location_of
 from diptych.model.read.tracer import Tracer
 from diptych.model.read.viewers import read_viewer
@@ -53,6 +55,7 @@ class Builder:
         classes: tuple[type[Resource], ...],
         viewer: type[Viewer] = Viewer,
         user: type[Resource] | None = None,
+        sign_up: SignUp | None = None,
     ) -> None:
         self.mistakes: list[Mistake] = []
         self.enums: dict[type[enum.Enum], Scalar] = {}
@@ -71,9 +74,11 @@ class Builder:
         self.viewer_values = self._viewer(viewer)
         tracer = Tracer(link_relations(read, self._report), self.viewer_values, self._report)
         self.resources = tracer.run()
-        self.roles = self._roles([*self._named_roles, *tracer.roles])
         self.user = self._user(user)
         """The name of the resource whose rows the viewers are, if there is one."""
+        self.sign_up = None if sign_up is None or self.mistakes else self._sign_up(sign_up)
+        roles = sign_up.roles if sign_up and self.sign_up else ()
+        self.roles = self._roles([*self._named_roles, *tracer.roles, *roles])
 
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
         """Record a mistake with the line of the member, or of the class."""
@@ -330,6 +335,10 @@ class Builder:
             self.mistakes.append(Mistake("Model()", f"user={cls!r} is not in the model", "Name one of its resources"))
             return ""
         return name
+
+    def _sign_up(self, declared: SignUp) -> SignUpDef | None:
+        user = self.resources[self.user] if self.user else None
+        return read_sign_up(declared, user, lambda cause, fix: self.mistakes.append(Mistake("Model()", cause, fix)))
 
     def _roles(self, named: list[Role]) -> dict[str, Role]:
         """All roles of the model: those that its rules name, and those that its files define."""

@@ -17,10 +17,9 @@ from authlib.oauth2.rfc6749 import OAuth2Error
 
 from diptych.api.reply import JSON_TYPE, Header, Reply, method_reply
 from diptych.config import Config
-from diptych.engine.read import Engine
+from diptych.engine.write import WriteEngine
 from diptych.identity.accounts import Accounts
-from diptych.identity.devices import LASTS, Devices
-from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions, SignedIn
+from diptych.identity.login_sessions import SignedIn
 from diptych.identity.oauth.authlib_adapter import Malformed, OAuthResponse, read_form
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import subject_of
@@ -29,12 +28,15 @@ from diptych.identity.oauth.registration import Registration
 from diptych.identity.oauth.server import AuthorizationRequest, OAuth, Pairs, malformed
 from diptych.identity.throttle import Throttled
 from diptych.identity.viewer import Context
+from diptych.serve.endpoint.account import AccountEndpoint, make_account_endpoint
+from diptych.serve.endpoint.account_paths import ACCOUNT_PATHS
 from diptych.serve.endpoint.oauth_device import DEVICE, DevicePages
-from diptych.serve.endpoint.oauth_forms import KNOWN, BrowserForms, see_other, sent_form
+from diptych.serve.endpoint.oauth_forms import BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import PATHS, REGISTER, USERINFO
 from diptych.serve.endpoint.openid import OpenidEndpoint
 from diptych.serve.endpoint.rest import row_not_found
+from diptych.serve.endpoint.signing_in import SigningIn, address_of
 from diptych.serve.endpoint.user_claims import ReadRow, UserClaims
 from diptych.serve.http.request import Request
 from diptych.serve.public_address import issuer_of
@@ -47,15 +49,19 @@ _ANSWER: tuple[Header, ...] = (
 )
 
 
-def make_endpoint(engine: Engine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
+def make_endpoint(write_engine: WriteEngine, context: Context, config: Config, read_row: ReadRow) -> OauthEndpoint:
     """The endpoints of a service."""
+    engine = write_engine.engine
     user_claims = UserClaims(context, read_row)
     oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model, user_claims.of)
     registration = Registration(engine.store, config.registration_origins, engine.model.scopes)
     openid = OpenidEndpoint(context, oauth.grant_store, user_claims, registers=bool(registration.origins))
-    return OauthEndpoint(
-        oauth, openid, registration, Accounts(engine.store, context.revoked), config.base_url, engine.secret
+    accounts = Accounts(engine.store, context.revoked)
+    endpoint = OauthEndpoint(oauth, openid, registration, accounts, config.base_url, engine.secret)
+    endpoint.account = make_account_endpoint(
+        write_engine, context.revoked, config, endpoint.forms, endpoint.signing_in, endpoint.hash
     )
+    return endpoint
 
 
 class OauthEndpoint:
@@ -75,16 +81,28 @@ class OauthEndpoint:
         self.registration = registration
         self.accounts = accounts
         self.base_url = base_url
-        self._sessions = LoginSessions(oauth.grant_store.store)
-        self._devices = Devices(secret)
         self.forms = BrowserForms(base_url, secret)
         self.devices = DevicePages(oauth.grant_store, self.forms, secret)
+        self.signing_in = SigningIn(oauth.grant_store.store, self.forms, secret, lambda: self.accounts)
+        self._sessions = self.signing_in.sessions
+        self.account: AccountEndpoint
+
+    async def hash(self, password: str) -> str:
+        """Hash a new password."""
+        return await self.accounts.hash(password)
+
+    async def stop(self) -> None:
+        """End all that runs in the background."""
+        self.oauth.stop()
+        await self.account.stop()
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; raises a Refusal only for errors outside of OAuth."""
         if (reply := method_reply(request.method, (*PATHS[request.path], "OPTIONS"))) is not None:
             return reply
         issuer = issuer_of(self.base_url, request)
+        if request.path in ACCOUNT_PATHS:
+            return await self.account.handle(request, issuer)
         match request.path:
             case path if path.startswith("/.well-known/"):
                 return self.openid.document(path, issuer)
@@ -107,7 +125,7 @@ class OauthEndpoint:
             "/oauth/token": self.oauth.token,
             "/oauth/revoke": self.oauth.revoke,
             "/oauth/introspect": self.oauth.introspect,
-            "/oauth/device_authorization": partial(self.oauth.start_device, address=_address(request)),
+            "/oauth/device_authorization": partial(self.oauth.start_device, address=address_of(request)),
         }
         try:
             answer = await endpoints[request.path](_headers(request), await sent_form(request), issuer)
@@ -127,7 +145,7 @@ class OauthEndpoint:
             body = msgspec.json.decode(await request.body(_MOST)) if kind == b"application/json" else None
         except (msgspec.DecodeError, RecursionError):
             body = None
-        answer = await self.registration.register(body, _address(request))
+        answer = await self.registration.register(body, address_of(request))
         wait = tuple((b"retry-after", value.encode()) for value in answer.headers.values())
         return Reply(answer.status, (*_ANSWER, *wait), answer.encoded())
 
@@ -214,10 +232,7 @@ class OauthEndpoint:
         self, request: Request, form: dict[str, str], wanted: AuthorizationRequest | None, cookie: str
     ) -> Reply:
         email = form.get("email", "")[:254]
-        address = _address(request)
-        marks = self.forms.cookie(request, KNOWN)
-        device = self._devices.name(marks, email)
-        account = await self.accounts.authenticate(email, form.get("password", ""), address, device)
+        account = await self.signing_in.check(request, email, form.get("password", ""))
         if isinstance(account, Throttled):
             wrong = "Too many attempts. Wait a little before you try again."
             wait = (b"retry-after", str(account.seconds).encode())
@@ -225,11 +240,8 @@ class OauthEndpoint:
         if account is None:
             wrong = "The e-mail or the password is not right."
             return self._sign_in(wanted, form["request"], email, wrong, 400, cookie)
-        await self._sessions.sign_out(cookie)
-        fresh = await self._sessions.sign_in(account) or ""
-        known = self.forms.set_cookie(self._devices.renewed(marks, email), LASTS, KNOWN)
         onward = _onward(wanted, [] if wanted is None else after_sign_in(read_form(form["request"])))
-        return see_other(onward, known, self.forms.set_cookie(fresh, SESSION_LIFETIME))
+        return await self.signing_in.go_on(request, account, onward)
 
     def _sign_in(
         self,
@@ -244,16 +256,13 @@ class OauthEndpoint:
         fresh = () if cookie else (self.forms.set_cookie(cookie := secrets.token_urlsafe(32), 3600),)
         hidden = {"request": query, "token": self.forms.token(cookie)}
         name, redirect = (wanted.client.name, wanted.redirect) if wanted else ("the device that you connect", "")
-        return page_reply(status, sign_in(name, email, hidden, wrong), redirect, (*fresh, *more))
+        links = self.account.links(query if wanted else "")
+        return page_reply(status, sign_in(name, email, hidden, wrong, links), redirect, (*fresh, *more))
 
 
 def _onward(wanted: AuthorizationRequest | None, query: Pairs) -> str:
     """The page after a sign-in or a sign-out."""
     return DEVICE if wanted is None else f"authorize?{urlencode(query)}"
-
-
-def _address(request: Request) -> str:
-    return request.peer[0] if request.peer else ""
 
 
 def _redirect(answer: OAuthResponse) -> Reply:

@@ -41,16 +41,27 @@ button { flex: 1 1 9rem; width: 100%; font: inherit; font-weight: 600; padding: 
 button.strong { background: var(--strong); border-color: var(--strong); color: var(--on-strong); }
 button.link { border: 0; padding: 0.25rem 0; width: auto; color: var(--strong); background: none;
   text-decoration: underline; font-weight: 400; }
+h2 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; }
+select { width: 100%; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft);
+  border-radius: 0.4rem; padding: 0.55rem 0.7rem; margin: 0 0 1.25rem; }
+input.check { width: auto; margin-right: 0.5rem; }
+.qr { background: #fff; border-radius: 0.4rem; padding: 0.75rem; margin: 0 0 1.25rem; text-align: center; }
+.qr svg { width: 100%; max-width: 14rem; height: auto; }
 footer { margin-top: 1.75rem; border-top: 1px solid var(--edge); padding-top: 1.25rem; color: var(--soft);
   font-size: 0.9rem; }
 footer p { margin: 0 0 0.5rem; }
+a { color: var(--strong); }
 :focus-visible { outline: 0.2rem solid var(--strong); outline-offset: 0.15rem; }
 """
+Links = Sequence[tuple[str, str]]
+"""The words of links, and where they lead."""
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 
-def sign_in(client: str, email: str, hidden: dict[str, str], wrong: str) -> str:
-    """The sign-in page."""
+def sign_in(
+    client: str, email: str, hidden: dict[str, str], wrong: str, links: Links = (), action: str = "login"
+) -> str:
+    """The sign-in page. `links` lead to the pages for those who cannot sign in yet."""
     alert = f'<p class="wrong" id="wrong" role="alert">{escape(wrong)}</p>\n' if wrong else ""
     described = ' aria-describedby="wrong" aria-invalid="true"' if wrong else ""
     first, second = ("", " autofocus") if email else (" autofocus", "")
@@ -58,14 +69,19 @@ def sign_in(client: str, email: str, hidden: dict[str, str], wrong: str) -> str:
         "Not signed in yet" if wrong else "Sign in",
         f"""<h1>Sign in</h1>
 <p>to go on to <strong>{escape(client)}</strong></p>
-{alert}<form method="post" action="login">
+{alert}<form method="post" action="{action}">
 {hidden_inputs(hidden)}<label for="email">E-mail</label>
 <input id="email" name="email" type="email" autocomplete="username" required value="{escape(email)}"{described}{first}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required{described}{second}>
 <button class="strong" type="submit">Sign in</button>
-</form>""",
+</form>{_footer(links)}""",
     )
+
+
+def _footer(links: Links) -> str:
+    items = "".join(f'<p><a href="{escape(address)}">{escape(words)}</a></p>\n' for words, address in links)
+    return f"\n<footer>\n{items}</footer>" if items else ""
 
 
 _REGISTERED = (

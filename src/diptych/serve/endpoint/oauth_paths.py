@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from diptych.serve.endpoint.account_paths import ACCOUNT_PATHS
+
 METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
 RESOURCE = "/.well-known/oauth-protected-resource"
@@ -25,5 +27,6 @@ PATHS = {
     "/oauth/token": ("POST",),
     "/oauth/revoke": ("POST",),
     "/oauth/introspect": ("POST",),
+    **ACCOUNT_PATHS,
 }
 """The methods of every path."""

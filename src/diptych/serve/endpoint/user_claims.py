@@ -13,6 +13,7 @@ from diptych.errors import Code, Refusal
 from diptych.identity.oauth.openid import email_claims, profile_claims, subject_of
 from diptych.identity.records import Account
 from diptych.identity.scopes import EMAIL, PROFILE
+from diptych.identity.verified_emails import email_is_verified
 from diptych.identity.viewer import Caller, Context
 from diptych.model.declare.roles import Claims
 
@@ -30,7 +31,9 @@ class UserClaims:
     async def of(self, account: Account, scopes: Collection[str]) -> dict[str, Any]:
         """The claims about an account, besides `sub`."""
         found: dict[str, Any] = await self._profile(account) if PROFILE in scopes else {}
-        return {**found, **email_claims(account)} if EMAIL in scopes else found
+        if EMAIL not in scopes:
+            return found
+        return {**found, **email_claims(account, await email_is_verified(self._context.store, account))}
 
     async def _profile(self, account: Account) -> dict[str, Any]:
         model = self._context.model
