@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from uuid_utils import uuid7
@@ -272,14 +272,24 @@ class Ledger:
             raise Refused(Code.BAD_USER_INPUT, faults)
         before = {name: list(rows) for name, rows in self.rows.items()}
         answers = []
+        ids: list[Any] = []
         for index, (wish, body) in enumerate(zip(wishes, bodies, strict=True)):
             try:
-                answers.append(Deed(self, wish, body.values, viewer, moment).done())
+                deed = Deed(self, *self._resolved(wish, body.values, ids), viewer, moment)
+                answers.append(deed.done())
+                ids.append(deed.id)
             except Refused as refused:
                 self.rows, self.made = before, []
                 places = [(index, name) for _, name in refused.places]
                 raise Refused(refused.code, places, at=index) from None
         return answers
+
+    @staticmethod
+    def _resolved(wish: Wish, values: Values, ids: Sequence[Any]) -> tuple[Wish, Values]:
+        """The wish and its values with the ids of the rows of earlier ones."""
+        key = ids[int(wish.id[2:])] if isinstance(wish.id, str) and wish.id.startswith("$m") else wish.id
+        found = {name: ids[value.index] if isinstance(value, Step) else value for name, value in values.items()}
+        return replace(wish, id=None if key is None else str(key)), found
 
 
 def denial(viewer: Viewer) -> Code:
@@ -331,6 +341,9 @@ class Body:
             self._parse(field, given)
 
     def _parse(self, field: FieldDef, given: Any) -> None:
+        if field.relation and isinstance(given, str) and given.startswith("$m"):
+            self.values[field.name] = Step(int(given[2:]))
+            return
         try:
             value = field.scalar.parse(given)
             if fault_of(value, field.constraints):
@@ -343,6 +356,13 @@ class Body:
 def same(one: Any, other: Any) -> bool:
     """Are two values equal? (A boolean is no number.)"""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The row of an earlier change of the same transaction."""
+
+    index: int
 
 
 class _Nothing:
@@ -369,6 +389,7 @@ class Deed:
         self.moment = moment
         self.forecast = forecast_of(grant_store.model, viewer)
         self.before = Sight(self.model, viewer, grant_store.rows)
+        self.id: Any = None if wish.id is None else self.resource.key.parse(wish.id)
 
     def done(self) -> Any:
         if self.wish.verb == "create":
@@ -408,6 +429,7 @@ class Deed:
         self._check_unique(data)
         self.grant_store.rows[resource.name].append(data)
         self.grant_store.made.append((resource.name, data["id"]))
+        self.id = data["id"]
         return self._answer(data)
 
     # a row that is there

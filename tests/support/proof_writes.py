@@ -12,7 +12,7 @@ import asyncio
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,7 @@ from tests.support.random_writes import (
     fitting,
     mapped,
     pointer_place,
+    send_batch,
     send_graphql,
     send_rest,
 )
@@ -189,8 +190,7 @@ class Run:
         self, transaction: Transaction, style: Style, viewer: Viewer, made: Sequence[tuple[str, Any]], checked: bool
     ) -> Outcome:
         """Send it, and note the ids of new rows."""
-        send = send_graphql if style == "graphql" else send_rest
-        sent = send(transaction, self.model, self.names)
+        sent = SENDERS[style](transaction, self.model, self.names)
         if checked:
             self._check_asks(sent, viewer)
         reply = await self.send(sent, viewer)
@@ -204,6 +204,9 @@ class Run:
         """What an answer tells, with the ids of this database."""
         return self._graphql(reply, sent) if sent.style == "graphql" else self._rest(reply, sent)
 
+    def _batch(self, body: Any) -> Outcome:
+        return Outcome(None, (), [response.get("body") for response in body["responses"]])
+
     def note_ids(self, transaction: Transaction, outcome: Outcome, made: Sequence[tuple[str, Any]]) -> None:
         """Note which new rows are which of the ledger."""
         if outcome.code is None:
@@ -214,7 +217,7 @@ class Run:
     def _check_asks(self, sent: Sent, viewer: Viewer) -> None:
         """The request is translated back to the Ask from which it was printed."""
         view = self.model.view(self.model.signature(viewer))
-        found = graphql_asks(sent, view) if sent.style == "graphql" else rest_asks(sent, view, self.model)
+        found = ASKS[sent.style](sent, view, self.model)
         assert found == sent.asks, f"another Ask came back:\n{sent.document or sent.url}\n{found}\n{sent.asks}"
 
     async def send(self, sent: Sent, viewer: Viewer) -> Reply:
@@ -256,10 +259,15 @@ class Run:
         if reply.status == 204:
             return Outcome(None, (), [None])
         body = json.loads(reply.body)
+        if reply.status < 300 and sent.style == "batch":
+            return self._batch(body)
         if reply.status < 300:
             return Outcome(None, (), body if sent.several else [body])
         code = Code(body["code"])
-        assert reply.status == (401 if (sent.method, code) == ("DELETE", Code.FORBIDDEN) else STATUS[code])
+        method = sent.method
+        if sent.style == "batch" and "request" in body:
+            method = json.loads(sent.body)["requests"][int(body["request"][1:])]["method"]
+        assert reply.status == (401 if (method, code) == ("DELETE", Code.FORBIDDEN) else STATUS[code])
         return Outcome(code, sorted(pointer_place(each["pointer"], sent.several) for each in body.get("errors", ())))
 
     def _check_headers(self, reply: Reply, transaction: Transaction, outcome: Outcome) -> None:
@@ -277,7 +285,7 @@ class Run:
             assert headers[b"location"].decode() == f"/{path}/{answer['id']}"
 
 
-def graphql_asks(sent: Sent, view: View) -> tuple[Write, ...]:
+def graphql_asks(sent: Sent, view: View, _: Model) -> tuple[Write, ...]:
     operation = translate(*parsed(sent.document), sent.variables, view)
     return tuple(wish.ask for wish in operation.writes if isinstance(wish.ask, Write))
 
@@ -300,6 +308,28 @@ def rest_asks(sent: Sent, view: View, model: Model) -> tuple[Write, ...]:
         answer=bool(sent.asks[0].pick),
     )
     return (wish.ask,)
+
+
+def batch_asks(sent: Sent, view: View, model: Model) -> tuple[Write, ...]:
+    """The Asks of the requests of a batch."""
+    asks: list[Write] = []
+    for request, ask in zip(json.loads(sent.body)["requests"], sent.asks, strict=True):
+        body = json.dumps(request["body"]).encode() if "body" in request else b""
+        one = Sent("rest", request["method"], request["url"], request["headers"], body, {}, False, asks=(ask,))
+        asks += rest_asks(one, view, model)
+    return tuple(asks)
+
+
+SENDERS: Mapping[Style, Callable[[Transaction, Model, Names], Sent]] = {
+    "graphql": send_graphql,
+    "rest": send_rest,
+    "batch": send_batch,
+}
+ASKS: Mapping[Style, Callable[[Sent, View, Model], tuple[Write, ...]]] = {
+    "graphql": graphql_asks,
+    "rest": rest_asks,
+    "batch": batch_asks,
+}
 
 
 def told(run: Run) -> str:

@@ -31,7 +31,7 @@ from tests.support.oracle import Data, Row, wire
 from tests.support.oracle_writes import TOUCHED, Wish, forecast_of, writable
 from tests.support.rest_printer import print_rest_write
 
-Style = Literal["graphql", "rest"]
+Style = Literal["graphql", "rest", "batch"]
 STYLES: tuple[Style, ...] = ("graphql", "rest")
 VERBS: tuple[WriteVerb, ...] = (
     "create",
@@ -106,8 +106,10 @@ class Wishes:
         drawer = _Wishes(self, viewer, rows)
         match self.random.choices(("one", "several", "bulk"), (7, 2, 1))[0]:
             case "several":
-                several = tuple(drawer.wish() for _ in range(self.random.randint(2, 4)))
-                return Transaction(several, ("graphql",), self.random.random() < 0.5)
+                several: list[Wish] = []
+                for _ in range(self.random.randint(2, 4)):
+                    several.append(drawer.referring(drawer.wish(), several))
+                return Transaction(tuple(several), ("graphql", "batch"), self.random.random() < 0.5)
             case "bulk":
                 offered = [each for each in self.model.resources.values() if each.offers("create")]
                 resource = self.random.choice(offered)
@@ -154,6 +156,24 @@ class _Wishes:
             else self._update(resource, row)
         )
         return Wish(verb, resource.name, key, body, self._versions(row), pick, slots, raw)
+
+    def referring(self, wish: Wish, earlier: Sequence[Wish]) -> Wish:
+        """The same wish; where a row of an earlier one is what it could name, it often refers to that."""
+        resource = self.model.resources[wish.resource]
+        steps = [(index, each.resource) for index, each in enumerate(earlier) if each.verb != "delete"]
+        own = [index for index, name in steps if name == wish.resource]
+        if own and wish.verb != "create" and self.chance(0.4):
+            wish = replace(wish, id=f"$m{self.random.choice(own)}", versions=None)
+        if not isinstance(wish.body, dict):
+            return wish
+        body = dict(wish.body)
+        for name in body:
+            field = resource.fields.get(name)
+            target = resource.relations[field.relation].target if field is not None and field.relation else ""
+            fit = [index for index, other in steps if other == target]
+            if fit and self.chance(0.5):
+                body[name] = f"$m{self.random.choice(fit)}"
+        return replace(wish, body=body)
 
     def _what(self) -> tuple[WriteVerb, ResourceDef]:
         """A verb on a resource that someone has; mostly the viewer too."""
@@ -461,6 +481,22 @@ def send_rest(transaction: Transaction, model: Model, names: Names) -> Sent:
     return Sent("rest", printed.method, printed.url, printed.headers, data, {}, several, asks=(ask,))
 
 
+def send_batch(transaction: Transaction, model: Model, names: Names) -> Sent:
+    """The changes as requests of one batch."""
+    requests: list[dict[str, Any]] = []
+    asks = []
+    for index, wish in enumerate(_outgoing(wish, names) for wish in transaction.wishes):
+        ask, values = ask_of(wish, model)
+        asks.append(ask)
+        printed = print_rest_write(ask, values, model)
+        headers = {name: value for name, value in printed.headers.items() if name != "content-type"}
+        request = {"id": f"m{index}", "method": printed.method, "url": printed.url, "headers": headers}
+        requests.append(request if wish.verb == "delete" else {**request, "body": wish.body})
+    body = json.dumps({"requests": requests}).encode()
+    headers = {"content-type": "application/json"}
+    return Sent("batch", "POST", "/batch", headers, body, {}, True, asks=tuple(asks))
+
+
 def _outgoing(wish: Wish, names: Names) -> Wish:
     raw = names.outgoing(list(wish.raw))
     return replace(wish, id=names.outgoing(wish.id), body=names.outgoing(wish.body), raw=tuple(raw))
@@ -476,6 +512,8 @@ def _is_plain(wish: Wish, model: Model) -> bool:
 def pointer_place(pointer: str, several: bool) -> tuple[int, str]:
     """Which field of which change a JSON pointer names."""
     steps = pointer.split("/")[1:]
+    if steps[:1] == ["requests"]:
+        return int(steps[1]), "/".join(steps[3:])
     index = int(steps.pop(0)) if several and steps else 0
     return index, "/".join(steps)
 

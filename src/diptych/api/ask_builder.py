@@ -180,7 +180,7 @@ class AskBuilder:
         """The slot of a row id; that of a new row is generated here, or by the database."""
         key = resource.resource.key
         if raw is not None:
-            return self.slots.take(key, raw)
+            return self.slots.take(key, raw, target=resource.resource.name)
         return self.slots.add(key, Source((), make=_new_id if key is ID else _no_id))
 
     def values(self, verb: Taking, resource: ResourceView, raw: RawValue) -> tuple[Assign, ...]:
@@ -197,7 +197,9 @@ class AskBuilder:
             if taken.required and name not in entries:
                 self.fault((*raw.path, name), "expected a value")
         return tuple(
-            self._assign(taken.field, taken.nullable, entries[name]) for name, taken in takes.items() if name in entries
+            self._assign(taken.field, taken.nullable, entries[name], resource)
+            for name, taken in takes.items()
+            if name in entries
         )
 
     def _refuse_value(self, name: str, path: Path, resource: ResourceView) -> None:
@@ -210,13 +212,17 @@ class AskBuilder:
         elif len(self.denied) < MAX_FAULTS:
             self.denied.append(Fault(path, "you may not write this field"))
 
-    def _assign(self, to: FieldDef | ArgumentDef, nullable: bool, raw: RawValue) -> Assign:
+    def _assign(
+        self, to: FieldDef | ArgumentDef, nullable: bool, raw: RawValue, resource: ResourceView | None = None
+    ) -> Assign:
         if raw.value is None:
             if not nullable:
                 self.fault(raw.path, "expected a value, and not null")
             return Assign(to.name, None)
-        is_reference = isinstance(to, FieldDef) and to.relation
-        own = (*to.constraints, Key()) if to.scalar is ID and not is_reference else to.constraints
+        if isinstance(to, FieldDef) and to.relation and resource is not None:
+            target = resource.resource.relations[to.relation].target
+            return Assign(to.name, self.slots.take(to.scalar, raw, constraints=to.constraints, target=target))
+        own = (*to.constraints, Key()) if to.scalar is ID else to.constraints
         return Assign(to.name, self.slots.take(to.scalar, raw, constraints=own))
 
     def version(self, raw: RawValue | None) -> Slot | None:

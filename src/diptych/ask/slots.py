@@ -66,6 +66,16 @@ CHANGE_KIND = Scalar(
 
 
 @dataclass(frozen=True, slots=True)
+class Ref:
+    """A reference to an earlier step of the same request: the id of the row that it wrote.
+
+    It stands in the place of a slot's value until that step has run. A client writes `"$name"`; no id begins so.
+    """
+
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where one value comes from: a `fixed` value is a literal in the request's text, others are looked up by path."""
 
@@ -84,6 +94,8 @@ class Source:
     """Constraints on the value besides its type."""
     literal: int = -1
     """The index of the value among the lifted literals of the document, if it is one."""
+    target: str = ""
+    """The resource whose id it is, where it may be a Ref."""
 
     def literals(self) -> Iterator[int]:
         """The lifted literals that the value is made of."""
@@ -160,9 +172,18 @@ class Slots:
         self.slots: list[Slot] = []
         self.sources: list[Source] = []
 
-    def take(self, scalar: Scalar, raw: RawValue, many: bool = False, constraints: tuple[object, ...] = ()) -> Slot:
+    def take(
+        self,
+        scalar: Scalar,
+        raw: RawValue,
+        many: bool = False,
+        constraints: tuple[object, ...] = (),
+        target: str = "",
+    ) -> Slot:
         source = raw.source()
-        return self.add(scalar, replace(source, constraints=constraints) if constraints else source, many)
+        if constraints or target:
+            source = replace(source, constraints=constraints, target=target)
+        return self.add(scalar, source, many)
 
     def add(self, scalar: Scalar, source: Source, many: bool = False) -> Slot:
         slot = Slot(len(self.slots), scalar, many)

@@ -26,9 +26,10 @@ from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import ReadPlan, without_viewer
+from diptych.engine.references import NO_ROW, check_references, resolved
 from diptych.engine.transaction import ModelTx
 from diptych.engine.write import IdempotentReply, WriteEngine
-from diptych.engine.write_op import WriteOp, WriteResult, locked_steps
+from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult, joined, locked_steps, moved
 from diptych.errors import Code, Path, Refusal
 from diptych.model.declare import rows
 from diptych.model.declare.resource import Resource
@@ -69,9 +70,9 @@ class PreparedCall:
     def size(self) -> int:
         return self.binder.size + sum(plan.size for plan in (self.answer, self.admits) if plan is not None)
 
-    def price(self, inputs: Mapping[str, Any], most: int) -> int:
+    def price(self, values: Sequence[Any], most: int) -> int:
         """The price of the call. The number of rows it will list is not known, so the page limit is assumed."""
-        return self.cost.price([*self.binder(inputs), None, most])
+        return self.cost.price([*values, None, most])
 
     def arguments(self, values: Sequence[Any]) -> dict[str, Any]:
         """The arguments of the function, as Python values."""
@@ -85,11 +86,21 @@ class PreparedCall:
 
 
 class CallOp(NamedTuple):
-    """A call of a request, with its inputs; `path` is its path in the response."""
+    """A call of a request, with its inputs; `path` is its path in the response, `prefix` in the request."""
 
     prepared: PreparedCall
     inputs: Mapping[str, Any]
     path: Path = ()
+    prefix: Path = ()
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundCall:
+    """A CallOp with its values."""
+
+    op: CallOp
+    values: list[Any]
 
 
 class CallEngine:
@@ -133,43 +144,65 @@ class CallEngine:
         kept: IdempotentReply[T] | None = None,
     ) -> T:
         """Run the writes and calls of a request in one transaction: all or none."""
-        self._check(ops, viewer)
+        bound = self._check(ops, viewer)
 
         async def work(session: Session) -> list[WriteResult]:
-            return [await self._do(op, viewer, session) for op in ops]
+            done: list[WriteResult] = []
+            ids: dict[str, Any] = {}
+            for op in bound:
+                done.append(await self._do(op, viewer, session, ids))
+                ids[op.op.step] = done[-1].id
+            return done
 
         return await self.write_engine.write_apart(work, finish, kept)
 
     async def read(self, op: CallOp, viewer: Viewer) -> bytes:
         """Run a query in a read-only session and return its result as JSON."""
-        self._check([op], viewer)
+        (bound,) = self._check([op], viewer)
         session = await self.engine.store.session(reading=True)
         try:
-            return (await self._do(op, viewer, session)).answer or b"null"
+            return (await self._do(bound, viewer, session, {})).answer or b"null"
         finally:
             await session.end()
 
-    def _check(self, ops: Sequence[WriteOp | CallOp], viewer: Viewer) -> None:
+    def _check(self, ops: Sequence[WriteOp | CallOp], viewer: Viewer) -> list[BoundWrite | BoundCall]:
         """Refuse invalid values, and requests over the price limit, before anything runs."""
-        bound = self.write_engine.bind([op for op in ops if isinstance(op, WriteOp)], viewer)
-        price = sum(write.price for write in bound)
+        bound: list[BoundWrite | BoundCall] = []
+        refusals: list[Refusal] = []
+        earlier: dict[str, str] = {}
+        for op in ops:
+            try:
+                if isinstance(op, WriteOp):
+                    bound += self.write_engine.bind([op], viewer, None if len(ops) == 1 else earlier)
+                else:
+                    values = op.prepared.binder(op.inputs)
+                    check_references(values, op.prepared.binder, earlier, alone=len(ops) == 1)
+                    bound.append(BoundCall(op, values))
+            except Refusal as refusal:
+                refusals.append(refusal if isinstance(op, WriteOp) else moved(refusal, op.prefix))
+            if op.step:
+                earlier[op.step] = op.prepared.write.resource if isinstance(op, WriteOp) else NO_ROW
+        if refusals:
+            raise joined(refusals)
         most = self.engine.limits.page
-        price += sum(op.prepared.price(op.inputs, most) for op in ops if isinstance(op, CallOp))
+        price = sum(op.price if isinstance(op, BoundWrite) else op.op.prepared.price(op.values, most) for op in bound)
         self.engine.checks.price(ops[0].prepared.measures, viewer, price)
+        return bound
 
-    async def _do(self, op: WriteOp | CallOp, viewer: Viewer, session: Session) -> WriteResult:
+    async def _do(
+        self, bound: BoundWrite | BoundCall, viewer: Viewer, session: Session, ids: Mapping[str, Any]
+    ) -> WriteResult:
         try:
-            if isinstance(op, WriteOp):
-                (bound,) = self.write_engine.bind([op], viewer)
-                return await session.drive(lambda: locked_steps(bound, self.engine.store.dialect))
-            return await self._call(op, viewer, session)
+            if isinstance(bound, BoundWrite):
+                write = bound.resolved(ids)
+                return await session.drive(lambda: locked_steps(write, self.engine.store.dialect))
+            prepared = bound.op.prepared
+            return await self._call(prepared, resolved(bound.values, prepared.binder, ids), viewer, session)
         except Refusal as refusal:
-            refusal.path = op.path
+            refusal.path = bound.op.path
             raise
 
-    async def _call(self, op: CallOp, viewer: Viewer, session: Session) -> WriteResult:
-        prepared = op.prepared
-        values = prepared.binder(op.inputs)
+    async def _call(self, prepared: PreparedCall, values: list[Any], viewer: Viewer, session: Session) -> WriteResult:
         tx = ModelTx(self.write_engine, session, viewer, self.engine.model.view(prepared.view.signature))
         target: Any = prepared.resource.cls
         if prepared.call.id is not None:

@@ -28,6 +28,7 @@ from diptych.db.store import Session
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import Engine, known_sizes, without_viewer
+from diptych.engine.references import check_references
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteResult, joined, moved, steps, take
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
@@ -128,10 +129,12 @@ class WriteEngine:
         return self.engine.store.change(step, partial(bound.step, found_plan))
 
     def _changes(self, bound: Sequence[BoundWrite]) -> Script[list[WriteResult]]:
-        done = []
+        done: list[WriteResult] = []
+        ids: dict[str, Any] = {}
         for write in bound:
             try:
-                done.append((yield from steps(write, self.engine.store.dialect)))
+                done.append((yield from steps(write.resolved(ids), self.engine.store.dialect)))
+                ids[write.op.step] = done[-1].id
             except Refusal as refusal:
                 refusal.path = write.op.path
                 raise
@@ -190,18 +193,26 @@ class WriteEngine:
 
         return await self.engine.store.write(script)
 
-    def bind(self, ops: Sequence[WriteOp], viewer: Viewer) -> list[BoundWrite]:
-        """Bind the values of all writes; one Refusal reports the faults of all of them."""
+    def bind(
+        self, ops: Sequence[WriteOp], viewer: Viewer, earlier: Mapping[str, str] | None = None
+    ) -> list[BoundWrite]:
+        """Bind the values of all writes; one Refusal reports the faults of all of them. `earlier` are the steps before
+        them, each with the resource that it writes."""
         bound: list[BoundWrite] = []
         refusals: list[Refusal] = []
+        steps = dict(earlier or {})
+        alone = earlier is None and len(ops) == 1
         for op in ops:
             prepared = op.prepared
             try:
                 values = prepared.binder(op.inputs)
                 keys = self.engine.cursor_keys(prepared.pages, prepared.binder, values, viewer)
-                bound.append(BoundWrite(op, values, keys, viewer))
+                refers = check_references(values, prepared.binder, steps, alone=alone)
+                bound.append(BoundWrite(op, values, keys, viewer, refers))
             except Refusal as refusal:
                 refusals.append(moved(refusal, op.prefix))
+            if op.step:
+                steps[op.step] = prepared.write.resource
         if refusals:
             raise joined(refusals)
         return bound

@@ -18,6 +18,7 @@ from diptych.db.script import Again, ResultRow, Script, Step, Violation
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.violations import refusal_of
 from diptych.engine.read import FINISH, Paged
+from diptych.engine.references import resolved
 from diptych.errors import MAX_FAULTS, Code, Fault, Path, Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import FieldDef
@@ -66,6 +67,8 @@ class WriteOp(NamedTuple):
     inputs: Mapping[str, Any]
     path: Path = ()
     prefix: Path = ()
+    step: str = ""
+    """The name by which later steps refer to its row."""
 
 
 class WriteResult(NamedTuple):
@@ -84,6 +87,14 @@ class BoundWrite:
     values: list[Any]
     keys: Mapping[int, bytes]
     viewer: Viewer
+    refers: bool = False
+    """Are there references to earlier steps among the values?"""
+
+    def resolved(self, ids: Mapping[str, Any]) -> BoundWrite:
+        """This write, with the ids of the rows of earlier steps."""
+        if not self.refers:
+            return self
+        return replace(self, values=resolved(self.values, self.op.prepared.binder, ids), refers=False)
 
     @property
     def id(self) -> Any:

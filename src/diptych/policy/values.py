@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from diptych.ask.measures import Limits
-from diptych.ask.slots import ID_COUNT, LITERALS, OFFSET, SIZE, Source
+from diptych.ask.slots import ID_COUNT, LITERALS, OFFSET, SIZE, Ref, Source
 from diptych.errors import Code, Fault, Refusal
 from diptych.lru import footprint
 from diptych.model.constraints import Test, tests_of
@@ -39,6 +39,8 @@ class Binder:
         """The values that contain lifted literals of the document."""
         self.lifted: set[int] = set()
         """The indexes of these literals."""
+        self.references = tuple(slot.index for slot, source in zip(slots, sources, strict=True) if source.target)
+        """The slots whose value may be a Ref."""
         faults: list[Fault] = []
         for slot, source in zip(slots, sources, strict=True):
             parse = parser(slot, source, limits)
@@ -106,6 +108,8 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     parse = slot.scalar.parse_text if text else slot.scalar.parse
     if source.make is not None:
         return lambda made: made
+    if source.target:
+        return _id_or_ref(parse)
     if source.constraints:
         return _constrained(parse, tests_of(source.constraints))
     if slot.many:
@@ -117,6 +121,10 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     if slot.scalar is OFFSET:
         return lambda raw: _at_most(parse(raw), limits.offset, "an offset")
     return parse
+
+
+def _id_or_ref(parse: Parse) -> Parse:
+    return lambda raw: Ref(raw[1:]) if type(raw) is str and raw[:1] == "$" else parse(raw)
 
 
 def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:

@@ -139,6 +139,8 @@ class Handler:
         """The routes that do not depend on the model's resources."""
         if request.path == "*" and request.method == "OPTIONS":  # of the service as a whole (RFC 9110, §9.3.7)
             return Reply(204, NO_STORE)
+        if request.path == "/batch":
+            return await self.rest.batch.handle(request, caller)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
             if request.path == "/" and self._shows_page(request):
                 return await self._page(request, caller)

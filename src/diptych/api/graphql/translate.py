@@ -192,7 +192,9 @@ class _Translator:
         resource, definition = self.view.calls[name]
         arguments = self._arguments(nodes[0])
         path = self._path(nodes[0])
-        key = self.builder.slots.take(resource.key, arguments.pop("id")) if definition.on == "row" else None
+        key = None
+        if definition.on == "row":
+            key = self.builder.slots.take(resource.key, arguments.pop("id"), target=resource.name)
         values = self.builder.arguments(definition, arguments, path)
         target = definition.result.resource
         picks = self._picks(nodes, self.view.resources[target]) if target else ()

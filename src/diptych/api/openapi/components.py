@@ -317,9 +317,10 @@ def problem_schema(*, explained: bool = False) -> Schema:
         "first": {"type": "integer", "minimum": 1, "description": "The largest page that would help."},
         "depth": {"type": "integer", "minimum": 0, "description": "The depth of the request."},
         "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
+        "request": {"type": ["string", "integer"], "description": "The request of a batch: its id, or its position."},
     }
     if explained:
         why = "In `diptych dev`, for an admin: the rules that led to this, in sentences."
         properties["why"] = {"type": "array", "items": text, "description": why}
-    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter", "why")
+    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter", "request", "why")
     return {**closed(properties, *optional), "description": "An error (RFC 9457)."}

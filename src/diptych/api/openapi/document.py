@@ -25,6 +25,7 @@ from typing import Any
 
 from diptych.api.descriptions import INPUTS
 from diptych.api.openapi.account_operations import account_paths
+from diptych.api.openapi.batch_operation import batch_path
 from diptych.api.openapi.call_operations import action_operation, call_path, query_operation
 from diptych.api.openapi.change_operations import add_changes, build_changes, following, following_parameters
 from diptych.api.openapi.components import (
@@ -54,7 +55,8 @@ from diptych.api.openapi.security import ANYONE, secured, secured_call, security
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
 from diptych.api.openapi.write_operations import DELETED, collection_batch, collection_changes, member_changes
 from diptych.api.sse import STREAM
-from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.api.understand import METHOD_VERBS
+from diptych.model.defs import ActionDef, CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.view import ResourceView, View
 from diptych.model.viewer_object import VIEWER
@@ -245,12 +247,20 @@ def _get(noun: str, get: JsonObject, ok: JsonObject, statuses: Iterable[int], ve
 
 
 def _service(view: View) -> dict[str, JsonObject]:
+    keys = [refer("parameters", "Idempotency-Key")] if view.signature.signed_in else []
     return {
+        **({"/batch": batch_path(keys)} if _writes(view) else {}),
         "/graphql": _graphql([_KEY] if view.signature.signed_in else []),
         "/openapi.json": _document(),
         "/health/live": _health("Live", "Is the process up?", (400, 401, 406)),
         "/health/ready": _health("Ready", "Can it answer requests?", (400, 401, 406, 503)),
     }
+
+
+def _writes(view: View) -> bool:
+    """Can the role write anything?"""
+    rows = any(resource.may(verb) for resource in view.resources.values() for verb in METHOD_VERBS.values())
+    return rows or any(isinstance(call, ActionDef) for _, call in view.calls.values())
 
 
 def _document() -> JsonObject:

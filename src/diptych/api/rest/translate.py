@@ -190,7 +190,9 @@ def translate_call(target: Target, definition: CallDef, query: Query, body: Any,
         path = ("body",)
         arguments = dict(RawValue(body, path).entries())
     resource = view.model[target.resource]
-    key = builder.slots.take(resource.key, RawValue(target.id, ("path", PATH_ID))) if target.id is not None else None
+    key = None
+    if target.id is not None:
+        key = builder.slots.take(resource.key, RawValue(target.id, ("path", PATH_ID)), target=resource.name)
     values = builder.arguments(definition, arguments, path)
     picks = translator.sound_picks(view.resources[definition.result.resource]) if shown else ()
     ask = Call(resource.name, definition.name, key, values, picks)

@@ -83,7 +83,9 @@ def cost_of_parts(
     """The cost of reads, writes and calls together."""
     parts = tuple(parts)
     price = sum(
-        part.price(inputs, limits.page) if isinstance(part, PreparedCall) else part.cost.price(part.binder(inputs))
+        part.price(part.binder(inputs), limits.page)
+        if isinstance(part, PreparedCall)
+        else part.cost.price(part.binder(inputs))
         for part, inputs in parts
     )
     deepest = max((part.cost.depth for part, _ in parts), default=0)

@@ -183,12 +183,12 @@ class GraphqlEndpoint:
             return Reply(200, _HEAD[media], known.join([result.answer for result in done]))
 
         if known.changes:
-            changes = [WriteOp(prepared, variables, path) for path, prepared in known.changes]
+            changes = [WriteOp(prepared, variables, path, step=path[0]) for path, prepared in known.changes]
             return await self.write_engine.write(changes, caller.viewer, finish, kept)
         ops = [
-            WriteOp(prepared, variables, (label,))
+            WriteOp(prepared, variables, (label,), step=label)
             if isinstance(prepared, PreparedWrite)
-            else CallOp(prepared, variables, (label,))
+            else CallOp(prepared, variables, (label,), step=label)
             for label, prepared in known.writes
         ]
         return await self.planner.calls.write(ops, caller.viewer, finish, kept)

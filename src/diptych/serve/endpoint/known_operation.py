@@ -13,7 +13,6 @@ from diptych.engine.call import PreparedCall
 from diptych.engine.read import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
-from diptych.errors import Path
 from diptych.lru import footprint
 from diptych.policy.values import Fetch, Parse
 
@@ -36,7 +35,7 @@ class KnownOperation:
     keep: bool = True
     writes: tuple[tuple[str, PreparedWrite | PreparedCall], ...] = ()
     """The mutations to run, by response key."""
-    changes: tuple[tuple[Path, PreparedWrite], ...] = ()
+    changes: tuple[tuple[tuple[str], PreparedWrite], ...] = ()
     """The same by response path, if none of them is a custom action of the model."""
     calls: Mapping[str, PreparedCall] = field(default_factory=dict)
     """The custom queries of the model to run, by response key."""

@@ -25,6 +25,7 @@ from diptych.live.service import LiveService
 from diptych.model.defs import ResourceDef
 from diptych.model.viewer_object import VIEWER
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.rest_batch import RestBatch
 from diptych.serve.endpoint.rest_calls import RestCalls
 from diptych.serve.endpoint.rest_changes import RestChangeLog
 from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
@@ -60,8 +61,10 @@ class RestEndpoint:
         self.engine = engine
         self.live = live
         self.feed = RestChangeLog(live)
-        self.calls = RestCalls(CallEngine(write_engine), max_body=max_body)
+        call_engine = CallEngine(write_engine)
+        self.calls = RestCalls(call_engine, max_body=max_body)
         self.changes = RestWrites(write_engine, self.read, max_body=max_body)
+        self.batch = RestBatch(self.changes, self.calls, call_engine, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from diptych.api.json import read_json
 from diptych.api.media import content_type, negotiate
@@ -26,6 +27,13 @@ from diptych.serve.http.request import Request, may_keep, not_modified, variant
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 
 
+class PlannedCall(NamedTuple):
+    """A call of an action, and the reply to its result."""
+
+    op: CallOp
+    reply: Callable[[WriteResult], Reply]
+
+
 class RestCalls:
     """The custom actions and queries of one service."""
 
@@ -33,14 +41,14 @@ class RestCalls:
         self.calls = calls
         self.max_body = max_body
 
-    def _definition(self, target: Target) -> CallDef:
+    def definition(self, target: Target) -> CallDef:
         return self.calls.engine.model.resources[target.resource].call(target.call)
 
     def methods(self, target: Target) -> tuple[str, ...]:
-        return ("GET", "HEAD", "OPTIONS") if isinstance(self._definition(target), QueryDef) else ("POST", "OPTIONS")
+        return ("GET", "HEAD", "OPTIONS") if isinstance(self.definition(target), QueryDef) else ("POST", "OPTIONS")
 
     async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
-        definition = self._definition(target)
+        definition = self.definition(target)
         methods = self.methods(target)
         if (reply := method_reply(request.method, methods)) is not None:
             return reply
@@ -49,7 +57,7 @@ class RestCalls:
         view = self.calls.engine.model.view(caller.signature)
         if isinstance(definition, QueryDef):
             return await self._read(request, caller, target, definition, view)
-        return await self._act(request, caller, target, definition, view)
+        return await self._act(request, caller, target)
 
     async def _read(self, request: Request, caller: Caller, target: Target, definition: CallDef, view: View) -> Reply:
         query = read_query(request.query, target)
@@ -64,7 +72,7 @@ class RestCalls:
         reply = Reply(304, head) if same else Reply(200, (_HEAD[0], *head), body)
         return self._with_cost(request, reply, CallOp(prepared, query.inputs))
 
-    async def _act(self, request: Request, caller: Caller, target: Target, definition: CallDef, view: View) -> Reply:
+    async def _act(self, request: Request, caller: Caller, target: Target) -> Reply:
         sent = request.headers.get(b"content-type")
         # any site can send a cross-origin POST without a content type
         bare = sent is None and b"origin" not in request.headers
@@ -73,7 +81,16 @@ class RestCalls:
         raw = await request.body(self.max_body)
         if bare and raw:
             raise _not_json()
-        body = read_json(raw) if raw else {}
+        planned = self.plan(request, caller, target, read_json(raw) if raw else {})
+        reply = await self.calls.write(
+            [planned.op], caller.viewer, lambda done: planned.reply(done[0]), keeping(request, caller, raw)
+        )
+        return self._with_cost(request, reply, planned.op)
+
+    def plan(self, request: Request, caller: Caller, target: Target, body: Any) -> PlannedCall:
+        """The call of an action, and how its result is answered."""
+        definition = self.definition(target)
+        view = self.calls.engine.model.view(caller.signature)
         query = read_query(request.query, target)
         with self.calls.engine.planning_budget.planning():
             measures = self._measures(request, query, caller, target)
@@ -83,15 +100,13 @@ class RestCalls:
             wish = understand_call(target, definition, query, body, view)
             prepared = self.calls.prepare(wish, inputs, view, measures)
 
-        def finish(done: Sequence[WriteResult]) -> Reply:
+        def reply(done: WriteResult) -> Reply:
             if definition.result.kind == "none":
                 return Reply(204, PRIVATE)
-            answer = _listed(prepared, done[0].answer or b"null")
+            answer = _listed(prepared, done.answer or b"null")
             return Reply(200, (*_HEAD, (b"etag", _tag(prepared, answer))), answer)
 
-        op = CallOp(prepared, inputs)
-        reply = await self.calls.write([op], caller.viewer, finish, keeping(request, caller, raw))
-        return self._with_cost(request, reply, op)
+        return PlannedCall(CallOp(prepared, inputs), reply)
 
     def _measures(self, request: Request, query: Query, caller: Caller, target: Target) -> RequestMeasures:
         engine = self.calls.engine

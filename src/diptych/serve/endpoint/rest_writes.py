@@ -59,6 +59,13 @@ class WriteRequest(NamedTuple):
         return versions(self.request.headers.get(b"if-match"), self.request.headers.get(b"if-none-match"))
 
 
+class PlannedWrite(NamedTuple):
+    """A write of one row, and the reply to its result."""
+
+    op: WriteOp
+    reply: Callable[[WriteResult], Reply]
+
+
 class RestWrites:
     """The REST writes of one service. `read` returns a row as GET does."""
 
@@ -79,19 +86,10 @@ class RestWrites:
         except Refusal as refusal:
             if refusal.code is not Code.FORBIDDEN:
                 raise
-            return problem(refusal, ((b"www-authenticate", b'Bearer error="insufficient_scope"'),), status=401)
+            return insufficient_scope(refusal)
 
     async def _delete(self, sent: WriteRequest) -> Reply:
-        shown = "return=representation" in preferences(sent.request.headers.get(b"prefer"))
-        prepared = self._ready("delete", sent, {}, sent.versions, answer=shown)
-
-        def finish(done: Sequence[WriteResult]) -> Reply:
-            answer = done[0].answer
-            if answer is None:
-                return Reply(204, PRIVATE)
-            return Reply(200, (*_HEAD, (b"preference-applied", b"return=representation")), answer)
-
-        return await self._write(sent, [WriteOp(prepared, write_inputs(sent.target, None, sent.versions))], finish)
+        return await self._run(sent, self.plan(sent, None))
 
     async def _change(self, request: Request, caller: Caller, target: Target) -> Reply:
         kind, charset = content_type(request.headers.get(b"content-type", b""))
@@ -107,14 +105,26 @@ class RestWrites:
         query = read_query(request.query, target)
         kept = keeping(request, caller, raw) if request.method != "PUT" else None
         sent = WriteRequest(request, caller, target, query, kept)
-        if request.method == "POST":
-            many = target.batch or isinstance(body, list)
-            return await (self._create_many(sent, body) if many else self._create(sent, body))
+        if request.method == "POST" and (target.batch or isinstance(body, list)):
+            return await self._create_many(sent, body)
         if kind == _JSON_PATCH:
             return await self._json_patch(sent, body)
         if request.method == "PATCH" and isinstance(body, dict) and dict in map(type, body.values()):
             return await self._merge(sent, body)
-        return await self._save(sent, METHOD_VERBS[request.method], body, sent.versions)
+        return await self._run(sent, self.plan(sent, body))
+
+    def plan(self, sent: WriteRequest, body: Any) -> PlannedWrite:
+        """The write of a request for one row, and how its result is answered."""
+        match METHOD_VERBS[sent.request.method]:
+            case "create":
+                return self._plan_create(sent, body)
+            case "delete":
+                return self._plan_delete(sent)
+            case verb:
+                return self._plan_save(sent, verb, body, sent.versions)
+
+    async def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Reply:
+        return await self._write(sent, [planned.op], lambda done: planned.reply(done[0]))
 
     async def _write(
         self, sent: WriteRequest, ops: Sequence[WriteOp], finish: Callable[[Sequence[WriteResult]], Reply]
@@ -125,10 +135,33 @@ class RestWrites:
 
     # one row
 
-    async def _save(self, sent: WriteRequest, verb: WriteVerb, body: Any, wanted: Versions) -> Reply:
+    def _plan_delete(self, sent: WriteRequest) -> PlannedWrite:
+        shown = "return=representation" in preferences(sent.request.headers.get(b"prefer"))
+        prepared = self._ready("delete", sent, {}, sent.versions, answer=shown)
+
+        def reply(done: WriteResult) -> Reply:
+            if done.answer is None:
+                return Reply(204, PRIVATE)
+            return Reply(200, (*_HEAD, (b"preference-applied", b"return=representation")), done.answer)
+
+        return PlannedWrite(WriteOp(prepared, write_inputs(sent.target, None, sent.versions)), reply)
+
+    def _plan_save(self, sent: WriteRequest, verb: WriteVerb, body: Any, wanted: Versions) -> PlannedWrite:
         prepared = self._ready(verb, sent, body, wanted)
         op = WriteOp(prepared, write_inputs(sent.target, body, wanted))
-        return await self._write(sent, [op], lambda done: _one(200, prepared, done[0]))
+        return PlannedWrite(op, lambda done: _one(200, prepared, done))
+
+    def _plan_create(self, sent: WriteRequest, body: Any) -> PlannedWrite:
+        prepared = self._ready("create", sent, body, None)
+        path = f"{sent.request.root}{sent.request.path.rstrip('/')}"
+
+        def reply(done: WriteResult) -> Reply:
+            return _one(201, prepared, done, (b"location", f"{path}/{done.id}".encode()))
+
+        return PlannedWrite(WriteOp(prepared, write_inputs(sent.target, body, None)), reply)
+
+    async def _save(self, sent: WriteRequest, body: Any, wanted: Versions) -> Reply:
+        return await self._run(sent, self._plan_save(sent, "update", body, wanted))
 
     async def _json_patch(self, sent: WriteRequest, body: Any) -> Reply:
         self._ready("update", sent, {}, sent.versions)
@@ -190,29 +223,20 @@ class RestWrites:
         for left in reversed(range(_ROUNDS)):
             row = await read()
             if wanted is not None and row["version"] not in wanted:
-                return await self._save(sent, "update", {}, wanted)  # is refused
+                return await self._save(sent, {}, wanted)  # is refused
             try:
                 body = change(row)
             except Refusal:
                 await self._read(sent.target, sent.caller)  # a row that the caller may not see is 404, and nothing else
                 raise
             try:
-                return await self._save(sent, "update", body, (row["version"],))
+                return await self._save(sent, body, (row["version"],))
             except Refusal as refusal:
                 if refusal.code is not Code.PRECONDITION_FAILED or wanted is not None or not left:
                     raise
         raise AssertionError
 
     # new rows
-
-    async def _create(self, sent: WriteRequest, body: Any) -> Reply:
-        prepared = self._ready("create", sent, body, None)
-
-        def finish(done: Sequence[WriteResult]) -> Reply:
-            path = f"{sent.request.root}{sent.request.path.rstrip('/')}/{done[0].id}"
-            return _one(201, prepared, done[0], (b"location", path.encode()))
-
-        return await self._write(sent, [WriteOp(prepared, write_inputs(sent.target, body, None))], finish)
 
     async def _create_many(self, sent: WriteRequest, rows: Any) -> Reply:
         check_write("create", sent.target, self.engine.model.view(sent.caller.signature))
@@ -266,6 +290,11 @@ class RestWrites:
 def _unsupported(method: str, takes: Sequence[str]) -> Reply:
     refusal = Refusal(Code.UNSUPPORTED_MEDIA_TYPE, f"Send the body as {' or '.join(takes)} in UTF-8.")
     return problem(refusal, accept_patch((method,)))
+
+
+def insufficient_scope(refusal: Refusal) -> Reply:
+    """The reply to a DELETE that the caller may not make: 401 in both cases, with and without a token."""
+    return problem(refusal, ((b"www-authenticate", b'Bearer error="insufficient_scope"'),), status=401)
 
 
 def _decoded(row: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, throu
 from diptych.api.openapi.document import build_openapi
 from diptych.api.query_string import LIST_PARAMETERS
 from diptych.demo.model import model as default
-from diptych.model.defs import SERVER_FIELDS
+from diptych.model.defs import SERVER_FIELDS, ActionDef
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from tests.support.cases import cases
 from tests.support.documents import (
@@ -150,6 +150,9 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
     view = view_of(MODELS[name], role)
     expected = {"/graphql", "/openapi.json", "/health/live", "/health/ready", *OAUTH_PATHS}
     expected |= {"/viewer"} if role != "anonymous" else set()
+    writes = any(each.may(verb) for each in view.resources.values() for verb in ("create", "update", "delete"))
+    actions = any(isinstance(call, ActionDef) for _, call in view.calls.values())
+    expected |= {"/batch"} if writes or actions else set()
     for each in view.resources.values():
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
