@@ -174,6 +174,8 @@ def authorization_paths() -> dict[str, JsonObject]:
     sign_in = operation("Sign a person in to these pages.", SERVICE, description=page)
     sign_out = operation("Sign a person out of these pages.", SERVICE, description=page)
     device = operation("The page on which a user types the code of a device (RFC 8628).", SERVICE)
+    leave = operation("Sign out, for an app that wants it (RP-Initiated Logout).", SERVICE, _logout_parameters())
+    left = operation("The same by a form, or the decision of the user.", SERVICE, description=page)
     of_device = operation("The code of a device, or the decision about it.", SERVICE, description=page)
     return {
         "/.well-known/oauth-authorization-server": _document(
@@ -197,6 +199,10 @@ def authorization_paths() -> dict[str, JsonObject]:
         "/oauth/login": _only_post("OauthLogin", _with_form(sign_in, _PAGE_FORM, _pages(303, 400, 403, 429))),
         "/oauth/logout": _only_post("OauthLogout", _with_form(sign_out, _PAGE_FORM, _pages(303, 400, 403))),
         "/oauth/token": _for_clients("OauthToken", "Get tokens (RFC 6749).", _GRANT, "The tokens.", _TOKENS),
+        "/oauth/end_session": {
+            "get": _public("getOauthEndSession", {**leave, "responses": _pages(200, 303, 400)}),
+            "post": _public("postOauthEndSession", _with_form(left, _PAGE_FORM, _pages(200, 303, 400, 403))),
+        },
         "/oauth/device": {
             "get": _public("getOauthDevice", {**device, "responses": _pages(200)}),
             "post": _public("postOauthDevice", _with_form(of_device, _PAGE_FORM, _pages(200, 400, 403, 429))),
@@ -254,6 +260,19 @@ def _authorization_parameters() -> list[JsonObject]:
     return [
         {"name": name, "in": "query", "required": required, "description": text, "schema": schema}
         for name, (schema, required, text) in _AUTHORIZATION_PARAMETERS.items()
+    ]
+
+
+def _logout_parameters() -> list[JsonObject]:
+    texts = {
+        "id_token_hint": "An ID token of the user and the client.",
+        "client_id": "The client, unless the ID token names it.",
+        "post_logout_redirect_uri": "A registered redirect URI of the client, to go on to.",
+        "state": "Returned unchanged.",
+    }
+    return [
+        {"name": name, "in": "query", "required": False, "description": text, "schema": _TEXT}
+        for name, text in texts.items()
     ]
 
 

@@ -32,6 +32,7 @@ def server_metadata(issuer: str, scopes: Sequence[str], *, registers: bool = Fal
         "token_endpoint": f"{issuer}/oauth/token",
         "userinfo_endpoint": f"{issuer}/oauth/userinfo",
         "device_authorization_endpoint": f"{issuer}/oauth/device_authorization",
+        "end_session_endpoint": f"{issuer}/oauth/end_session",
         "revocation_endpoint": f"{issuer}/oauth/revoke",
         "introspection_endpoint": f"{issuer}/oauth/introspect",
         **registration,

@@ -98,12 +98,18 @@ class OAuth:
 
     def hinted(self, id_token: str) -> str | None:
         """The user of an ID token of ours, which may have expired; None if it is not ours."""
+        return self._of_hint(id_token, "sub")
+
+    def hinted_client(self, id_token: str) -> str | None:
+        """The client of an ID token of ours, which may have expired; None if it is not ours."""
+        return self._of_hint(id_token, "aud")
+
+    def _of_hint(self, id_token: str, claim: str) -> str | None:
         try:
-            claims = self.tokens.verify_id_token(id_token)
+            value = self.tokens.verify_id_token(id_token).get(claim)
         except Refusal:
             return None
-        subject = claims.get("sub")
-        return subject if isinstance(subject, str) else None
+        return value if isinstance(value, str) else None
 
     # the authorization endpoint
 

@@ -32,6 +32,7 @@ from diptych.serve.endpoint.account import AccountEndpoint, make_account_endpoin
 from diptych.serve.endpoint.account_paths import ACCOUNT_PATHS
 from diptych.serve.endpoint.oauth_device import DEVICE, DevicePages
 from diptych.serve.endpoint.oauth_forms import BrowserForms, see_other, sent_form
+from diptych.serve.endpoint.oauth_logout import LogoutPages
 from diptych.serve.endpoint.oauth_pages import consent, failure, page_reply, sign_in
 from diptych.serve.endpoint.oauth_paths import PATHS, REGISTER, USERINFO
 from diptych.serve.endpoint.openid import OpenidEndpoint
@@ -85,6 +86,7 @@ class OauthEndpoint:
         self.devices = DevicePages(oauth.grant_store, self.forms, secret)
         self.signing_in = SigningIn(oauth.grant_store.store, self.forms, secret, lambda: self.accounts)
         self._sessions = self.signing_in.sessions
+        self.logout = LogoutPages(oauth, self._sessions, self.forms)
         self.account: AccountEndpoint
 
     async def hash(self, password: str) -> str:
@@ -112,6 +114,8 @@ class OauthEndpoint:
                 return await self._register(request)
             case "/oauth/authorize" if request.method != "POST":
                 return await self._authorize(request, issuer)
+            case "/oauth/end_session":
+                return await self.logout.handle(request, issuer)
             case "/oauth/device" if request.method != "POST":
                 return await self._device(request)
             case "/oauth/authorize" | "/oauth/device" | "/oauth/login" | "/oauth/logout":

@@ -120,6 +120,23 @@ def consent(
     )
 
 
+def sign_out(email: str, hidden: dict[str, str]) -> str:
+    """The page on which a user signs out, since an app wants it."""
+    return whole_page(
+        "Sign out?",
+        f"""<h1>Sign out?</h1>
+<p>You are signed in as <strong>{escape(email)}</strong>.</p>
+<form method="post" action="end_session">
+{hidden_inputs(hidden)}<button class="strong" type="submit" name="confirm" value="yes">Sign out</button>
+</form>""",
+    )
+
+
+def signed_out() -> str:
+    """The page after a sign-out."""
+    return whole_page("Signed out", "<h1>Signed out</h1>\n<p>You are signed out. You can close this page.</p>")
+
+
 def failure(message: str) -> str:
     """The error page, for errors that cannot be sent to the client."""
     return whole_page("This did not work", f'<h1>This did not work</h1>\n<p role="alert">{escape(message)}</p>')

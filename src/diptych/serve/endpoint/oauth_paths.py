@@ -22,6 +22,7 @@ PATHS = {
     "/oauth/authorize": ("GET", "HEAD", "POST"),
     "/oauth/device": ("GET", "HEAD", "POST"),
     "/oauth/device_authorization": ("POST",),
+    "/oauth/end_session": ("GET", "HEAD", "POST"),
     "/oauth/login": ("POST",),
     "/oauth/logout": ("POST",),
     "/oauth/token": ("POST",),
