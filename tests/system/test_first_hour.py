@@ -149,13 +149,14 @@ def test_a_method_that_no_rule_allows_is_refused_with_the_reason(new_sqlite: New
         answer = service.post("/notes", {})
         assert answer.status == 405
         assert (
-            answer.json()["detail"] == "Use GET, HEAD, OPTIONS. No rule of the model lets anyone create a row of Note."
+            answer.json()["detail"]
+            == "Use GET, HEAD, OPTIONS, QUERY. No rule of the model lets anyone create a row of Note."
         )
         one = "/notes/00000000-0000-7000-8000-000000000000"
         for method, verb in (("PUT", "update"), ("PATCH", "update"), ("DELETE", "delete")):
             detail = service.request(method, one).json()["detail"]
             assert detail.endswith(f"No rule of the model lets anyone {verb} a row of Note.")
-        assert service.request("DELETE", "/notes").json()["detail"] == "Use GET, HEAD, OPTIONS."
+        assert service.request("DELETE", "/notes").json()["detail"] == "Use GET, HEAD, OPTIONS, QUERY."
 
 
 def test_the_model_of_the_readme_can_be_filled(new_sqlite: NewDatabase, tmp_path: Path) -> None:

@@ -289,13 +289,13 @@ def test_get_and_post_give_the_same_bytes(shop: Service) -> None:
 def test_another_method_is_refused_with_those_that_are_allowed(shop: Service, method: str) -> None:
     answer = shop.send(method, "/graphql", body=b"{}", headers={"content-type": "application/json"})
     assert (answer.status, answer.code) == (405, "METHOD_NOT_ALLOWED")
-    assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    assert answer.headers["allow"] == "GET, HEAD, POST, QUERY, OPTIONS"
     assert not answer.body_was_read
 
 
 def test_options_tells_what_is_allowed(shop: Service) -> None:
     answer = shop.send("OPTIONS", "/graphql")
-    assert (answer.status, answer.headers["allow"], answer.body) == (204, "GET, HEAD, POST, OPTIONS", b"")
+    assert (answer.status, answer.headers["allow"], answer.body) == (204, "GET, HEAD, POST, QUERY, OPTIONS", b"")
 
 
 # operations

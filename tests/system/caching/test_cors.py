@@ -143,9 +143,9 @@ def test_streams_may_be_read_and_sockets_opened(listed: Service, site: Site) -> 
     ("url", "methods"),
     [
         (ONE, "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"),
-        ("/articles", "GET, HEAD, OPTIONS, POST"),
-        (f"/authors/{ANN}/articles", "GET, HEAD, OPTIONS"),
-        ("/graphql", "GET, HEAD, POST, OPTIONS"),
+        ("/articles", "GET, HEAD, OPTIONS, QUERY, POST"),
+        (f"/authors/{ANN}/articles", "GET, HEAD, OPTIONS, QUERY"),
+        ("/graphql", "GET, HEAD, POST, QUERY, OPTIONS"),
         (f"{ONE}/like", "POST, OPTIONS"),
         ("/articles/newest", "GET, HEAD, OPTIONS"),
         ("/articles/changes", "GET, HEAD, OPTIONS"),
@@ -187,7 +187,7 @@ def test_who_asks_first_for_a_path_that_is_not_there_can_read_the_answer(listed:
     asks = {"access-control-request-method": "PUT", "access-control-request-headers": "authorization"}
     answer = listed.request("OPTIONS", "/nothing", {"origin": APP, **asks})
     assert (answer.status, answer.body, answer.headers["cache-control"]) == (204, b"", "no-store")
-    assert cors_of(answer)["access-control-allow-methods"] == "GET, HEAD, POST, PUT, PATCH, DELETE"
+    assert cors_of(answer)["access-control-allow-methods"] == "GET, HEAD, QUERY, POST, PUT, PATCH, DELETE"
     assert listed.request("OPTIONS", "/nothing", {"origin": APP}).status == 404  # nobody asks first
     foreign = listed.request("OPTIONS", "/nothing", {"origin": "https://evil.example", **asks})
     assert (foreign.status, cors_of(foreign)) == (404, {})
@@ -300,7 +300,7 @@ def test_a_star_lets_every_origin_in_and_depends_on_none() -> None:
         )
         assert told["vary"] == "Authorization, Accept, Accept-Encoding"
         assert "access-control-allow-credentials" not in told
-    assert preflight["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
+    assert preflight["access-control-allow-methods"] == "GET, HEAD, POST, QUERY, OPTIONS"
     assert "Authorization" in preflight["access-control-allow-headers"], "a star would not stand for it"
     assert not any(name.startswith("access-control") for name in apart)
 

@@ -113,7 +113,12 @@ def _parse(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, .
     inputs: dict[str, Any] = dict(parameters)
     if "where" in parameters:
         inputs["where"] = _json(parameters["where"], "where")
-    key = tuple(
+    return parameters, inputs, shape_of(parameters, inputs), repeated
+
+
+def shape_of(parameters: Mapping[str, str], inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of the parameters can change a statement."""
+    return tuple(
         (
             name,
             shape(inputs["where"])
@@ -124,7 +129,6 @@ def _parse(raw: str) -> tuple[Mapping[str, str], Mapping[str, Any], tuple[Any, .
         )
         for name, value in parameters.items()
     )
-    return parameters, inputs, key, repeated
 
 
 def _json(text: str, parameter: str) -> Any:

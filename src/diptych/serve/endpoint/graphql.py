@@ -30,7 +30,8 @@ from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
 
 _HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in http.OFFERS}
-_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+_METHODS = ("GET", "HEAD", "POST", "QUERY", "OPTIONS")
+_WITH_BODY = ("POST", "QUERY")
 _OFFERS = (*http.OFFERS, STREAM)
 
 
@@ -68,7 +69,7 @@ class GraphqlEndpoint:
         if media == STREAM:
             return await self._stream(request, caller)
         try:
-            if request.method != "POST":
+            if request.method not in _WITH_BODY:
                 return await self._get(request, caller, media)
             body = await self._posted(request)
             sent = http.read_body(body)
@@ -101,7 +102,7 @@ class GraphqlEndpoint:
     async def _stream(self, request: Request, caller: Caller) -> Reply:
         """Any operation, answered as an event stream."""
         try:
-            posted = await self._posted(request) if request.method == "POST" else b""
+            posted = await self._posted(request) if request.method in _WITH_BODY else b""
             parameters = http.read_body(posted) if posted else http.read_parameters(request.query)
             entry, variables, known = await self._recognise(parameters, request, caller, streams=True)
             if known.watch is None:

@@ -70,7 +70,7 @@ class _Sent:
             raise Refusal(Code.NOT_ACCEPTABLE, f"A subscription is answered as {STREAM}, or over a WebSocket.")
         if kind is OperationType.MUTATION and self.request is not None:
             if self.request.method != "POST":
-                raise Refusal(Code.METHOD_NOT_ALLOWED, "A mutation cannot be sent by GET.")
+                raise Refusal(Code.METHOD_NOT_ALLOWED, f"A mutation cannot be sent by {self.request.method}.")
             key_of(self.request, self.caller)
 
 

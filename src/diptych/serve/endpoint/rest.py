@@ -5,12 +5,15 @@ The cache key of a read is the target of its path, the role, and the shape of it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diptych.api.media import negotiate
+from diptych.api.json import read_json
+from diptych.api.media import content_type, negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
 from diptych.api.rest.page import link_header, page_body
+from diptych.api.rest.query_body import in_body, read_query_body
 from diptych.api.rest.target import Target, find_target, operation_name
 from diptych.api.rest.translate import Query, read_query
 from diptych.api.understand import understand_read
@@ -32,6 +35,7 @@ from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
 from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
+_LISTING = (*_READING, "QUERY")
 _BATCH = ("POST", "OPTIONS")
 _TYPE: Header = (b"content-type", JSON_TYPE)
 
@@ -59,6 +63,7 @@ class RestEndpoint:
 
     def __init__(self, engine: Engine, write_engine: WriteEngine, live: LiveService, *, max_body: int) -> None:
         self.engine = engine
+        self.max_body = max_body
         self.live = live
         self.feed = RestChangeLog(live)
         call_engine = CallEngine(write_engine)
@@ -83,14 +88,31 @@ class RestEndpoint:
             methods = self.methods(target)
             if request.method == "OPTIONS" or request.method not in methods:
                 hint = _missing_rule(request.method, target)
-                reply = method_reply(request.method, methods, *accept_patch(methods), hint=hint)
+                more = (*accept_patch(methods), *accept_query(methods))
+                reply = method_reply(request.method, methods, *more, hint=hint)
                 if reply is not None:
                     return reply
         if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
             raise not_acceptable("application/json")
+        if request.method == "QUERY":
+            try:
+                return await self._answered(request, caller, target, await self._sent_query(request, target))
+            except Refusal as refusal:
+                raise in_body(refusal) from None
         if request.method not in ("GET", "HEAD"):
             return await self.changes.handle(request, caller, target)
-        query = read_query(request.query, target)
+        return await self._answered(request, caller, target, read_query(request.query, target))
+
+    async def _sent_query(self, request: Request, target: Target) -> Query:
+        """The parameters in the body of a QUERY request."""
+        if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):
+            raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "Send the query as application/json in UTF-8.")
+        body = read_json(await request.body(self.max_body))
+        if request.query:
+            raise Refusal(Code.BAD_REQUEST, "Send all parameters in the body.")
+        return read_query_body(body, target)
+
+    async def _answered(self, request: Request, caller: Caller, target: Target, query: Query) -> Reply:
         prefers = b"prefer" in request.headers
         with_change_cursor = prefers and wants_cursor(request)
         known = self._recognise(target, query, caller, with_change_cursor)
@@ -115,7 +137,9 @@ class RestEndpoint:
             return self.calls.methods(target)
         if target.batch:
             return _BATCH
-        return _READING if target.relation or target.changes else self._methods[target.resource, target.id is not None]
+        if target.relation:
+            return _LISTING
+        return _READING if target.changes else self._methods[target.resource, target.id is not None]
 
     async def read(self, target: Target, caller: Caller) -> bytes:
         """One row, as in the response to GET."""
@@ -153,8 +177,15 @@ class RestEndpoint:
             answer = answer[answer.index(b":") + 1 : -1]
         size = _size(known, query.inputs)
         body, following, previous = page_body(answer, size)
+        if request.method == "QUERY":  # its pages have no URLs
+            return _answer(request, known, body, tag(body), more)
         links = link_header(request.root + request.path, request.query, size, following, previous)
         return _answer(request, known, body, tag(body), (*links, *more))
+
+
+def accept_query(methods: Sequence[str]) -> tuple[Header, ...]:
+    """The `Accept-Query` header (RFC 10008), if QUERY is allowed."""
+    return ((b"accept-query", b"application/json"),) if "QUERY" in methods else ()
 
 
 def _missing_rule(method: str, target: Target) -> str:
@@ -165,7 +196,7 @@ def _missing_rule(method: str, target: Target) -> str:
 
 
 def _collection(resource: ResourceDef) -> tuple[str, ...]:
-    return (*_READING, "POST") if resource.offers("create") else _READING
+    return (*_LISTING, "POST") if resource.offers("create") else _LISTING
 
 
 def _member(resource: ResourceDef) -> tuple[str, ...]:
@@ -179,7 +210,7 @@ def _size(known: KnownRead, inputs: dict[str, Any]) -> int:
 
 
 def _answer(request: Request, known: KnownRead, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
-    age = known.prepared.max_age
+    age = known.prepared.max_age if request.method != "QUERY" else 0
     mark = variant(request, mark, len(body))
     head = (*(may_keep(request, age) if age else PRIVATE), (b"etag", mark), *more)
     if not_modified(request.headers.get(b"if-none-match"), mark):

@@ -46,7 +46,7 @@ ALLOWED_HEADERS = (
     "X-Datadog-Trace-Id, X-Request-Id",
 )
 """Headers that a page may send. Those that mean nothing here are ignored."""
-_METHODS: Header = (b"access-control-allow-methods", b"GET, HEAD, POST, PUT, PATCH, DELETE")
+_METHODS: Header = (b"access-control-allow-methods", b"GET, HEAD, QUERY, POST, PUT, PATCH, DELETE")
 _MAX_AGE: Header = (b"access-control-max-age", b"3600")
 _LOCAL = re.compile(rb"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
 
