@@ -7,39 +7,22 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from argon2 import PasswordHasher
 
-from diptych import MaxLen, MinLen, Model, Resource, Role, SignUp, Unique, Viewer, allow, grant, signed_in
+from diptych import Model
 from diptych.identity.accounts import Accounts
 from diptych.identity.clients import Clients
 from diptych.identity.passwords import Passwords
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.mailbox import Mailbox, link_of, mailbox
+from tests.system.accounts.club_model import model
 from tests.system.oauth.flow import App, Browser, Heard
 
 HERE = "https://club.example"
 PASSWORD = "correct horse"
-friend = Role("friend")
-
-
-class Member(Resource):
-    """Whoever has an account."""
-
-    name: Annotated[str, MinLen(2), MaxLen(20)]
-    email: Annotated[str, Unique()]
-    bio: str = ""
-    access = (grant("read", to=signed_in),)
-
-    @allow("update", "delete")
-    def own(self, viewer: Viewer) -> bool:
-        return self.id == viewer.id
-
-
-model = Model(Member, title="The Club", sign_up=SignUp(email="email", fields=("name",), roles=(friend,)))
-closed = Model(Member, title="The Club")
 _numbers = itertools.count()
 
 

@@ -22,7 +22,8 @@ from diptych.identity.mail.post import post_of
 from diptych.identity.mail.templates import KINDS, Templates, Texts
 from diptych.identity.mail.transport import MailFolder, smtp_server
 from tests.support.mailbox import link_of, mailbox, text_of
-from tests.system.accounts.club import Club, clubbed, model
+from tests.system.accounts.club import Club, clubbed
+from tests.system.accounts.club_model import model
 
 BASE = "https://club.example"
 

@@ -12,7 +12,8 @@ from diptych.identity import email_links
 from diptych.identity.records import ACCOUNTS, EMAIL_LINKS, hashed, unix_time
 from diptych.identity.verified_emails import email_is_verified
 from tests.support.mailbox import text_of
-from tests.system.accounts.club import HERE, PASSWORD, Club, Member, closed, clubbed, follow
+from tests.system.accounts.club import HERE, PASSWORD, Club, clubbed, follow
+from tests.system.accounts.club_model import Member, closed
 from tests.system.oauth.flow import forms
 
 

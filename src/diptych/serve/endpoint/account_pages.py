@@ -45,7 +45,7 @@ def set_password(title: str, email: str, fields: str, hidden: Hidden, wrong: str
         f"""<h1>{escape(title)}</h1>
 <p>for <strong>{escape(email)}</strong></p>
 {_alert(wrong)}<form method="post" action="confirm">
-{hidden_inputs({**hidden, "username": email})}{fields}<label for="password">New password</label>
+{hidden_inputs(hidden)}{_username(email)}{fields}<label for="password">New password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required minlength="8"
  maxlength="256"{_described(wrong)}>
 <button class="strong" type="submit">{escape(title)}</button>
@@ -83,41 +83,48 @@ def second_step(hidden: Hidden, wrong: str = "") -> str:
     )
 
 
-def own_account(email: str, verified: bool, has_totp: bool, hidden: Hidden, notice: str = "", wrong: str = "") -> str:
-    """The page of one's own account."""
-    parts = [f"<h1>Your account</h1>\n<p>Signed in as <strong>{escape(email)}</strong>.</p>\n{_alert(wrong)}"]
-    if notice:
-        parts.append(f'<p role="status"><strong>{escape(notice)}</strong></p>\n')
-    if not verified:
-        parts.append(
-            f"<p>This address is not confirmed yet.</p>\n{_action('verify', hidden, 'Send a link to confirm it')}"
-        )
-    parts.append(
-        f"""<h2>Another address</h2>
+def own_account(email: str, parts: Sequence[str], hidden: Hidden, notice: str = "", wrong: str = "") -> str:
+    """The page of one's own account; `parts` are what can be done there."""
+    told = f'<p role="status"><strong>{escape(notice)}</strong></p>\n' if notice else ""
+    return whole_page(
+        "Your account",
+        f"""<h1>Your account</h1>
+<p>Signed in as <strong>{escape(email)}</strong>.</p>
+{_alert(wrong)}{told}{"".join(parts)}<footer>
+{_action("sign-out", hidden, "Sign out", "link")}</footer>""",
+    )
+
+
+def verification(hidden: Hidden) -> str:
+    """The part of an account whose address is not confirmed."""
+    return f"<p>This address is not confirmed yet.</p>\n{_action('verify', hidden, 'Send a link to confirm it')}"
+
+
+def another_address(email: str, hidden: Hidden) -> str:
+    """The part that changes the address."""
+    return f"""<h2>Another address</h2>
 <form method="post" action="account">
 {hidden_inputs({**hidden, "do": "change"})}<label for="email">New e-mail</label>
 <input id="email" name="email" type="email" autocomplete="email" required>
-{_password_input("change")}<button type="submit">Send a link to it</button>
+{_password_input("change", email)}<button type="submit">Send a link to it</button>
 </form>
-<h2>Authenticator app</h2>
 """
-    )
-    if has_totp:
-        parts.append(
-            f"""<p>Signing in takes a code of your app.</p>
+
+
+def second_factor(email: str, is_on: bool, hidden: Hidden) -> str:
+    """The part that turns an authenticator app on or off."""
+    title = "<h2>Authenticator app</h2>\n"
+    if not is_on:
+        return f"{title}<p>Protect your account by a code of your phone.</p>\n{_action('totp', hidden, 'Set it up')}"
+    return f"""{title}<p>Signing in takes a code of your app.</p>
 <form method="post" action="account">
-{hidden_inputs({**hidden, "do": "totp-off"})}{_password_input("off")}{_code_input("")}\
+{hidden_inputs({**hidden, "do": "totp-off"})}{_password_input("off", email)}{_code_input("")}\
 <button type="submit">Turn it off</button>
 </form>
 """
-        )
-    else:
-        parts.append(f"<p>Protect your account by a code of your phone.</p>\n{_action('totp', hidden, 'Set it up')}")
-    parts.append(f"<footer>\n{_action('sign-out', hidden, 'Sign out', 'link')}</footer>")
-    return whole_page("Your account", "".join(parts))
 
 
-def enrol(qr: str, key: str, address: str, hidden: Hidden, wrong: str = "") -> str:
+def enrol(email: str, qr: str, key: str, address: str, hidden: Hidden, wrong: str = "") -> str:
     """The page that shows the key of an authenticator app."""
     spaced = " ".join(key[start : start + 4] for start in range(0, len(key), 4))
     return whole_page(
@@ -127,7 +134,7 @@ def enrol(qr: str, key: str, address: str, hidden: Hidden, wrong: str = "") -> s
 <div class="qr">{qr}</div>
 <p>Or type the key: <code>{spaced}</code></p>
 {_alert(wrong)}<form method="post" action="account">
-{hidden_inputs({**hidden, "do": "totp-confirm"})}{_code_input(wrong)}{_password_input("on")}\
+{hidden_inputs({**hidden, "do": "totp-confirm"})}{_code_input(wrong)}{_password_input("on", email)}\
 <button class="strong" type="submit">Turn it on</button>
 </form>""",
     )
@@ -155,10 +162,15 @@ def _action(do: str, hidden: Hidden, words: str, look: str = "") -> str:
     )
 
 
-def _password_input(where: str) -> str:
+def _username(email: str) -> str:
+    """The account of a password, for those who keep passwords."""
+    return f'<input hidden type="text" name="username" autocomplete="username" value="{escape(email)}">\n'
+
+
+def _password_input(where: str, email: str) -> str:
     return (
-        f'<label for="password-{where}">Your password</label>\n<input id="password-{where}" name="password" '
-        'type="password" autocomplete="current-password" required>\n'
+        f'{_username(email)}<label for="password-{where}">Your password</label>\n'
+        f'<input id="password-{where}" name="password" type="password" autocomplete="current-password" required>\n'
     )
 
 

@@ -45,11 +45,14 @@ class OwnAccount:
         signed_in = await self._signing_in.sessions.find(cookie)
         if signed_in is None:
             return self._sign_in_page(request, "", "", 200)
-        account = signed_in.account
-        verified = self._accounts is None or await email_is_verified(self._signing_in.store, account)
-        has_totp = await self._signing_in.second_factor.is_on(account)
-        page = pages.own_account(account.email, verified, has_totp, self._hidden(cookie), notice, wrong)
-        return page_reply(status, page)
+        account, hidden = signed_in.account, self._hidden(cookie)
+        parts = []
+        if self._accounts is not None:
+            verified = await email_is_verified(self._signing_in.store, account)
+            parts = [*([] if verified else [pages.verification(hidden)]), pages.another_address(account.email, hidden)]
+        is_on = await self._signing_in.second_factor.is_on(account)
+        parts.append(pages.second_factor(account.email, is_on, hidden))
+        return page_reply(status, pages.own_account(account.email, parts, hidden, notice, wrong))
 
     async def act(self, request: Request, form: dict[str, str], here: str) -> Reply:
         """A form of the page, which is verified to be ours."""
@@ -138,7 +141,7 @@ class OwnAccount:
             return await self.show(request, wrong="An app is set up already.", status=400)
         address = otpauth(key, account.email, self._service)
         hidden = self._hidden(self._forms.cookie(request))
-        return page_reply(status, pages.enrol(_qr_code(address), as_text(key), address, hidden, wrong))
+        return page_reply(status, pages.enrol(account.email, _qr_code(address), as_text(key), address, hidden, wrong))
 
     async def _confirm(self, request: Request, account: Account, form: dict[str, str]) -> Reply:
         found = await self._signing_in.check(request, account.email, form.get("password", ""))
