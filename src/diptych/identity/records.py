@@ -184,7 +184,7 @@ class SecondStep:
 
 @dataclass(frozen=True, slots=True)
 class SessionMethods:
-    """How the user of a login session proved who it is: `pwd`, and `otp` (RFC 8176)."""
+    """How the user of a login session, or of a code, proved who it is: `pwd`, and `otp` (RFC 8176)."""
 
     hash: str
     methods: tuple[str, ...]

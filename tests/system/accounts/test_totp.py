@@ -12,6 +12,7 @@ import pytest
 from diptych.identity import second_factor, totp
 from diptych.identity.records import RECOVERY_CODES, SECOND_STEPS, TOTP_KEYS, unix_time
 from diptych.identity.second_factor import SecondFactor
+from diptych.identity.signed import parse_token
 from tests.system.accounts.club import PASSWORD, Club, follow
 from tests.system.accounts.test_addresses import account_of, do
 from tests.system.oauth.flow import Browser, Heard, forms
@@ -94,6 +95,12 @@ def test_signing_in_takes_a_code_before_the_consent(club: Club, clock: Clock) ->
     assert list(forms(follow(browser, done))) == ["authorize", "logout"]
     signed_in = club.run(club.service.handler.oauth.signing_in.sessions.find(browser.cookies["__Secure-diptych"]))
     assert signed_in is not None and signed_in.methods == ("pwd", "otp")
+    tokens = club.app.exchange(browser.decide(club.app, scope="openid email")["code"]).json()
+    claims = parse_token(tokens["id_token"]).claims
+    assert claims["amr"] == ["pwd", "otp", "mfa"] and claims["email_verified"] is True
+    plain = club.signed_in(club.member())
+    tokens = club.app.exchange(plain.decide(club.app, scope="openid")["code"]).json()
+    assert parse_token(tokens["id_token"]).claims["amr"] == ["pwd"]
 
 
 def test_a_code_is_used_once(club: Club, clock: Clock) -> None:

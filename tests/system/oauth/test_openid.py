@@ -114,7 +114,7 @@ def test_without_the_scope_there_is_none_and_without_a_nonce_none_is_told(asked:
     stage, _ = asked
     assert "id_token" not in stage.tokens(scope="read", nonce="n-2")
     claims = verified(stage, stage.tokens(scope="openid")["id_token"]).claims
-    assert set(claims) == {"iss", "sub", "aud", "exp", "iat", "auth_time", "at_hash"}
+    assert set(claims) == {"iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "at_hash"}
 
 
 def test_no_token_is_taken_for_one_of_another_kind(asked: tuple[Stage, dict[str, Any]]) -> None:

@@ -87,6 +87,8 @@ class OAuthRequest(OAuth2Request):  # type: ignore[misc]
 
     auth_time: int | None = None
     """When the user signed in who consents."""
+    methods: tuple[str, ...] = ()
+    """How that user proved who it is."""
 
     def __init__(self, method: str, headers: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> None:
         super().__init__(method, _HERE, headers=dict(headers))

@@ -32,6 +32,7 @@ from diptych.identity.records import (
     CodeSignIn,
     Grant,
     RefreshToken,
+    SessionMethods,
     hashed,
     unix_time,
 )
@@ -104,6 +105,8 @@ class GrantStore:
             if sign_in is not None:
                 details = CodeSignIn(record.hash, sign_in.auth_time, sign_in.nonce, expires)
                 yield from CODE_SIGN_INS.add(self.store.dialect, details)
+                methods = SessionMethods(record.hash, sign_in.methods, expires)
+                yield from SESSION_METHODS.add(self.store.dialect, methods)
             return (yield from CODES.add(self.store.dialect, record))
 
         return await self.store.write(script)
@@ -117,8 +120,13 @@ class GrantStore:
 
     async def sign_in(self, code: AuthorizationCode) -> SignIn | None:
         """The sign-in behind a code."""
-        found = await self.store.write(lambda: CODE_SIGN_INS.find(self.store.dialect, hash=code.hash))
-        return None if found is None else SignIn(found.auth_time, found.nonce)
+
+        def script() -> Script[SignIn | None]:
+            found = yield from CODE_SIGN_INS.find(self.store.dialect, hash=code.hash)
+            more = yield from SESSION_METHODS.find(self.store.dialect, hash=code.hash)
+            return None if found is None else SignIn(found.auth_time, found.nonce, more.methods if more else ())
+
+        return await self.store.write(script)
 
     async def exchange(self, code: AuthorizationCode, grant: Grant, refresh: str | None) -> bool:
         """Exchange a code for a grant; False if someone else just did."""

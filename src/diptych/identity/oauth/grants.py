@@ -40,7 +40,7 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
         data = request.payload.data
         redirect, sign_in = data["redirect_uri"], None
         if OPENID in request.scope.split():
-            sign_in = SignIn(request.auth_time, data.get("nonce"))
+            sign_in = SignIn(request.auth_time, data.get("nonce"), request.methods)
         is_stored = self.server.wait(
             self.server.grant_store.add_code(
                 code, request.client.record, request.user, redirect, request.scope, data["code_challenge"], sign_in

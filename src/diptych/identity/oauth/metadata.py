@@ -38,7 +38,7 @@ def server_metadata(issuer: str, scopes: Sequence[str], *, registers: bool = Fal
         **registration,
         "jwks_uri": f"{issuer}/.well-known/jwks.json",
         "scopes_supported": [*IDENTITY_SCOPES, *scopes],
-        "claims_supported": ["iss", "aud", "exp", "iat", "auth_time", "nonce", "at_hash", *CLAIMS],
+        "claims_supported": ["iss", "aud", "exp", "iat", "auth_time", "amr", "nonce", "at_hash", *CLAIMS],
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": list(GRANT_TYPES),

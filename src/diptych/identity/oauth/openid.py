@@ -46,10 +46,11 @@ TellUser = Callable[[Account, Collection[str]], Coroutine[Any, Any, dict[str, An
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """When a user signed in, and the nonce of the app that asks."""
+    """When a user signed in, the nonce of the app that asks, and how the user proved who it is (RFC 8176)."""
 
     auth_time: int
     nonce: str | None = None
+    methods: tuple[str, ...] = ()
 
 
 def subject_of(account: Account) -> str:
@@ -78,6 +79,8 @@ def id_token(
         "auth_time": sign_in.auth_time,
         "at_hash": _half_hash(access_token),
     }
+    if sign_in.methods:
+        claims["amr"] = [*sign_in.methods, *(["mfa"] if len(sign_in.methods) > 1 else [])]
     if sign_in.nonce is not None:
         claims["nonce"] = sign_in.nonce
     return tokens.sign(claims, "JWT")

@@ -151,7 +151,7 @@ class OAuth:
                 return _error(core, request, consents, grant.redirect_uri)
             user = None
             if consents is not None:
-                user, request.auth_time = consents.account, consents.since
+                user, request.auth_time, request.methods = consents.account, consents.since, consents.methods
             answer: OAuthResponse = core.create_authorization_response(request, grant_user=user, grant=grant)
             return _with_issuer(answer, request, issuer)
 
