@@ -1,0 +1,2 @@
+export function step(name: string, work: () => Promise<unknown>): Promise<unknown>
+export function done(): void
