@@ -1,4 +1,4 @@
-"""Limits of mails and of what leads to them, counted in the store: so many within a time, by address.
+"""Limits of mails and of what leads to them, counted in the store: fixed windows by address.
 
 They count requests, whether there is an account or not, so nobody learns from them.
 
@@ -41,7 +41,7 @@ def count_to(store: Store, email: str) -> Script[bool]:
 
 
 def within(store: Store, who: str, most: int, seconds: int) -> Script[Throttled | None]:
-    """Count one of at most so many within so many seconds; Throttled if there were as many before."""
+    """Count one of at most `most` within `seconds`; Throttled if the window is full."""
     moment = unix_time()
     row = yield Step(_COUNT.format(store.dialect.placeholder), (who, moment, seconds, most))
     if row is not None:

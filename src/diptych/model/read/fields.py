@@ -21,8 +21,8 @@ from diptych.model.read.annotations import Annotation, Wrong, check_bounds, chec
 from diptych.model.read.public_ages import seconds_of
 
 PYTHON_WEIGHT = 5
-"""The default weight of a field that Python computes: in the time of one such call, the database reads about so many
-objects."""
+"""The default weight of a field that Python computes: the database reads about five objects in the time of one such
+call."""
 VALUES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum or Json"
 TYPES = VALUES.replace(" or Json", ", Json or a Resource")
 
