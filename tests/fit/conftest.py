@@ -15,13 +15,16 @@ import pytest
 
 from tests.fit.page import merge, printed
 from tests.fit.scenario import Scenarios, Tool
-from tests.fit.tools import MODULES, need
+from tests.fit.tools import ALL, MODULES, need
 from tests.support.running import NewDatabase, Service, running, served
 
-ALL = os.environ.get("FIT") in ("all", "before")
 SHORT = {"test_page.py", "test_relay.py", "test_urql.py"}
 """What `make test` runs."""
 _ROWS: dict[str, dict[str, Any]] = {}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "tool(tool): the tool of a test in a module about several")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -51,8 +54,9 @@ def admin(service: Service) -> str:
 
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest) -> Iterator[Scenarios]:
-    """The record of the tool that the module names."""
-    tool: Tool = request.module.TOOL
+    """The record of the tool that the module names, or the mark of the test."""
+    mark = request.node.get_closest_marker("tool")
+    tool: Tool = mark.args[0] if mark else request.module.TOOL
     if tool.npm:
         need(MODULES)
     scenarios = Scenarios(tool)

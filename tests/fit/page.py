@@ -20,8 +20,8 @@ WORDS = {"ok": "yes", "fails": "**no**", "none": "–"}
 HEAD = """# Clients and tools
 
 `make fit` runs tools that others wrote against a real service, as their own documentation says, and writes this page. A cell says
-whether a scenario works; "–" means that it does not apply. "**no** → yes" tells what was so before this page was begun. Reasons are below
-each table. Versions are pinned in `tests/fit/package-lock.json` and `requirements/fit.txt`; proxies are those of Debian.
+whether a scenario works (of a scanner: that it reports nothing); "–" means that it does not apply. "**no** → yes" tells what was so before this
+page was begun. Reasons are below each table. Versions are pinned in `tests/fit/package-lock.json` and `requirements/fit.txt`; proxies are those of Debian.
 """
 
 Row = Mapping[str, Any]

@@ -17,6 +17,8 @@ from tests.support.running import PATIENCE, ROOT
 
 MODULES = FOLDER / "node_modules"
 PYTHON = ROOT / ".venv-fit" / "bin"
+ALL = os.environ.get("FIT") in ("all", "before")
+"""Is this `make fit`?"""
 REQUIRED = bool(os.environ.get("FIT"))
 """`make fit` sets `FIT=all`, and CI `FIT=required`: tools that are not there fail their tests then."""
 Env = Mapping[str, str] | None
