@@ -3,7 +3,7 @@
     Accept-Encoding: gzip, br, zstd    →    zstd
     a Reply of 1 KiB or more           →    the same with Content-Encoding, and with an ETag of its own
 
-Whoever does not ask pays nothing. Streams, responses of the authorization server, and whatever is not JSON or HTML are
+Whoever does not ask pays nothing. Streams, responses of the authorization server, pages, and whatever is not JSON are
 never compressed. A large body is compressed in a thread.
 
 Compression makes the length of a response depend on its content, so that one who can put guesses into a response and
@@ -33,10 +33,13 @@ from diptych.serve.http.request import COMPRESSED, Request
 
 INLINE = {b"gzip": 32_768, b"zstd": 131_072}
 """Bytes that are compressed in the event loop, in less than half a millisecond."""
-_TYPES = (b"application/json", b"application/graphql-response+json", b"application/problem+json", b"text/html")
+_TYPES = (b"application/json", b"application/graphql-response+json", b"application/problem+json")
 _THREADS = 2
+_WAITING = 8
+"""Large bodies that may be compressed or wait for it. More are sent as they are, so that nobody waits behind them."""
 _PADDING = 64
-_ITEM = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?\s*", re.ASCII)
+_ITEM = re.compile(r"([\w!#$%&'*+.^`|~-]++)\s*+(?:;\s*+[qQ]\s*+=\s*+(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?+", re.ASCII)
+"""A coding with its quality. (All is possessive: a header may have 64 KiB of spaces.)"""
 _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _of_thread = threading.local()
 """The compressor of each thread."""
@@ -51,7 +54,7 @@ def accepted_coding(header: bytes) -> bytes:
     """The coding for an Accept-Encoding header; empty for none."""
     qualities: dict[str, float] = {}
     for part in header.decode("latin-1").split(",")[:64]:
-        match = _ITEM.fullmatch(part)
+        match = _ITEM.fullmatch(part.strip())
         if match is not None:
             name = match[1].lower().removeprefix("x-")
             qualities.setdefault(name, float(match[2]) if match[2] else 1.0)
@@ -76,8 +79,10 @@ async def encode(request: Request, reply: Reply, key: bytes) -> Reply:
         return reply
     if len(body) <= INLINE[coding]:
         small = _COMPRESS[coding](body, key)
+    elif _large.waiting >= _WAITING:
+        return Reply(reply.status, tuple(_untagged(pair, coding) for pair in reply.headers), body)
     else:
-        small = await asyncio.get_running_loop().run_in_executor(_threads(), _COMPRESS[coding], body, key)
+        small = await _large.compress(coding, body, key)
     headers = tuple(_tagged(pair, coding) if pair[0] == b"etag" else pair for pair in reply.headers)
     return Reply(reply.status, (*headers, (b"content-encoding", coding)), small)
 
@@ -94,6 +99,12 @@ def _tagged(pair: Header, coding: bytes) -> Header:
     name, tag = pair
     suffix = b"-" + coding + b'"'
     return pair if tag.endswith(suffix) else (name, tag[:-1] + suffix)
+
+
+def _untagged(pair: Header, coding: bytes) -> Header:
+    """The headers of a variant that is sent as it is after all."""
+    name, value = pair
+    return (name, value.removesuffix(b"-" + coding + b'"') + b'"') if name == b"etag" and coding in value else pair
 
 
 def _gzip(body: bytes, key: bytes) -> bytes:
@@ -135,6 +146,24 @@ def _codings() -> tuple[str, ...]:
     return ("zstd", "gzip")
 
 
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, "diptych-compress")
+class _Large:
+    """Compresses large bodies in threads."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """How many are compressed, or wait for it."""
+
+    @functools.cached_property
+    def threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_THREADS, "diptych-compress")
+
+    async def compress(self, coding: bytes, body: bytes, key: bytes) -> bytes:
+        self.waiting += 1
+        work = self.threads.submit(_COMPRESS[coding], body, key)
+        try:
+            return await asyncio.wrap_future(work)
+        finally:
+            self.waiting -= 1
+
+
+_large = _Large()
