@@ -36,8 +36,8 @@ from tests.support.running import (
     token,
 )
 
-COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token")
-GROUPS = ("account", "client", "key", "api-key", "documents")
+COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login")
+GROUPS = ("account", "client", "issuer", "key", "api-key", "documents")
 NOTES = '''
 from diptych import Model, Resource, grant
 
@@ -294,6 +294,7 @@ _SPECIAL: dict[str, tuple[Any, Any, Any]] = {
     "cors_headers": (("X-A",), ("X-B", "X-C"), ("X-D",)),
     "log_format": ("json", "text", "json"),
     "log_level": ("debug", "info", "error"),
+    "registration_origins": (("https://a",), ("https://b", "http://127.0.0.1"), ("https://d",)),
     "trusted_proxies": ("10.0.0.1", "10.0.0.0/8", "::1"),
 }
 """Three values of each setting that takes no arbitrary text."""
