@@ -24,7 +24,7 @@ from diptych.errors import Refusal
 from diptych.model.defs import SERVER_FIELDS
 from diptych.model.view import ResourceView, View
 from diptych.serve.endpoint.oauth_paths import METADATA
-from diptych.serve.http.request import Request, not_modified, variant
+from diptych.serve.http.request import Request, not_modified
 from diptych.serve.public_address import issuer_of
 
 HTML = "text/html"
@@ -93,7 +93,7 @@ def wants_page(request: Request) -> bool:
 def home_reply(request: Request, title: str, view: View, base_url: str, *, described: bool) -> Reply:
     """The page, or 304. `described` is whether introspection and the OpenAPI document are there for the caller."""
     body = _page(title, _address(request, base_url), request.root, [*view.resources.values()], described).encode()
-    mark = variant(request, tag(body), len(body))
+    mark = tag(body)
     kept = (*PRIVATE, (b"etag", mark))
     if not_modified(request.headers.get(b"if-none-match"), mark):
         return Reply(304, kept)
