@@ -22,7 +22,7 @@ def admin(new_sqlite: NewDatabase) -> Iterator[Client]:
 def test_the_page_on_reading_shows_what_is_told(admin: Client) -> None:
     reader = Reader(admin)
     found = list(exchanges("reading.md"))
-    assert len(found) == 2
+    assert len(found) == 3
     for each in found:
         answer = reader.send(each)
         assert answer.status == each.status, answer

@@ -30,7 +30,12 @@ def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str
     lists = any(cost.price.steps for cost, _ in parts)
     breakdown = f" = {' + '.join(words)}" if lists or len(words) > 1 else ""
     deep = max((cost.depth for cost, _ in parts), default=0)
-    return [f"Depth  {deep} of {limits.depth}", f"Price  {price} of {limits.complexity}{breakdown}"]
+    lines = [f"Depth  {deep} of {limits.depth}", f"Price  {price} of {limits.complexity}{breakdown}"]
+    if price > limits.complexity:
+        left = limits.complexity - price
+        hints = [cost.price.hint(values, left + cost.price(values)) for cost, values in parts]
+        lines += [f"       {hint}" for hint in hints if hint is not None][:1]
+    return lines
 
 
 def _parts(wanted: Wanted, resources: Resources, limits: Limits) -> Iterator[tuple[Cost, SlotValues]]:

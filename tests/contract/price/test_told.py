@@ -242,3 +242,14 @@ def test_explain_prices_all_that_can_be_sent(
 def test_explain_knows_the_limits_that_are_set(command: Command) -> None:
     done = command("explain", "GET /users?first=50", DIPTYCH_MAX_COMPLEXITY="40", DIPTYCH_MAX_DEPTH="3")
     assert lines(done, "Depth", "Price") == ["Depth  1 of 3", "Price  50 of 40 = 50 users × 1"]
+
+
+def test_an_explanation_of_what_is_too_dear_names_the_page(command: Command) -> None:
+    for request in (
+        "{ users { posts { comments { author { posts { title } } } } } }",
+        "GET /users?fields=posts(comments(author(posts(title))))",
+    ):
+        told = command("explain", request).stdout.splitlines()
+        at = [line.startswith("Price") for line in told].index(True)
+        assert told[at] == ("Price  24220 of 5000 = 20 users × (1 + 10 posts × (1 + 10 comments × (2 + 10 posts × 1)))")
+        assert told[at + 1] == "       A `first` of at most 2 on users.posts, instead of 10, would help."
