@@ -68,6 +68,9 @@ MAY_IMPORT: dict[str, list[str]] = {
 }
 MAY_IMPORT |= {
     "cli": [*MAY_IMPORT],  # all of the above
+    # a service for tests of one's own model
+    "testing": ["serve", "engine", "db", "model", "config"],
+    "pytest_plugin": ["testing"],
     # what `from diptych import …` offers
     "__init__": ["serve", "engine", "identity", "policy.limits", "ask.measures", "model", "config"],
     "__main__": ["cli"],

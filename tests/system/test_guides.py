@@ -152,7 +152,10 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_tests_of_the_guide_pass_and_see_a_wrong_rule(model: Path) -> None:
     (tests,) = code(PAGES / "how-to" / "test-rules.md", "python")
     (model / "test_rules.py").write_text(tests, "utf-8")
-    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "test_rules.py")
+    (settings,) = code(PAGES / "how-to" / "test-rules.md", "toml")
+    (model / "pyproject.toml").write_text(settings, "utf-8")
+    plugins = ("-p", "no:cacheprovider", "-p", "diptych.pytest_plugin")
+    options = ("-m", "pytest", "-q", *plugins, "--rootdir", ".", "test_rules.py")
     done = python(model, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
