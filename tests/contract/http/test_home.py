@@ -42,7 +42,14 @@ def test_both_addresses_show_it_to_a_browser(shop: Service) -> None:
     assert answer.headers["cache-control"] == "private, no-cache"
     assert answer.headers["vary"] == "Authorization, Accept, Accept-Encoding"
     text = answer.body.decode()
-    for part in ("<h1>Diptych</h1>", 'href="/users"', 'href="/openapi.json"', "/graphql", "oauth-authorization-server"):
+    for part in (
+        "<h1>Diptych</h1>",
+        'href="/users"',
+        'href="/openapi.json"',
+        "/graphql",
+        'href="/oauth/account"',
+        "/.well-known/openid",
+    ):
         assert part in text
 
 

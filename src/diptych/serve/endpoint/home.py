@@ -23,7 +23,8 @@ from diptych.api.sse import STREAM
 from diptych.errors import Refusal
 from diptych.model.defs import SERVER_FIELDS
 from diptych.model.view import ResourceView, View
-from diptych.serve.endpoint.oauth_paths import METADATA
+from diptych.serve.endpoint.account_paths import ACCOUNT
+from diptych.serve.endpoint.oauth_paths import OPENID_METADATA
 from diptych.serve.http.request import Request, not_modified
 from diptych.serve.public_address import issuer_of
 
@@ -163,7 +164,8 @@ def _entries(root: str, described: bool) -> Iterator[str]:
         yield _entry("Description", f'<a href="{root}/openapi.json">OpenAPI document</a>, and GraphQL introspection')
     yield _entry(
         "Sign in",
-        f'OAuth 2.0, described by its <a href="{root}{METADATA}">metadata</a>; then send '
+        f'<a href="{root}{ACCOUNT}">Your account</a>. Clients sign in by OpenID Connect '
+        f'(<a href="{root}{OPENID_METADATA}">metadata</a>), and send '
         "<code>Authorization: Bearer &lt;token&gt;</code> with each request",
     )
     if documentation := _documentation():

@@ -26,8 +26,8 @@ _FOR_CLIENTS = frozenset(
 endpoints for servers: no CORS there."""
 _EXPOSED: Header = (
     b"access-control-expose-headers",
-    b"Accept-Encoding, Accept-Patch, Allow, Change-Cursor, Cost, ETag, Idempotency-Replayed, Link, Location, "
-    b"Preference-Applied, Retry-After, WWW-Authenticate",
+    b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, ETag, Idempotency-Replayed, Link, "
+    b"Location, Preference-Applied, Retry-After, WWW-Authenticate",
 )
 ALLOWED_HEADERS = (
     # the API's own
