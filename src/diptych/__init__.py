@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from diptych.errors import Code, ModelError, Refusal
     from diptych.model.declare.actions import action, query
     from diptych.model.declare.computed import computed
+    from diptych.model.declare.fault import Fault
     from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
         BigInt,
@@ -53,6 +54,7 @@ __all__ = [
     "Digits",
     "Diptych",
     "Example",
+    "Fault",
     "Id",
     "Index",
     "Json",
@@ -112,6 +114,7 @@ _MODULES = {
     "errors": "Code ModelError Refusal",
     "model.declare.actions": "action query",
     "model.declare.computed": "computed",
+    "model.declare.fault": "Fault",
     "model.declare.keys": "check index unique",
     "model.declare.markers": "BigInt Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public "
     "ReadBy States Unique Weight WriteBy",

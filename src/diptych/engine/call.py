@@ -30,8 +30,9 @@ from diptych.engine.references import NO_ROW, check_references, resolved
 from diptych.engine.transaction import ModelTx
 from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult, joined, locked_steps, moved
-from diptych.errors import Code, Path, Refusal
+from diptych.errors import Code, Fault, Path, Refusal
 from diptych.model.declare import rows
+from diptych.model.declare.fault import Fault as ModelFault
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.defs import CallDef, ResourceDef
@@ -101,6 +102,16 @@ class BoundCall:
 
     op: CallOp
     values: list[Any]
+
+    def placed(self, fault: ModelFault) -> Refusal:
+        """A fault that the code of the model found, with its path in the request and in the response."""
+        prepared = self.op.prepared
+        names = {argument.attr: argument.name for argument in prepared.definition.arguments}
+        path = (*prepared.path, names.get(fault.field, fault.field))
+        refusal = Refusal(prepared.binder.code, fault.message, [Fault(path, fault.reason)])
+        placed = moved(refusal, self.op.prefix)
+        placed.path = self.op.path
+        return placed
 
 
 class CallEngine:
@@ -198,6 +209,9 @@ class CallEngine:
                 return await session.drive(lambda: locked_steps(write, self.engine.store.dialect))
             prepared = bound.op.prepared
             return await self._call(prepared, resolved(bound.values, prepared.binder, ids), viewer, session)
+        except ModelFault as fault:
+            assert isinstance(bound, BoundCall)
+            raise bound.placed(fault) from None
         except Refusal as refusal:
             refusal.path = bound.op.path
             raise

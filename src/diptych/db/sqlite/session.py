@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import apsw
 
 from diptych.db.script import Again, Script
+from diptych.db.sqlite.placeholders import numbered
 from diptych.db.sqlite.writing import WriteConnection, as_refusal
 from diptych.errors import Code, Refusal
 
@@ -89,7 +90,7 @@ class Session:
 
     async def rows(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         """All rows of a statement of model code, which may change rows but not the state of the connection."""
-        return await self.run(_apart(lambda connection: _foreign_rows(connection, sql, parameters)))
+        return await self.run(_apart(lambda connection: _foreign_rows(connection, numbered(sql), parameters)))
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
         """Run a script as a part of this transaction."""

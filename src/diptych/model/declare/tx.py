@@ -53,4 +53,4 @@ class Tx(ABC):
 
     @abstractmethod
     async def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run one SQL statement unchanged, with the placeholders of the database (`?` or `$1`)."""
+        """Run one SQL statement without rules. Values are `$1`, `$2`, … on both databases."""
