@@ -21,6 +21,7 @@ _IDENTITY = {
     "openid": "know who you are",
     "profile": "see your name and profile",
     "email": "see your e-mail address",
+    "offline_access": "keep its access while you are away",
 }
 """Scopes that do not narrow what the API allows, but tell about the user."""
 

@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 OPENID, PROFILE, EMAIL = "openid", "profile", "email"
-IDENTITY_SCOPES = (OPENID, PROFILE, EMAIL)
+IDENTITY_SCOPES = (OPENID, PROFILE, EMAIL, "offline_access")
+"""With `offline_access`, which many clients request: it adds nothing, since every code has a refresh token."""

@@ -134,6 +134,13 @@ def test_scopes_of_identity_open_nothing_in_the_api(asked: tuple[Stage, dict[str
     assert (answer.status, answer.code) == (403, "FORBIDDEN")
 
 
+def test_clients_that_want_access_offline_get_what_all_get(asked: tuple[Stage, dict[str, Any]]) -> None:
+    stage, _ = asked
+    tokens = stage.tokens(scope="openid offline_access")
+    assert stage.app.refresh(tokens["refresh_token"]).status == 200
+    assert stage.service.get("/users?first=1", token=tokens["access_token"]).status == 403
+
+
 def test_a_refresh_keeps_to_the_scopes_that_were_allowed(asked: tuple[Stage, dict[str, Any]]) -> None:
     stage, _ = asked
     tokens = stage.tokens(scope="openid")

@@ -119,6 +119,7 @@ _INDEXES = {
     "diptych_replays_at": "diptych_replays (at)",
     "diptych_accounts_user": "diptych_accounts (user_id)",
     "diptych_grants_account": "diptych_grants (account_id)",
+    "diptych_device_codes_expires": "diptych_device_codes (expires_at)",
     "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
     "diptych_revocations_at": "diptych_revocations (at)",
 }

@@ -58,7 +58,7 @@ class DeviceCodes:
         record = DeviceCode(hashed(device), user, client, scope, network, INTERVAL, 0, expires, "pending", None, None)
 
         def script() -> Script[bool]:
-            yield from DEVICE_CODES.sweep(self._dialect, "expires_at", now - 3600)
+            yield from DEVICE_CODES.sweep(self._dialect, "expires_at", now - CODE_LIFETIME)
             row = yield Step(_COUNT.format(self._dialect.placeholder), (now, network))
             if row is None or row[0] >= _MOST or row[1] >= _MOST_OF_ONE:
                 return False

@@ -34,7 +34,7 @@ from diptych.identity.records import (
 from diptych.identity.redirects import checked_redirect
 from diptych.identity.revocation_list import revocation
 from diptych.identity.revoke import revoke_grants
-from diptych.identity.scopes import IDENTITY_SCOPES
+from diptych.identity.scopes import EMAIL, IDENTITY_SCOPES, OPENID, PROFILE
 from diptych.identity.throttle import network_of
 
 UNUSED_LIFETIME = 3600
@@ -132,7 +132,7 @@ class Registration:
 
     def _scope(self, asked: object) -> set[str]:
         if asked is None:
-            return {*IDENTITY_SCOPES, "read"}
+            return {OPENID, PROFILE, EMAIL, "read"}
         words = set(asked.split()) if isinstance(asked, str) else set()
         if not words or not words <= set(self._scopes):
             raise Invalid("scope has words that are no scopes of this service.")
