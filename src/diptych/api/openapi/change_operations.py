@@ -26,8 +26,7 @@ def following(resource: ResourceView) -> JsonObject:
     name = resource.resource.name
     common = (f"changes.{parameter}" for parameter in ("first", KINDS, "after"))
     parameters = [refer("parameters", each) for each in ("fields", *common, f"{name}.where", "Last-Event-ID")]
-    text = "A page of the log, or a stream."
-    get = operation(f"Follow changes of {words(resource.resource.many)}", name, parameters, text)
+    get = operation(f"Follow changes of {words(resource.resource.many)}", name, parameters)
     ok = answer("Changes.", page_of(name + "Change", _PAGE))
     ok["content"][STREAM] = {"schema": {"type": "string"}}
     return {**get, "responses": {"200": ok}}

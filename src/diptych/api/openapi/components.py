@@ -21,7 +21,6 @@ from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.openapi.schemas import MAX_IN, Schema, nullable, ref, scalar_name, text_schema
 from diptych.api.query_string import RESERVED
 from diptych.model.defs import SERVER_FIELDS, FieldDef
-from diptych.model.naming import words
 from diptych.model.view import ResourceView
 
 JsonObject = dict[str, Any]
@@ -62,7 +61,8 @@ _HEADERS = {
 }
 GENERAL = """\
 Every path that has GET answers HEAD like it, without the content, and every path answers OPTIONS with its methods in \
-`Allow` (and `Accept-Patch`).
+`Allow` (and `Accept-Patch`). Lists and `/graphql` also answer QUERY, with the parameters as a JSON object in the \
+body, which OpenAPI 3.1 has no word for.
 
 Every response has `Cache-Control`, and those that depend on the caller have `Vary`. A read has an `ETag`, and is \
 answered with 304 if `If-None-Match` names it; a page also has `Link` to the next and the previous one (RFC 8288).
@@ -260,8 +260,7 @@ def build_responses(problem: str) -> dict[str, JsonObject]:
 
 def add_responses(responses: dict[str, JsonObject], resource: ResourceView, page: str) -> None:
     """Add the response of a list of one resource; `page` names the schema of a page."""
-    many = resource.resource.many
-    responses[many] = answer(f"A page of {words(many)}.", ref(page))
+    responses[resource.resource.many] = answer("A page.", ref(page))
 
 
 def page_of(name: str, page: str) -> Schema:
@@ -301,11 +300,11 @@ def problem_schema(*, explained: bool = False) -> Schema:
     text: Schema = {"type": "string"}
     fault = closed({"pointer": {**text, "description": "The path into the request."}, "message": text})
     properties = {
-        "type": text,
-        "title": text,
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": text,
-        "code": {**text, "description": "The error code, the same as in GraphQL."},
+        "type": {**text, "example": "about:blank"},
+        "title": {**text, "example": "Not found"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599, "example": 404},
+        "detail": {**text, "example": "There is nothing here."},
+        "code": {**text, "description": "The error code, the same as in GraphQL.", "example": "NOT_FOUND"},
         "errors": {"type": "array", "items": fault, "description": "Every fault of the request."},
         "allowed": {
             "type": ["array", "integer"],

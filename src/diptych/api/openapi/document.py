@@ -212,8 +212,8 @@ def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
 
 def _collection(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    summary, text = f"List {words(definition.many)}", "A page of the rows that you may read."
-    get = operation(summary, definition.name, list_parameters(resource, filters=True), text)
+    summary = f"List {words(definition.many)} by page"
+    get = operation(summary, definition.name, list_parameters(resource, filters=True))
     return _get(upper_first(definition.many), get, refer("responses", definition.many), _READ_ERRORS, "list")
 
 
@@ -334,11 +334,12 @@ _GRAPHQL_REQUEST: Schema = {
     },
     "required": ["query"],
 }
+_GRAPHQL_ERROR: Schema = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
 _GRAPHQL_ANSWER: Schema = {
     "type": "object",
     "properties": {
         "data": {"type": ["object", "null"]},
-        "errors": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["message"]}},
+        "errors": {"type": "array", "minItems": 1, "items": _GRAPHQL_ERROR},
         "extensions": {"type": "object"},
     },
     "additionalProperties": False,

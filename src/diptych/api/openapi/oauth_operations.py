@@ -161,7 +161,12 @@ _CLAIMS: Schema = {
     "required": ["sub"],
     "description": "The claims that the scopes of the token allow (OpenID Connect Core, §5.1).",
 }
-_KEYS = closed({"keys": {"type": "array", "items": {"type": "object", "required": ["kty", "kid", "alg"]}}})
+_KEY = {
+    "type": "object",
+    "properties": {name: _TEXT for name in ("kty", "kid", "alg")},
+    "required": ["kty", "kid", "alg"],
+}
+_KEYS = closed({"keys": {"type": "array", "items": _KEY}})
 
 
 def authorization_paths() -> dict[str, JsonObject]:

@@ -130,11 +130,13 @@ def with_example(schema: Schema, field: FieldDef | ArgumentDef) -> Schema:
 
 
 def _related(relation: RelationDef) -> Schema:
+    """The schema of a relation. Examples of rows have none, like responses without `fields`: what tools make up would
+    not end."""
     schema = ref(relation.target)
     if relation.kind != "one":
-        schema = {"type": "array", "items": schema}
+        schema = {"type": "array", "items": schema, "example": []}
     elif relation.nullable or relation.hideable:
-        schema = nullable(schema)
+        schema = {**nullable(schema), "example": None}
     return described(schema, relation.description)
 
 
