@@ -84,6 +84,7 @@ schemathesis.openapi.format("idempotency-key", st.just("key"))
 schemathesis.openapi.format(
     "fields", st.just("*") | st.lists(st.sampled_from(COMMON), min_size=1, unique=True).map(",".join)
 )
+schemathesis.openapi.format("viewer-fields", st.sampled_from(["*", "*,user(*)", "*,me:subject"]))
 schemathesis.openapi.format("graphql", st.sampled_from(DOCUMENTS))
 schemathesis.openapi.format("graphql-operation", st.just("Hello"))
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from diptych.api.openapi.components import JsonObject, answer, errors, operation, refer
+from diptych.api.openapi.components import JsonObject, answer, errors, operation
 from diptych.api.openapi.schemas import Schema, nullable, ref, response_schema
 from diptych.api.openapi.security import TOKEN
 from diptych.model.view import View
 from diptych.model.viewer_object import ROOT, TEXTS, VIEWER
 
 _ERRORS = (400, 401, 406, 429, 431, 503, 504)
+
+_FIELDS: JsonObject = {
+    "name": "fields",
+    "in": "query",
+    "description": "The fields of the viewer: `roles,user(name)`. `*` is all plain fields, and the default.",
+    "schema": {"type": "string", "format": "viewer-fields", "minLength": 1},
+}
 
 
 def viewer_schema(view: View) -> Schema:
@@ -31,7 +38,7 @@ def viewer_path(view: View) -> dict[str, JsonObject]:
     if not view.resources[VIEWER].may("read"):
         return {}
     text = "Without `fields`, its plain fields; `fields=*,user(*)` also shows the row that the viewer is."
-    get = operation("Get the viewer, who sends the request", VIEWER, [refer("parameters", "fields")], text)
+    get = operation("Get the viewer, who sends the request", VIEWER, [_FIELDS], text)
     ok = answer("The viewer.", ref(VIEWER))
     return {
         f"/{ROOT}": {

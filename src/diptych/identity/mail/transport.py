@@ -89,9 +89,7 @@ class MailFolder:
             out.write(mail.as_bytes(policy=SMTP))
         body = mail.get_body(("plain",))
         links = _LINK.findall(body.get_content()) if body is not None else []
-        self.tell(
-            f"Mail to {mail['To']}, {mail['Subject']}: {self.folder / name}" + "".join(f"\n  {link}" for link in links)
-        )
+        self.tell(" ".join([f"Mail to {mail['To']} in {self.folder / name}:", *links]))
 
 
 def transport_of(config: Config, tell: Callable[[str], None]) -> Transport | None:
