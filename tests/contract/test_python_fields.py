@@ -208,6 +208,26 @@ def test_the_keys_stand_in_the_order_of_the_selection_and_nothing_else_is_told(t
     assert told.service.get(url).body.decode().startswith(f'{{"data":[{row}],"page":')
 
 
+def test_nodes_of_several_types_have_them_and_each_function_is_called_once(told: Told) -> None:
+    document = """query($ids: [ID!]!, $id: ID!) {
+        node(id: $id) { ... on Writer { initials } }
+        latestPosts { title }
+        nodes(ids: $ids) { id ... on Post { minutes score } ... on Writer { followers hint } }
+        posts(first: 1) { minutes }
+    }"""
+    nobody = ANN.replace("a", "9")
+    found = told.data(document, {"ids": [POSTS[0], nobody, BEN, POSTS[2]], "id": ANN}, told.service.token(BEN))
+    assert list(found) == ["node", "latestPosts", "nodes", "posts"]
+    assert found["node"] == {"initials": "AL"} and [post["title"] for post in found["latestPosts"]] == ["c", "b", "a"]
+    assert found["nodes"] == [
+        {"id": POSTS[0], "minutes": 2, "score": "3.00"},
+        None,
+        {"id": BEN, "followers": "3", "hint": "b"},
+        {"id": POSTS[2], "minutes": 4, "score": "3.00"},
+    ]
+    assert (told.calls["score"], told.calls["followers"]) == (1, 1)
+
+
 def test_a_client_may_use_any_alias(told: Told) -> None:
     document = "{ posts(first: 1) { __body: title ___body: id minutes __minutes: teaser } }"
     assert told.data(document)["posts"] == [{"__body": "a", "___body": POSTS[0], "minutes": 2, "__minutes": "one"}]

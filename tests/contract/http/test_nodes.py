@@ -138,3 +138,12 @@ def test_who_may_read_no_type_is_asked_to_sign_in(shop: Service) -> None:
 def test_a_shared_cache_may_keep_a_node_if_it_may_keep_every_type(shop: Service) -> None:
     answer = shop.get_query({"query": f'{{ node(id: "{ANN}") {{ id }} }}'})
     assert answer.status == 200 and "private" in answer.headers["cache-control"]
+
+
+def test_a_change_cursor_is_of_the_same_snapshot(shop: Service) -> None:
+    body = {
+        "query": f'{{ node(id: "{ANN}") {{ id }} users(first: 1) {{ id }} nodes(ids: ["{POST[1]}", "x"]) {{ id }} }}'
+    }
+    answer = shop.post(body, headers={"prefer": "change-cursor"})
+    assert answer.json() == {"data": {"node": {"id": ANN}, "users": [{"id": ANN}], "nodes": [{"id": POST[1]}, None]}}
+    assert answer.headers["change-cursor"]
