@@ -142,7 +142,7 @@ class Handler:
         if request.path == "/batch":
             return await self.rest.batch.handle(request, caller)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
-            if request.path == "/" and self._shows_page(request):
+            if request.path in ("/", request.root) and self._shows_page(request):
                 return await self._page(request, caller)
             raise self._not_found(request)
         if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:

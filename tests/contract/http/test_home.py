@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from diptych import Model, Resource, grant
+from diptych.api.reply import Reply
 from tests.contract.http.conftest import Fresh
 from tests.contract.http.data import ANN
 from tests.support.cases import cases
@@ -138,6 +139,21 @@ def test_who_may_not_introspect_is_not_sent_there(fresh: Fresh) -> None:
 def test_the_address_is_the_public_one(fresh: Fresh) -> None:
     text = page(fresh(base_url="https://api.example.org/v1")).body.decode()
     assert "https://api.example.org/v1/graphql" in text
+
+
+def test_it_is_at_the_prefix_of_the_public_address_too(fresh: Fresh) -> None:
+    service = fresh(base_url="https://api.example.org/v1")
+    sent = {name.encode(): value.encode() for name, value in BROWSER.items()}
+
+    async def status(path: bytes) -> tuple[int, bytes]:
+        reply = service.app.respond("GET", path, dict(sent), None, b"", 0.0)
+        found = reply if isinstance(reply, Reply) else await reply
+        return found.status, found.body
+
+    for path in (b"/v1", b"/v1/", b"/", b"/v1/graphql"):
+        found, body = service.runner.run(status(path))
+        assert found == 200 and b'href="/v1/users"' in body
+    assert service.runner.run(status(b"/v2"))[0] == 404
 
 
 class Secret(Resource):
