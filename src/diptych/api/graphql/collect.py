@@ -22,11 +22,10 @@ from graphql import (
     value_from_ast_untyped,
 )
 
+from diptych.api.graphql.names import NODE
 from diptych.errors import Code, Fault, Refusal
 
 Fields = dict[str, list[FieldNode]]
-NODE = "Node"
-"""The interface of all types whose ids are UUIDs."""
 
 
 def fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:

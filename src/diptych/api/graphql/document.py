@@ -29,10 +29,11 @@ from graphql import (
 )
 from graphql.execution.values import get_variable_values
 
-from diptych.api.graphql.collect import NODE, collect, fragments_of, with_defaults
+from diptych.api.graphql.collect import collect, fragments_of, with_defaults
 from diptych.api.graphql.measure import measure_text, measure_values
 from diptych.api.graphql.merge import conflicts, is_plain, merge_selections
 from diptych.api.graphql.mutations import mutation_names
+from diptych.api.graphql.names import NODE
 from diptych.api.graphql.node_lookup import NODE_FIELDS, is_foreign_node
 from diptych.api.graphql.parser import parse
 from diptych.api.graphql.response_shape import shape_conflicts

@@ -29,7 +29,8 @@ from graphql import (
     SelectionSetNode,
 )
 
-from diptych.api.graphql.collect import NODE, collect, fragments_of
+from diptych.api.graphql.collect import collect, fragments_of
+from diptych.api.graphql.names import NODE
 from diptych.errors import MAX_FAULTS
 
 

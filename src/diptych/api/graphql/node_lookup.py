@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from diptych.api.graphql.collect import NODE
+from diptych.api.graphql.names import NODE
 from diptych.ask.nodes import Read
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ResourceDef

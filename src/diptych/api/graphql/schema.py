@@ -34,8 +34,8 @@ from graphql import (
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
 from diptych.api.descriptions import describe
-from diptych.api.graphql.collect import NODE
 from diptych.api.graphql.mutations import call_fields, mutation_fields
+from diptych.api.graphql.names import NODE
 from diptych.api.graphql.node_lookup import node_types
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
