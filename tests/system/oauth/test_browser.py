@@ -300,12 +300,14 @@ def test_a_device_is_connected_by_typing_its_code(page: Page, stage: Stage) -> N
 
 
 @cases("which", PAGES)
-def test_text_and_fields_stand_out_in_light_and_in_dark(browser: Browser, stage: Stage, which: str) -> None:
+def test_everyone_can_read_the_pages(browser: Browser, stage: Stage, which: str) -> None:
+    """Text and fields stand out in light and in dark; nothing is cut off on a small screen or in large letters."""
     for page in watched(browser.new_context(java_script_enabled=False)):
-        show(page, stage, which)
+        show(page, stage, which, LONG_NAME, LONG_EMAIL)
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
             stands_out(page, scheme)
+        is_whole(page)
 
 
 def stands_out(page: Page, scheme: str) -> None:
@@ -320,19 +322,16 @@ def stands_out(page: Page, scheme: str) -> None:
     assert (luminance(body) > 0.5) == (scheme == "light")
 
 
-@cases("which", PAGES)
-def test_nothing_is_cut_off_on_a_small_screen_or_in_large_letters(browser: Browser, stage: Stage, which: str) -> None:
+def is_whole(page: Page) -> None:
     over = (
         "[...document.querySelectorAll('main *')].filter(e => e.tagName != 'INPUT' && e.scrollWidth > e.clientWidth + 1"
     )
-    for page in watched(browser.new_context(java_script_enabled=False)):
-        show(page, stage, which, LONG_NAME, LONG_EMAIL)
-        for width, text in ((320, "100%"), (640, "200%"), (1280, "100%")):
-            page.set_viewport_size({"width": width, "height": 480})
-            page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
-            assert page.evaluate("document.documentElement.clientWidth") <= width
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert page.evaluate(f"{over} && getComputedStyle(e).display != 'inline').map(e => e.outerHTML)") == []
+    for width, text in ((320, "100%"), (640, "200%"), (1280, "100%")):
+        page.set_viewport_size({"width": width, "height": 480})
+        page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
+        assert page.evaluate("document.documentElement.clientWidth") <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(f"{over} && getComputedStyle(e).display != 'inline').map(e => e.outerHTML)") == []
 
 
 # other sites
