@@ -47,6 +47,11 @@ APART = [
     ("POST", "/oauth/login"),
     ("POST", "/oauth/logout"),
     ("POST", "/oauth/introspect"),
+    ("GET", "/oauth/account"),
+    ("POST", "/oauth/account"),
+    ("GET", "/oauth/device"),
+    ("GET", "/oauth/end_session"),
+    ("OPTIONS", "/oauth/a-page-to-come"),
 ]
 
 

@@ -105,6 +105,8 @@ def test_the_tag_of_a_compressed_answer_guards_a_write(caller: Client) -> None:
         "/.well-known/oauth-authorization-server",
         "/.well-known/jwks.json",
         "/oauth/authorize?client_id=" + "x" * 2_000,
+        "/oauth/account",
+        "/.well-known/openid-configuration",
     ],
 )
 def test_small_answers_and_those_of_the_authorization_server_are_not_compressed(service: Service, url: str) -> None:
