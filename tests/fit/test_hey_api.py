@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fit.rest import STRICT, bundle, copy, hold, save_document
+from tests.fit.rest import STRICT, bundle, copy, hold, save_document, tried
 from tests.fit.scenario import Scenarios, Tool
 from tests.fit.tools import node, npm, workspace
 from tests.support.running import Service
@@ -20,5 +20,5 @@ def test_hey_api(service: Service, admin: str, scenario: Scenarios, tmp_path: Pa
     copy(folder, "hey.ts")
     with scenario("compile"):
         npm("tsc", *STRICT, "hey.ts", cwd=folder)
-    found = node(bundle("hey.ts", folder), service.url, admin, cwd=folder)
+    found = tried(lambda: node(bundle("hey.ts", folder), service.url, admin, cwd=folder))
     hold(found, scenario, service, admin, "hey@fit.example")

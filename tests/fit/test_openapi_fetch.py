@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fit.rest import STRICT, code_of, copy, hold, save_document
+from tests.fit.rest import STRICT, code_of, copy, hold, save_document, tried
 from tests.fit.scenario import Scenarios, Tool
 from tests.fit.tools import node, npm, workspace
 from tests.support.running import Service
@@ -23,7 +23,7 @@ def test_openapi_fetch(service: Service, admin: str, scenario: Scenarios, tmp_pa
     copy(folder, "fetch.ts")
     with scenario("compile"):
         npm("tsc", *STRICT, "--exactOptionalPropertyTypes", "fetch.ts", cwd=folder)
-    found = node(folder / "fetch.ts", service.url, admin, cwd=folder)
+    found = tried(lambda: node(folder / "fetch.ts", service.url, admin, cwd=folder))
     hold(found, scenario, service, admin, "fetch@fit.example")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fit.rest import code_of, hold, save_document
+from tests.fit.rest import code_of, hold, save_document, tried
 from tests.fit.scenario import Scenarios, Tool
 from tests.fit.tools import PYTHON, need, pypi, python
 from tests.support.running import Service
@@ -26,7 +26,7 @@ def test_openapi_python_client(service: Service, admin: str, scenario: Scenarios
     (tmp_path / "steps.py").write_text((Path(__file__).parent / "python" / "rest_steps.py").read_text("utf-8"), "utf-8")
     with scenario("compile"):
         pypi("mypy", "--strict", "steps.py", "shop", cwd=tmp_path)
-    found = python("steps.py", service.url, admin, cwd=tmp_path)
+    found = tried(lambda: python("steps.py", service.url, admin, cwd=tmp_path))
     hold(found, scenario, service, admin, "python@fit.example")
 
 

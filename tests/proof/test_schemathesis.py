@@ -168,6 +168,8 @@ class Narrowed:
         is_list = len(given) > 10
         kept = [each for each in map(self._resolved, given) if not is_list or each["name"] in names]
         for each in kept:
+            if each["name"] == "fields" and path == "/viewer":  # it has other fields than rows
+                each["schema"] = {"type": "string", "enum": ["*"]}
             if each["name"] in ("after", "before"):
                 each["schema"] = {"type": "string", "enum": [self._cursor(path)]}
         if "{id}" in path:
