@@ -279,3 +279,16 @@ def test_records_of_expired_links_are_removed(club: Club, monkeypatch: pytest.Mo
     club.json("sign-up", {"email": club.address()})
     assert len(club.run(EMAIL_LINKS.all(club.service.app.store, "hash"))) == 1
     assert club.run(ACCOUNTS.all(club.service.app.store, "id")) == []
+
+
+@pytest.mark.parametrize(
+    "request_text", ["a=b\r\nX-Injected: 1", "a=b%0d%0aX-Injected: 1", "//evil.example", "a" * 9_000, "é=\u2028", "&&"]
+)
+def test_where_a_link_leads_on_to_adds_no_header(club: Club, request_text: str) -> None:
+    browser, email = club.browser(), club.address()
+    page = browser.get("/oauth/sign-up")
+    assert browser.submit(page, "sign-up", email=email, request=request_text).status == 200
+    done = browser.submit(browser.get(club.link(email)), "confirm", password=PASSWORD, **{"field.name": "Zoe"})
+    location = done.headers["location"]
+    assert done.status == 303 and location.isascii() and location.isprintable() and " " not in location
+    assert location == "account" or location.startswith("authorize?")

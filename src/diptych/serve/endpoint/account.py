@@ -43,6 +43,7 @@ from diptych.serve.endpoint.signing_in import SigningIn, address_of
 from diptych.serve.http.request import Request
 
 _MOST = 65_536
+_LONGEST_REQUEST = 4_000
 _JSON: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"no-store"))
 _EXPIRED = "This form has expired. Go back to where you came from and try again."
 _TOO_MANY = "Too many requests. Wait a little before you try again."
@@ -154,7 +155,7 @@ class AccountEndpoint:
         title, about, _ = _ABOUT[request.path]
         action = request.path.rpartition("/")[2]
         if request.method != "POST":
-            goes_on = dict(_query(request)).get("request", "")[:4_000]
+            goes_on = _onward(dict(_query(request)).get("request", ""))
             return self._page(
                 request, 200, lambda token: pages.ask_address(title, about, action, "", {"request": goes_on, **token})
             )
@@ -166,7 +167,7 @@ class AccountEndpoint:
             return Reply(202, _JSON, b'{"status":"sent"}')
 
         async def work(form: dict[str, str]) -> Reply:
-            email, goes_on = form.get("email", "")[:254], form.get("request", "")[:4_000]
+            email, goes_on = form.get("email", "")[:254], _onward(form.get("request", ""))
             try:
                 throttled = await self._send(request, email, here, goes_on)
             except Refusal as refusal:
@@ -307,6 +308,14 @@ def _query(request: Request) -> list[tuple[str, str]]:
         return read_form(request.query)
     except Malformed as error:
         raise Refusal(Code.BAD_REQUEST, str(error)) from None
+
+
+def _onward(text: str) -> str:
+    """The query of the authorization request to which a link leads on, encoded anew: it becomes part of a header."""
+    try:
+        return urlencode(read_form(text)) if len(text) <= _LONGEST_REQUEST else ""
+    except Malformed:
+        return ""
 
 
 def _is_json(request: Request) -> bool:
