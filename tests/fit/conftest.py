@@ -18,7 +18,7 @@ from tests.fit.scenario import Scenarios, Tool
 from tests.fit.tools import ALL, MODULES, need
 from tests.support.running import NewDatabase, Service, running, served
 
-SHORT = {"test_page.py", "test_relay.py", "test_urql.py"}
+SHORT = {"test_page.py", "test_relay.py", "test_rest_client.py", "test_urql.py"}
 """What `make test` runs."""
 _ROWS: dict[str, dict[str, Any]] = {}
 
