@@ -41,7 +41,7 @@ from tests.support.proof_writes import Clock, Outcome, Run, kind, told, viewers
 from tests.support.random_writes import Style, Transaction, Wishes
 from tests.support.running import Postgres
 
-MODELS = {"default": default, "edge_cases": edge_cases.model}
+MODELS = {"default": default, "edge_cases": edge_cases.constrained}
 SEQUENCES = scaled(760, 8)
 """Sequences for each model and data set."""
 LENGTH = 8

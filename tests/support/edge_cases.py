@@ -436,7 +436,7 @@ class Loan(Resource):
     borrower: Annotated[Person, OnDelete("cascade")]
     begins: date
     ends: date | None = None
-    fee: Annotated[Decimal, Digits(4, 1), ReadBy(keeper)] = Decimal("0.0")
+    fee: Annotated[Decimal, Digits(12, 2), ReadBy(keeper)] = Decimal("0.00")
     over: bool = False
 
     access = (grant("read", "create", "update"), grant("delete", to=keeper))
@@ -452,10 +452,12 @@ class Loan(Resource):
 
     @check("What is over has an end, or costs nothing.")
     def ended(self) -> bool:
-        return not_(self.over) | not_(is_null(self.ends)) | (self.fee == Decimal("0.0"))
+        return not_(self.over) | not_(is_null(self.ends)) | (self.fee == Decimal("0.00"))
 
 
-model = Model(Person, Thing, Tag, Tagging, Note, Safe, Loan, viewer=Insider)
+model = Model(Person, Thing, Tag, Tagging, Note, Safe, viewer=Insider)
+constrained = Model(Person, Thing, Tag, Tagging, Note, Safe, Loan, viewer=Insider)
+"""The same with a resource that has constraints across its fields."""
 
 
 TEXTS = (
