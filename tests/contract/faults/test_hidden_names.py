@@ -67,9 +67,16 @@ def test_the_schema_of_a_role_holds_no_name_that_it_never_sees(shop: Scene) -> N
     assert "internalNote" in json.dumps(shop.data(EVERYTHING, who="staff"))
 
 
+def _resources(answer: Answer) -> bytes:
+    """A document without the paths of the authorization server, which take an address of mail from anyone."""
+    document = json.loads(answer.body)
+    document["paths"] = {path: item for path, item in document["paths"].items() if not path.startswith("/oauth/")}
+    return json.dumps(document).encode()
+
+
 def test_the_openapi_document_of_a_role_holds_no_name_that_it_never_sees(shop: Scene) -> None:
     """The other document, by the same rule."""
-    documents = {who: shop.rest("GET", "/openapi.json", who=who).body for who in ("anonymous", "ann", "staff")}
+    documents = {who: _resources(shop.rest("GET", "/openapi.json", who=who)) for who in ("anonymous", "ann", "staff")}
     assert b"internalNote" in documents["staff"]
     assert b"internalNote" not in documents["ann"] and b"email" in documents["ann"]
     assert b"internalNote" not in documents["anonymous"] and b'"email"' not in documents["anonymous"]
