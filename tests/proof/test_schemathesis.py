@@ -122,7 +122,7 @@ class Narrowed:
         whole = written_out(caller.get("/openapi.json").json())
         self.parts = whole["components"]
         self.document = copy.deepcopy(whole)
-        for path in [path for path in whole["paths"] if path.startswith("/oauth/")]:
+        for path in [path for path in whole["paths"] if path.startswith("/oauth/") or path == "/batch"]:
             del self.document["paths"][path]
         self.lists: list[str] = []
         for path, item in self.document["paths"].items():
