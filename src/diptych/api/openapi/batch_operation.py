@@ -8,7 +8,7 @@ from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, 
 from diptych.api.openapi.schemas import Schema
 
 _ERRORS = (400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 422, 429, 431, 503, 504)
-_TEXT: Schema = {"type": "string"}
+_TEXT: Schema = {"type": "string", "pattern": "^[ -~]*$"}
 _NAME: Schema = {
     "type": "string",
     "pattern": "^[_A-Za-z][_0-9A-Za-z]{0,63}$",
@@ -35,7 +35,7 @@ def _request() -> Schema:
         {
             "id": _NAME,
             "method": {"type": "string", "enum": ["POST", "PUT", "PATCH", "DELETE"]},
-            "url": {"type": "string", "pattern": "^/", "description": "A path, with its query string."},
+            "url": {"type": "string", "pattern": '^/[ -"$-~]*$', "description": "A path, with its query string."},
             "headers": {
                 "type": "object",
                 "properties": dict.fromkeys(("content-type", "if-match", "if-none-match", "prefer"), _TEXT),
