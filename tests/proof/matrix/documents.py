@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from click.testing import CliRunner
 from graphql import get_introspection_query, parse
@@ -65,6 +66,12 @@ def _introspected(eye: Eye) -> Types:
     return {each["name"]: {field["name"] for field in each["fields"] or each["inputFields"] or ()} for each in found}
 
 
+def _members(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> set[str]:
+    """The properties of a schema, with those that it includes."""
+    parts = [schemas[part["$ref"].rpartition("/")[2]] if "$ref" in part else part for part in schema.get("allOf", ())]
+    return {name for part in (*parts, schema) for name in part.get("properties", ())}
+
+
 def sdl(eye: Eye, member: Member) -> None:
     check(eye, member, eye.once("sdl", lambda: _printed(eye)))
 
@@ -84,13 +91,15 @@ def openapi(eye: Eye, member: Member) -> None:
     document = eye.once("openapi", lambda: eye.send(get("/openapi.json")).json())
     resource, name = member.resource, member.name
     schemas, parameters = document["components"]["schemas"], document["components"]["parameters"]
-    types = {key: set(found.get("properties", ())) for key, found in schemas.items()}
+    types = {key: _members(found, schemas) for key, found in schemas.items()}
     pattern = parameters.get(f"{resource.name}.sort", {}).get("schema", {}).get("pattern", "")
     check(eye, member, {**types, f"{resource.name}Order": words(pattern)})
     exists = eye.exists(member) is not False
     if member.field is not None:
         item = document["paths"].get(f"/{resource.path}", {"get": {"parameters": []}})
         listed = [parameters[part["$ref"].rpartition("/")[2]]["name"] for part in item["get"]["parameters"]]
-        assert name in RESERVED or (name in listed) == exists, f"{listed} without {member} for {eye.name}"
+        field = member.field
+        plain = name not in (*RESERVED, *SERVER_FIELDS) and field.python is None and "eq" in field.scalar.ops
+        assert name in RESERVED or (name in listed) == (exists and plain), f"{listed} and {member} for {eye.name}"
     elif member.relation is not None and member.relation.kind != "one":
         assert (f"/{resource.path}/{{id}}/{kebab(name)}" in document["paths"]) == exists, f"{member} for {eye.name}"

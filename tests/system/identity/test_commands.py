@@ -20,7 +20,7 @@ from tests.contract.identity.desk import ANN, PASSWORD, NewDesk
 from tests.support.running import PATIENCE, ROOT, Command, NewDatabase, environment, make_tables, served, token
 
 GROUPS = {
-    "account": ("add", "disable", "enable", "list", "password", "remove", "roles"),
+    "account": ("add", "disable", "enable", "list", "password", "remove", "reset-totp", "roles"),
     "api-key": ("add", "list", "remove"),
     "client": ("add", "list", "remove"),
     "issuer": ("set", "show"),

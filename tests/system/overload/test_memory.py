@@ -97,6 +97,7 @@ BY_THE_MODEL = {
     "_rules",
     "public",
     "_second",
+    "_documentation",
     "_sources",
     "warn_once",
     "users",
