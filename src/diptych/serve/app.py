@@ -179,9 +179,13 @@ class Diptych:
         )
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, tokens, self.store, issuers)
-        await context.revoked.start()
-        handler = self._handles(engine, context, config)
-        await handler.live.start()
+        handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running
+        try:
+            await context.revoked.start()
+            await handler.live.start()
+        except BaseException:
+            await handler.stop()
+            raise
         return handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -302,9 +303,11 @@ def test_introspection_can_be_for_all_who_signed_in(fresh: Fresh) -> None:
     assert "data" in service.query(ABOUT[0], token=service.token(ANN)).json()
 
 
-def test_introspection_for_a_role_that_is_none_is_refused_at_the_start(fresh: Fresh) -> None:
+def test_introspection_for_a_role_that_is_none_is_refused_at_the_start(fresh: Fresh, runner: asyncio.Runner) -> None:
     with pytest.raises(StartError, match="introspection_roles has 'boss', which is no role of the model"):
         fresh(introspection_roles=("boss",))
+    running = {task.get_coro().__qualname__ for task in asyncio.all_tasks(runner.get_loop())}  # type: ignore[union-attr]
+    assert "RevocationList._poll_forever" not in running
 
 
 def test_introspection_can_be_closed(fresh: Fresh) -> None:
