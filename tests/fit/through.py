@@ -36,7 +36,9 @@ def check_proxy(front: Client, service: Service, scenario: Scenarios, admin: str
         assert json.loads(event["data"])["author"]["name"] == "Heard"
     with scenario("WebSocket"), WebSocket(front.port) as channel:
         channel.begin(authorization=f"Bearer {admin}")
-        channel.subscribe("1", "subscription { authorChanged { kind author { name } } }")
+        now = signed.request("GET", "/authors?first=1", {"prefer": "change-cursor"}).headers["change-cursor"]
+        follow = "subscription($after: String) { authorChanged(after: $after) { kind author { name } } }"
+        channel.subscribe("1", follow, after=now)
         service.signed_in(admin).post("/authors", {"name": "Seen"})
         assert channel.receive()["payload"]["data"]["authorChanged"]["author"]["name"] == "Seen"
 

@@ -51,17 +51,19 @@ _SKIPPABLE = 0x184D2A50
 
 @memo("Accept-Encoding headers", 256)
 def accepted_coding(header: bytes) -> bytes:
-    """The coding for an Accept-Encoding header; empty for none."""
+    """The coding for an Accept-Encoding header; empty for none.
+
+    It is one that the header names: clients that send `*` do not mean that they decode zstd (Prism's proxy does not).
+    """
     qualities: dict[str, float] = {}
     for part in header.decode("latin-1").split(",")[:64]:
         match = _ITEM.fullmatch(part.strip())
         if match is not None:
             name = match[1].lower().removeprefix("x-")
             qualities.setdefault(name, float(match[2]) if match[2] else 1.0)
-    others = qualities.get("*", 0.0)
     best, chosen = 0.0, ""
     for name in _codings():
-        quality = qualities.get(name, others)
+        quality = qualities.get(name, 0.0)
         if quality > best:
             best, chosen = quality, name
     return chosen.encode() if best >= qualities.get("identity", 0.0) else b""
