@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from diptych.api.graphql.http import OFFERS
 from diptych.api.media import negotiate
@@ -192,10 +192,10 @@ def _path(resource: ResourceView) -> str:
 
 @cache
 def _documentation() -> str:
-    """The address of the documentation, as the package has it."""
+    """The address of the documentation, as the package has it; "" for one that is nobody's (RFC 2606)."""
     try:
         links = importlib.metadata.metadata("diptych").get_all("Project-URL") or []
     except importlib.metadata.PackageNotFoundError:
         return ""
     addresses = [link.partition(", ")[2] for link in links if link.startswith("Documentation, ")]
-    return addresses[0] if addresses else ""
+    return next((address for address in addresses if not (urlsplit(address).hostname or "").endswith(".example")), "")
