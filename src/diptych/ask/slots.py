@@ -69,7 +69,7 @@ CHANGE_KIND = Scalar(
 class Ref:
     """A reference to an earlier step of the same request: the id of the row that it wrote.
 
-    It stands in the place of a slot's value until that step has run. A client writes `"$name"`; no id begins so.
+    It is the value of a slot until that step has run. A client writes `"$name"`; no id begins so.
     """
 
     step: str

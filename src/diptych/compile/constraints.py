@@ -19,13 +19,12 @@ from diptych.compile.system.object import DialectName
 from diptych.compile.where import Expressions, TableRef
 from diptych.model.defs import CheckDef, ResourceDef
 from diptych.model.model import Model
+from diptych.model.naming import LONGEST
 from diptych.model.rules.expr import Const, Expr
 from diptych.model.scalars import BOOLEAN, Scalar, encode_json
 
 _DIALECTS = {"sqlite": SQLITE, "postgres": POSTGRES}
 _MARKED = re.compile(r"[a-z0-9_]+_[0-9a-f]{8}", re.ASCII)
-_LONGEST = 63
-"""Bytes of the longest name that PostgreSQL keeps whole."""
 
 
 def check_constraints(model: Model, resource: ResourceDef, dialect: DialectName) -> Mapping[str, str]:
@@ -41,7 +40,7 @@ def constraint_name(model: Model, resource: ResourceDef, check: CheckDef, dialec
     """The name of a constraint; another condition has another name."""
     text = condition_text(check.expr, model, resource, dialect)
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{resource.table}_{check.name}"[: _LONGEST - 9].rstrip("_") + f"_{mark}"
+    return f"{resource.table}_{check.name}"[: LONGEST - 9].rstrip("_") + f"_{mark}"
 
 
 def is_constraint_name(name: str, resource: ResourceDef) -> bool:

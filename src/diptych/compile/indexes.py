@@ -16,11 +16,9 @@ from diptych.compile.fragment import identifier
 from diptych.compile.system.object import DialectName
 from diptych.model.defs import KeyDef, ResourceDef
 from diptych.model.model import Model
+from diptych.model.naming import LONGEST
 from diptych.model.read.name_clashes import names_beside
 from diptych.model.rules.expr import TRUE
-
-_LONGEST = 63
-"""Bytes of the longest name that PostgreSQL keeps whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def _create(name: str, resource: ResourceDef, columns: tuple[str, ...], unique: 
 
 
 def _key_name(resource: ResourceDef, key: KeyDef, where: str, taken: Collection[str]) -> str:
-    """The name of the index of a key; that of a partial one tells one condition from another."""
+    """The name of the index of a key; that of a partial one contains a hash of its condition."""
     mark = "_" + hashlib.sha256(where.encode()).hexdigest()[:8] if where else ""
     return _name(resource.table, "_".join(key.columns) + "_key" * key.unique + mark, taken)
 
@@ -125,7 +123,7 @@ def _key_name(resource: ResourceDef, key: KeyDef, where: str, taken: Collection[
 def _name(table: str, column: str, *taken: Collection[str]) -> str:
     """The name of an index: one that is too long, or that another has, ends in a mark of its own."""
     name = f"{table}_{column}"
-    if len(name) <= _LONGEST and not any(name in names for names in taken):
+    if len(name) <= LONGEST and not any(name in names for names in taken):
         return name
     mark = hashlib.sha256(f"{table}.{column}".encode()).hexdigest()[:8]
-    return f"{name[: _LONGEST - 9]}_{mark}"
+    return f"{name[: LONGEST - 9]}_{mark}"

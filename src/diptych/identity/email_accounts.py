@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from diptych.db.script import Script
@@ -46,7 +45,6 @@ class EmailAccounts:
         self._hash = hash
         self._revoked = revoked
         self._post = post
-
         self.outbox = post.outbox
 
     async def stop(self) -> None:
@@ -217,7 +215,7 @@ class EmailAccounts:
             raise _gone()
         yield from verify_email(self._store, changed)
         yield from revoke_account(self._store, account.id, revoked)
-        return replace(changed)
+        return changed
 
     async def _found(self, token: str, purpose: Purpose) -> FoundLink:
         """A link that can be used; a Refusal, before any password is hashed, if there is none."""

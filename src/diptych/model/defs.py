@@ -137,7 +137,7 @@ class CheckDef:
 
     name: str
     message: str
-    """What a client is told if it does not hold."""
+    """The error message for a client if it does not hold."""
     expr: Expr
     fields: tuple[str, ...]
     """The stored fields that it depends on."""

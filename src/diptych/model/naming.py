@@ -12,7 +12,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.ASCII)
 _PLURAL = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", re.ASCII)
 _TYPE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
-_LONGEST = 63
+LONGEST = 63
 """The longest identifier in PostgreSQL, in bytes; longer ones are truncated."""
 _FILTER_WORDS = ("and", "or", "not")
 _SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
@@ -83,8 +83,8 @@ def attribute_fault(attr: str, column: str) -> NameFault | None:
         return "keys holds the unique keys and indexes of a class, and has no type", "Rename the field"
     if camel(attr) in _FILTER_WORDS:
         return f"the name {camel(attr)} is a word of filters", "Rename it"
-    if len(column) > _LONGEST:
-        return f"the column {column} would be longer than {_LONGEST} characters", "Shorten the name"
+    if len(column) > LONGEST:
+        return f"the column {column} would be longer than {LONGEST} characters", "Shorten the name"
     if column in _SYSTEM_COLUMNS:
         return f"every table of PostgreSQL has a column {column} of its own", "Rename it"
     return None
@@ -101,6 +101,6 @@ def class_fault(name: str, stem: str) -> NameFault | None:
         return f"the table {table} would have a prefix reserved for system tables", "Rename it"
     if table in _TRIGGER_ROWS:
         return f"the table {table} would hide the row of a trigger", 'Give another plural: plural="…"'
-    if len(table) > _LONGEST:
-        return f"the table {table} would be longer than {_LONGEST} characters", 'Give a shorter plural="…"'
+    if len(table) > LONGEST:
+        return f"the table {table} would be longer than {LONGEST} characters", 'Give a shorter plural="…"'
     return None

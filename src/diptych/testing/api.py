@@ -153,7 +153,7 @@ class Api:
         return made
 
     def all(self, cls: type[R], *, where: Mapping[str, Any] | None = None) -> list[R]:
-        """The rows of a class, whoever may read them; at most 100."""
+        """The rows of a class, without access rules; at most 100."""
 
         async def work(tx: Tx) -> list[R]:
             return await tx.select(cls, where=where)

@@ -123,11 +123,9 @@ def openapi_steps(
         schemas[VIEWER] = viewer_schema(view)
     for path, item in {**viewer, **_service(view), **authorization_paths(), **account_paths()}.items():
         paths.add(path, item)
-    info = {"title": title, "version": version, **(about or {})}
-    info["description"] = "\n\n".join(filter(None, (info.get("description"), GENERAL)))
     return {
         "openapi": "3.1.0",
-        "info": info,
+        "info": _info({"title": title, "version": version, **(about or {})}),
         "servers": [{"url": server or "/"}],
         "security": ANYONE,
         "tags": _tags(view),
@@ -140,6 +138,11 @@ def openapi_steps(
             "securitySchemes": security_schemes(view, issuer),
         },
     }
+
+
+def _info(about: dict[str, Any]) -> JsonObject:
+    """What the owner says of the service, and then what holds for every service."""
+    return {**about, "description": "\n\n".join(filter(None, (about.get("description"), GENERAL)))}
 
 
 def _free(taken: Collection[str], *names: str) -> str:

@@ -8,7 +8,7 @@ from diptych.errors import Code, Refusal
 class Fault(Refusal):
     """Refuse a value: `raise Fault("until", "it must be later than now")`. The client gets 422 with its path.
 
-    `field` is an argument of the function, by its name in Python; any other name is told as it is.
+    `field` is an argument of the function, by its name in Python; any other name is reported unchanged.
     """
 
     def __init__(self, field: str, message: str) -> None:

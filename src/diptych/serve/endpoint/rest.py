@@ -66,10 +66,9 @@ class RestEndpoint:
         self.max_body = max_body
         self.live = live
         self.feed = RestChangeLog(live)
-        call_engine = CallEngine(write_engine)
-        self.calls = RestCalls(call_engine, max_body=max_body)
+        self.calls = RestCalls(CallEngine(write_engine), max_body=max_body)
         self.changes = RestWrites(write_engine, self.read, max_body=max_body)
-        self.batch = RestBatch(self.changes, self.calls, call_engine, self.methods)
+        self.batch = RestBatch(self.changes, self.calls, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}

@@ -20,7 +20,7 @@ from diptych.api.media import content_type, negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, problem
 from diptych.api.rest.target import Target, find_target
 from diptych.api.rest.translate import read_query
-from diptych.engine.call import CallEngine, CallOp
+from diptych.engine.call import CallOp
 from diptych.engine.references import NO_ROW, check_references
 from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.errors import Code, Fault, Path, Refusal
@@ -67,14 +67,12 @@ class RestBatch:
         self,
         writes: RestWrites,
         calls: RestCalls,
-        call_engine: CallEngine,
         methods: Callable[[Target], Sequence[str]],
     ) -> None:
         self.writes = writes
         self.calls = calls
-        self.call_engine = call_engine
         self.methods = methods
-        self.engine = call_engine.engine
+        self.engine = writes.engine
 
     async def handle(self, request: Request, caller: Caller) -> Reply:
         if (reply := method_reply(request.method, ("POST", "OPTIONS"))) is not None:
@@ -105,7 +103,7 @@ class RestBatch:
             if len(writes) == len(ops):
                 reply = await self.writes.write_engine.write(writes, caller.viewer, finish, kept)
             else:
-                reply = await self.call_engine.write(ops, caller.viewer, finish, kept)
+                reply = await self.calls.calls.write(ops, caller.viewer, finish, kept)
         except Refusal as refusal:
             failed = next((step.sent for step in planned if refusal.path == (step.sent.position,)), None)
             raise _OfStep(refusal, failed) from None
@@ -243,8 +241,6 @@ def _moved(refusal: Refusal, index: int) -> Refusal:
     prefix = ("body", "requests", index)
     faults = [
         replace(fault, path=(*prefix, "body", *fault.path[1:]) if fault.path[:1] == ("body",) else (*prefix, "url"))
-        if fault.path[:2] != prefix[:2]
-        else fault
         for fault in refusal.faults
     ]
     return Refusal(refusal.code, refusal.message, faults, more=refusal.more)

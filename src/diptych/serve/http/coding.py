@@ -3,8 +3,8 @@
     Accept-Encoding: gzip, br, zstd    →    zstd
     a Reply of 1 KiB or more           →    the same with Content-Encoding, and with an ETag of its own
 
-Whoever does not ask pays nothing. Streams, responses of the authorization server, pages, and whatever is not JSON are
-never compressed. A large body is compressed in a thread.
+A client that does not ask pays nothing. Streams, responses of the authorization server, pages, and all that is not JSON
+are never compressed. A large body is compressed in a thread.
 
 Compression makes the length of a response depend on its content, so that one who can put guesses into a response and
 see its length learns whether they occur elsewhere in it (BREACH). No page can make a browser send a token here, since
