@@ -113,8 +113,8 @@ def remove(email: str, **flags: Any) -> None:
 def reset_totp(email: str, **flags: Any) -> None:
     """Turn off the authenticator app of an account, for a phone that is lost. Its tokens and sessions end."""
     account, was_on = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).reset_totp(email))
-    told = "needs no authenticator app any more" if was_on else "had no authenticator app"
-    click.echo(f"{account.email} {told}.")
+    outcome = "needs no authenticator app any more" if was_on else "had no authenticator app"
+    click.echo(f"{account.email} {outcome}.")
 
 
 def _state(account: Account) -> str:

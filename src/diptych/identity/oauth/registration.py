@@ -81,8 +81,8 @@ class Registration:
         created = client.created_at
         details = ClientDetails(client.id, 0, network_of(address), created, created + UNUSED_LIFETIME)
         if not await self._store.write(lambda: self._add(client, details)):
-            told = {"error": "temporarily_unavailable", "error_description": "Too many apps register; try later."}
-            return OAuthResponse(429, told, {"Retry-After": str(_WINDOW)})
+            body = {"error": "temporarily_unavailable", "error_description": "Too many apps register; try later."}
+            return OAuthResponse(429, body, {"Retry-After": str(_WINDOW)})
         return OAuthResponse(201, _told(client, secret, method))
 
     def _add(self, client: Client, details: ClientDetails) -> Script[bool]:
