@@ -3,7 +3,7 @@
 # Pass more to a verb with ARGS:
 #     make serve ARGS="--port 9000"      make test ARGS="-k cursor"      make lock ARGS=--upgrade
 # Tests run in two processes, or in as many as WORKERS says: make test WORKERS=3
-# What `make fuzz` draws, it draws from a seed that it tells: make fuzz SEED=7
+# `make fuzz` draws from a seed that it prints: make fuzz SEED=7
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -26,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve quick test fit coverage oldest prove soak fuzz check bench docs lock release clean
+.PHONY: help serve quick test console screenshots fit coverage oldest prove soak fuzz check bench docs lock release clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,11 +37,17 @@ serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 quick: .venv/dev.stamp ## run the unit and contract tests on SQLite: the developer's loop
 	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract tests/test_layers.py $(ARGS)
 
-test: .venv/dev.stamp .venv/js.stamp ## run all tests, PostgreSQL and the clients from npm included
+test: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run all tests, PostgreSQL and the clients from npm included
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
 fit: .venv/dev.stamp .venv/fit.stamp .venv-fit/made.stamp ## run clients, generators, validators and proxies that others wrote, and write docs/reference/clients.md
 	@FIT=all $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/fit $(ARGS)
+
+console: .venv/console.stamp ## build the console from console/ into src/diptych/console
+	@cd console && $(NPM) run --silent build
+
+screenshots: .venv/dev.stamp ## take the pictures of the console in docs/images, with Chromium
+	@$(BIN)/python -m tools.screenshots
 
 coverage: .venv/dev.stamp ## run the unit and contract tests, and print what of src they do not reach
 	@rm -rf build/coverage && mkdir -p build/coverage
@@ -96,6 +102,7 @@ lock: .venv/dev.stamp ## write the locks anew from pyproject.toml and every pack
 	$(COMPILE) --group fit -o requirements/fit.txt $(ARGS)
 	cd tests/js && $(NPM) install --package-lock-only
 	cd tests/fit && $(NPM) install --package-lock-only
+	cd console && $(NPM) install --package-lock-only
 	cd bench/peers && $(NPM) install --package-lock-only
 
 release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, SBOM, checksums, commit, tag; DRY_RUN=1 only makes the files
@@ -103,7 +110,7 @@ release: .venv/run.stamp ## make a release of VERSION: changelog, wheel, sdist, 
 	@$(BIN)/python -m tools.release "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(ARGS)
 
 clean: ## remove all that the other verbs made
-	rm -rf .venv .venv-oldest .venv-fit tests/js/node_modules tests/fit/node_modules bench/peers/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest .venv-fit tests/js/node_modules tests/fit/node_modules bench/peers/node_modules console/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/made.stamp:
@@ -136,6 +143,13 @@ clean: ## remove all that the other verbs made
 .venv/js.stamp: .venv/dev.stamp tests/js/package-lock.json tests/js/.npmrc
 	@echo "Installing the JavaScript clients of the tests"
 	@cd tests/js && $(NPM) ci --loglevel=error
+	@touch $@
+
+# What the console is made of. Nothing of it is needed to run the service: the build is in the package. Not `npm ci`: it
+# refuses a lock without the optional bindings of other systems, which some registries do not have.
+.venv/console.stamp: .venv/dev.stamp console/package-lock.json console/.npmrc
+	@echo "Installing what the console is built with"
+	@cd console && $(NPM) install --no-save --loglevel=error
 	@touch $@
 
 # Tools that others wrote: those of npm here, those of PyPI in an environment of their own.

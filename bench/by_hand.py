@@ -121,7 +121,7 @@ class PostgresRows:
             VALUES ($1, 1, $2, $2, $3, 'pending', $4::text::numeric, $5, $6)
             RETURNING id, status, total::text, currency, customer_id"""
         values = (str(uuid7()), datetime.now(UTC), customer_id, total, currency, note)
-        return dict(await self.pool.fetchrow(text, *values))  # type: ignore[arg-type]
+        return dict(await self.pool.fetchrow(text, *values))  # type: ignore[arg-type]  # never None here
 
 
 async def _plain_uuids(connection: Any) -> None:

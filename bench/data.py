@@ -47,7 +47,7 @@ def _decimal(value: Value) -> object:
 
 
 _CONVERT: dict[Kind, dict[Type, Callable[[Value], object]]] = {
-    "sqlite": {"datetime": _datetime_text, "bool": int},  # type: ignore[dict-item]
+    "sqlite": {"datetime": _datetime_text, "bool": int},  # type: ignore[dict-item]  # of one shape
     "postgres": {"decimal": _decimal},
 }
 

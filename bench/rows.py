@@ -68,7 +68,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
 WORDS = tuple(
     """amber basin candle drift ember fjord garden harbour island juniper kettle lantern meadow needle orchard
     pebble quarry river saddle timber umbrella valley willow yonder zephyr naïve café Straße 東京 “quoted” a
-    "plain" quote back\\slash""".split()  # noqa: SIM905
+    "plain" quote back\\slash""".split()  # noqa: SIM905  # words are easier to read so
 )
 NAMES = ("Ann", "Bob", "Cleo", "Dara", "Eve", "Finn", "Gita", "Hugo", "Iris", "Jon", "Kaya", "Liam", "Mona")
 STATUSES = ("pending", "paid", "shipped", "delivered", "cancelled")

@@ -150,7 +150,7 @@ def members(path: str) -> frozenset[str]:
     names = set(dir(owner))
     for kind in inspect.getmro(owner) if inspect.isclass(owner) else ():
         names.update(inspect.get_annotations(kind))
-        if is_library(kind.__module__) and (inspect.getmodule(kind).__file__ or "").endswith(".py"):  # type: ignore[union-attr]
+        if is_library(kind.__module__) and (inspect.getmodule(kind).__file__ or "").endswith(".py"):  # type: ignore[union-attr]  # never None here
             source = ast.parse(textwrap.dedent(inspect.getsource(kind)))
             names.update(node.attr for node in ast.walk(source) if isinstance(node, ast.Attribute) and is_set(node))
     return frozenset(names)

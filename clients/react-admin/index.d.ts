@@ -4,15 +4,4 @@ export function diptychDataProvider(url: string, options?: import("diptych-rest"
 export function Live(props: {
     resource?: string;
 }): null;
-export type LiveEvent = {
-    type: "created" | "updated" | "deleted" | "gap";
-    topic: string;
-    payload: {
-        ids: (string | number)[];
-    };
-};
-export type LiveCallback = (event: LiveEvent) => void;
-export type LiveDataProvider = import("ra-core").DataProvider & {
-    subscribe: (topic: string, callback: LiveCallback) => Promise<void>;
-    unsubscribe: (topic: string, callback: LiveCallback) => Promise<void>;
-};
+export type LiveDataProvider = import("ra-core").DataProvider & Pick<import("diptych-rest").Connection, "follow">;

@@ -6,5 +6,4 @@ export function diptych(url: string, options?: import("diptych-rest").Options): 
     dataProvider: Required<Omit<import("@refinedev/core").DataProvider, "custom">>;
     liveProvider: import("@refinedev/core").LiveProvider;
 };
-export type BaseKey = import("@refinedev/core").BaseKey;
 export type CrudFilter = import("@refinedev/core").CrudFilter;

@@ -6,45 +6,37 @@
  */
 import { connect, difference, Refused } from 'diptych-rest'
 
-/** @typedef {import('@refinedev/core').BaseKey} BaseKey */
 /** @typedef {import('@refinedev/core').CrudFilter} CrudFilter */
 
-const TYPES = /** @type {const} */ ({ CREATED: 'created', UPDATED: 'updated', LEFT: 'deleted', DELETED: 'deleted' })
 const ALL = 10_000
-const KEPT = 1_000
-/** @type {Record<string, (value: any) => Record<string, any>>} The operators of refine as those of the service. */
-const OPERATORS = {
-  ...Object.fromEntries(['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains'].map((name) => [name, (value) => ({ [name]: value })])),
-  eqs: (value) => ({ eq: value }),
-  nes: (value) => ({ ne: value }),
-  containss: (value) => ({ contains: value }),
-  startswith: (value) => ({ startsWith: value }),
-  startswiths: (value) => ({ startsWith: value }),
-  null: () => ({ isNull: true }),
-  nnull: () => ({ isNull: false }),
-  between: ([least, most]) => ({ gte: least, lte: most }),
+const TYPES = /** @type {const} */ ({ CREATED: 'created', UPDATED: 'updated', LEFT: 'deleted', DELETED: 'deleted' })
+/** @type {Record<string, string>} The operators of refine that the service names otherwise. */
+const NAMES = {
+  ...{ eqs: 'eq', nes: 'ne', ina: 'hasAny', contains: 'icontains', containss: 'contains', startswith: 'istartsWith' },
+  ...{ startswiths: 'startsWith', endswith: 'iendsWith', endswiths: 'endsWith' },
 }
+const NEGATED = /^n(in|ina|between|(contains|startswith|endswith)s?)$/
 
 /** A filter of refine as one of the service. @param {CrudFilter} filter @returns {Record<string, any>} */
 function condition(filter) {
-  if ('field' in filter) {
-    const { field, operator, value } = filter
-    const negated = !(operator in OPERATORS) && operator.startsWith('n') && operator.slice(1) in OPERATORS
-    const test = OPERATORS[negated ? operator.slice(1) : operator]
-    if (!test) throw refusal(`The service has no operator like ${operator}.`, 400)
-    const found = field.split('.').reduceRight((inner, name) => ({ [name]: inner }), test(value))
-    return negated ? { not: found } : found
-  }
-  return { [filter.operator]: filter.value.map(condition) }
+  if (!('field' in filter)) return { [filter.operator]: filter.value.map(condition) }
+  const { field, operator, value } = filter
+  if (NEGATED.test(operator)) return { not: condition({ field, operator: /** @type {any} */ (operator.slice(1)), value }) }
+  /** @type {Record<string, any>} */
+  let test = { [NAMES[operator] ?? operator]: value }
+  if (operator === 'null' || operator === 'nnull') test = { isNull: operator === 'null' }
+  if (operator === 'between') test = { gte: value[0], lte: value[1] }
+  return field.split('.').reduceRight((inner, name) => ({ [name]: inner }), test)
 }
 
-/** @param {string} message @param {number} statusCode @param {Record<string, string>} [errors] */
-const refusal = (message, statusCode, errors) => Object.assign(new Error(message), { statusCode, errors })
+/** What refine takes of a request; its forms show the messages of fields. @param {Promise<any>} request @param {any} [shown] */
+const dataOf = async (request, shown) =>
+  request.then((data) => ({ data: shown ?? data }), (error) => {
+    throw error instanceof Refused ? Object.assign(new Error(error.message), { statusCode: error.status, errors: error.fields }) : error
+  })
 
-/** The error that refine understands: messages of fields are shown by its forms. @param {unknown} error @returns {never} */
-function raise(error) {
-  throw error instanceof Refused ? refusal(error.message, error.status, error.fields) : error
-}
+/** What is to be read of a row: `meta: { select: '*,author(name)' }`. @param {Record<string, any>} [meta] */
+const chosen = (meta) => ({ fields: typeof meta?.select === 'string' ? meta.select : undefined })
 
 /**
  * @param {string} url @param {import('diptych-rest').Options} [options]
@@ -52,15 +44,13 @@ function raise(error) {
  */
 export function diptych(url, options) {
   const rest = connect(url, options)
-  /** @type {Map<string, Record<string, any>>} The rows that forms were filled with, by resource and id. */
-  const read = new Map()
-
-  /** @param {string} resource @param {Record<string, any>} row */
-  function keep(resource, row) {
-    read.delete(`${resource}/${row.id}`)
-    read.set(`${resource}/${row.id}`, row)
-    for (const oldest of read.keys()) if (read.size > KEPT) read.delete(oldest)
-    return { data: /** @type {any} */ (row) }
+  /** @type {Map<string, Record<string, any>>} The rows that forms were filled with: refine does not pass the values before a change. */
+  const known = new Map()
+  /** @param {string} resource @param {Promise<Record<string, any>>} request */
+  const kept = async (resource, request) => {
+    const result = await dataOf(request)
+    known.set(`${resource}/${result.data.id}`, result.data)
+    return result
   }
 
   return {
@@ -71,50 +61,33 @@ export function diptych(url, options) {
         const paged = mode === 'server' ? { first: pageSize, offset: (currentPage - 1) * pageSize } : { first: ALL }
         const sort = sorters?.map(({ field, order }) => (order === 'desc' ? `-${field}` : field)).join(',') || undefined
         const where = filters?.length ? { and: filters.map(condition) } : {}
-        const { rows, total } = await rest.list(resource, { ...paged, sort, where, ...chosen(meta) }).catch(raise)
-        return { data: /** @type {any[]} */ (rows), total }
+        const { data } = await dataOf(rest.list(resource, { ...paged, sort, where, ...chosen(meta) }))
+        return { data: data.rows, total: data.total }
       },
-      getOne: async ({ resource, id, meta }) => keep(resource, await rest.get(resource, id, chosen(meta)).catch(raise)),
-      getMany: async ({ resource, ids, meta }) => {
-        return { data: /** @type {any[]} */ (await rest.many(resource, ids, chosen(meta)).catch(raise)) }
+      getOne: ({ resource, id, meta }) => kept(resource, rest.get(resource, id, chosen(meta))),
+      getMany: ({ resource, ids, meta }) => dataOf(rest.many(resource, ids, chosen(meta))),
+      create: ({ resource, variables, meta }) => dataOf(rest.create(resource, /** @type {any} */ (variables), chosen(meta))),
+      createMany: ({ resource, variables }) => dataOf(rest.createMany(resource, /** @type {any[]} */ (variables))),
+      update: ({ resource, id, variables, meta }) => {
+        const before = known.get(`${resource}/${id}`)
+        const { version = before?.version, ...values } = /** @type {Record<string, any>} */ (variables)
+        const patch = before?.version === version ? difference(before ?? {}, values) : values
+        return kept(resource, rest.update(resource, id, patch, { version, ...chosen(meta) }))
       },
-      create: async ({ resource, variables, meta }) => {
-        return keep(resource, await rest.create(resource, /** @type {any} */ (variables), chosen(meta)).catch(raise))
-      },
-      createMany: async ({ resource, variables }) => {
-        return { data: /** @type {any[]} */ (await rest.createMany(resource, /** @type {any[]} */ (variables)).catch(raise)) }
-      },
-      update: async ({ resource, id, variables, meta }) => {
-        const known = read.get(`${resource}/${id}`)
-        const { version = known?.version, ...values } = /** @type {Record<string, any>} */ (variables)
-        const patch = known?.version === version ? difference(known ?? {}, values) : values
-        return keep(resource, await rest.update(resource, id, patch, { version, ...chosen(meta) }).catch(raise))
-      },
-      updateMany: async ({ resource, ids, variables }) => {
-        return { data: /** @type {any[]} */ (await rest.each('PATCH', resource, ids, /** @type {any} */ (variables)).catch(raise)) }
-      },
-      deleteOne: async ({ resource, id, meta }) => {
-        await rest.remove(resource, id, { version: meta?.version }).catch(raise)
-        return { data: /** @type {any} */ ({ id }) }
-      },
-      deleteMany: async ({ resource, ids }) => {
-        await rest.each('DELETE', resource, ids).catch(raise)
-        return { data: /** @type {any[]} */ (ids.map((id) => ({ id }))) }
-      },
+      updateMany: ({ resource, ids, variables }) => dataOf(rest.each('PATCH', resource, ids, /** @type {any} */ (variables))),
+      deleteOne: ({ resource, id, meta }) => dataOf(rest.remove(resource, id, { version: meta?.version }), { id }),
+      deleteMany: ({ resource, ids }) => dataOf(rest.each('DELETE', resource, ids), ids.map((id) => ({ id }))),
     },
     liveProvider: {
       subscribe: ({ channel, types, params, callback }) => {
-        const resource = params?.resource ?? channel.replace('resources/', '')
         const ids = params?.ids ?? (params?.id === undefined ? undefined : [params.id])
         const wanted = ids && new Set(ids.map(String))
-        return rest.follow(resource, (changes) => {
-          const event = { channel, date: new Date() }
-          if (changes === null) callback({ ...event, type: '*', payload: {} })
-          for (const type of new Set((changes ?? []).map((change) => TYPES[change.kind]))) {
-            const rows = (changes ?? []).filter((change) => TYPES[change.kind] === type).map((change) => change.rowId)
-            const seen = wanted ? rows.filter((id) => wanted.has(String(id))) : rows
-            const asked = types.includes('*') || types.includes(type)
-            if (asked && seen.length) callback({ ...event, type, payload: { ids: seen } })
+        return rest.follow(params?.resource ?? channel.replace('resources/', ''), (changes) => {
+          const seen = changes?.filter(({ rowId }) => wanted?.has(String(rowId)) ?? true)
+          for (const type of seen ? new Set(seen.map(({ kind }) => TYPES[kind])) : [/** @type {const} */ ('*')]) {
+            const concerned = seen?.filter(({ kind }) => TYPES[kind] === type).map(({ rowId }) => rowId)
+            const asked = type === '*' || types.includes('*') || types.includes(type)
+            if (asked) callback({ channel, date: new Date(), type, payload: concerned ? { ids: concerned } : {} })
           }
         })
       },
@@ -122,6 +95,3 @@ export function diptych(url, options) {
     },
   }
 }
-
-/** What is to be read of a row: `meta: { select: '*,author(name)' }`. @param {Record<string, any>} [meta] */
-const chosen = (meta) => ({ fields: typeof meta?.select === 'string' ? meta.select : undefined })

@@ -1,5 +1,5 @@
 /**
- * A filter of the service from one in which values stand for equality, and lists for `in`.
+ * A filter of the service from one in which a value means equality, and a list `in`.
  * `{ title: { contains: 'x' }, author: { name: 'Ann' } }` → `{ title: { contains: 'x' }, author: { name: { eq: 'Ann' } } }`
  * @param {Row} filter @returns {Row}
  */

@@ -17,7 +17,9 @@
 
 const MAX_PAGE = 100
 const MAX_BATCH = 20
-const OPERATORS = new Set(['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains', 'startsWith', 'isNull'])
+const OPERATORS = new Set(
+  'eq ne lt lte gt gte in contains startsWith endsWith ieq icontains istartsWith iendsWith has hasAny hasAll isEmpty isNull'.split(' '),
+)
 export const CONFLICT = 'Someone else has changed it meanwhile. Reload it, and make your change again.'
 
 /** A request that was refused: its status and code, and the messages of invalid fields by their names. */
@@ -26,8 +28,8 @@ export class Refused extends Error {
   constructor(status, problem) {
     const named = (problem.errors ?? []).map((/** @type {Row} */ { pointer, message }) => [name(pointer ?? ''), message])
     const detail = status === 412 ? CONFLICT : (problem.detail ?? `The service answered ${status}.`)
-    const told = named.map((/** @type {string[]} */ [field, message]) => `${field}: ${message}`).join('; ')
-    super(told ? `${detail} (${told})` : detail)
+    const faults = named.map((/** @type {string[]} */ [field, message]) => `${field}: ${message}`).join('; ')
+    super(faults ? `${detail} (${faults})` : detail)
     this.name = 'Refused'
     /** A DELETE without permission is 401, also of a viewer who is signed in: 403 keeps pages from signing out. */
     this.status = status === 401 && problem.code === 'FORBIDDEN' ? 403 : status
@@ -44,7 +46,7 @@ function name(pointer) {
 }
 
 /**
- * A filter of the service from one in which values stand for equality, and lists for `in`.
+ * A filter of the service from one in which a value means equality, and a list `in`.
  * `{ title: { contains: 'x' }, author: { name: 'Ann' } }` → `{ title: { contains: 'x' }, author: { name: { eq: 'Ann' } } }`
  * @param {Row} filter @returns {Row}
  */
@@ -182,7 +184,7 @@ export function connect(url, { token, onStreamError = console.warn } = {}) {
   }
 
   /**
-   * Be told of the changes of a resource. All listeners of one share one stream: a browser has six connections to a host.
+   * Listen to the changes of a resource. All listeners of one share one stream: a browser has six connections to a host.
    * @param {string} resource @param {Listener} listener @returns {() => void} what ends it
    */
   function follow(resource, listener) {
@@ -235,7 +237,7 @@ export function connect(url, { token, onStreamError = console.warn } = {}) {
 /** @param {number} time */
 const sleep = (time) => new Promise((resolve) => setTimeout(resolve, time))
 
-/** What each piece of an event stream tells: the last id, and all its changes. @param {ReadableStream<Uint8Array>} body */
+/** What each piece of an event stream contains: the last id, and all its changes. @param {ReadableStream<Uint8Array>} body */
 async function* pieces(body) {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -244,15 +246,15 @@ async function* pieces(body) {
       const blocks = (rest + decoder.decode(piece.value, { stream: true })).split('\n\n')
       rest = blocks.pop() ?? ''
       /** @type {{ id: string | undefined, changes: Change[], gap: boolean }} */
-      const told = { id: undefined, changes: [], gap: false }
+      const contents = { id: undefined, changes: [], gap: false }
       for (const block of blocks) {
         const lines = new Map(block.split('\n').map((line) => /** @type {[string, string]} */ (line.split(/: ?(.*)/s, 2))))
-        told.id = lines.get('id') ?? told.id
+        contents.id = lines.get('id') ?? contents.id
         const data = lines.get('data')
-        if (data && lines.get('event') === 'end') told.gap = JSON.parse(data).code === 'RESUME_GAP'
-        else if (data) told.changes.push(JSON.parse(data))
+        if (data && lines.get('event') === 'end') contents.gap = JSON.parse(data).code === 'RESUME_GAP'
+        else if (data) contents.changes.push(JSON.parse(data))
       }
-      yield told
+      yield contents
     }
   } finally {
     await reader.cancel().catch(() => {})

@@ -17,7 +17,7 @@ LEAST, MOST = 10.0, 10_000.0
 
 
 def place(value: float, least: float, most: float, room: float) -> float:
-    """Where a value stands on a logarithmic scale."""
+    """The position of a value on a logarithmic scale."""
     return room * math.log(value / least) / math.log(most / least)
 
 

@@ -83,7 +83,7 @@ class Drawing:
         self.shapes.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="#d9dee4"/>')
 
     def arrow(self, *points: tuple[float, float], label: str = "", dashed: bool = False, both: bool = False) -> None:
-        """A line through points with a head at its end; the label stands above the middle of its first part."""
+        """A line through points with a head at its end; the label is above the middle of its first part."""
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         start = ' marker-start="url(#tip)"' if both else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
         BigInt,
+        Counter,
         Digits,
         Example,
         Id,
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
         Weight,
         WriteBy,
     )
-    from diptych.model.declare.resource import Resource, allow, auto, grant, inverse, now, through, today
+    from diptych.model.declare.resource import Resource, allow, auto, from_viewer, grant, inverse, now, through, today
     from diptych.model.declare.roles import Claims, Role, Viewer, signed_in
+    from diptych.model.declare.search import Search
     from diptych.model.declare.sign_up import SignUp
     from diptych.model.declare.tx import Tx
+    from diptych.model.declare.value import Value
     from diptych.model.model import Model
     from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
     from diptych.policy.limits import Check
@@ -51,6 +54,7 @@ __all__ = [
     "Claims",
     "Code",
     "Config",
+    "Counter",
     "Digits",
     "Diptych",
     "Example",
@@ -74,10 +78,12 @@ __all__ = [
     "RequestMeasures",
     "Resource",
     "Role",
+    "Search",
     "SignUp",
     "States",
     "Tx",
     "Unique",
+    "Value",
     "Viewer",
     "Weight",
     "WriteBy",
@@ -90,6 +96,7 @@ __all__ = [
     "contains",
     "either",
     "every",
+    "from_viewer",
     "given",
     "grant",
     "index",
@@ -116,12 +123,14 @@ _MODULES = {
     "model.declare.computed": "computed",
     "model.declare.fault": "Fault",
     "model.declare.keys": "check index unique",
-    "model.declare.markers": "BigInt Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern Public "
-    "ReadBy States Unique Weight WriteBy",
-    "model.declare.resource": "Resource allow auto grant inverse now through today",
+    "model.declare.markers": "BigInt Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern "
+    "Public ReadBy States Unique Weight WriteBy",
+    "model.declare.resource": "Resource allow auto from_viewer grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",
+    "model.declare.search": "Search",
     "model.declare.sign_up": "SignUp",
     "model.declare.tx": "Tx",
+    "model.declare.value": "Value",
     "model.model": "Model",
     "model.rules.helpers": "contains either every given is_null may_read none not_ one_of some",
     "serve.app": "Diptych",

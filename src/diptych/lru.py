@@ -22,7 +22,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -216,6 +216,6 @@ def memo(
         arity = len(inspect.signature(function).parameters)
         wrapper: Any = functools.update_wrapper(of_one if arity == 1 else of_two, function)
         wrapper.cache_clear = cached.cache_clear
-        return wrapper  # type: ignore[no-any-return]
+        return cast(Memo[P, T], wrapper)
 
     return decorate

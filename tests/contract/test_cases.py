@@ -28,8 +28,9 @@ import pytest
 
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.rest.precondition import versions
-from diptych.api.rest.translate import read_query, translate_changes, translate_write
+from diptych.api.rest.query import read_query
 from diptych.api.rest.translate import translate as translate_rest
+from diptych.api.rest.translate import translate_changes, translate_write
 from diptych.ask.nodes import Ask, Read, Watch, Write, WriteVerb
 from diptych.ask.wish import WriteWish
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect

@@ -180,6 +180,18 @@ def test_the_rest_of_an_error_is_as_it_was(services: tuple[Service, Service]) ->
     assert explained >= 6
 
 
+def test_pages_and_errors_of_oauth_are_not_explained(
+    services: tuple[Service, Service], caplog: pytest.LogCaptureFixture
+) -> None:
+    """No rule refuses them, and they are no problem details."""
+    here = {"host": "127.0.0.1:8000"}
+    with caplog.at_level(logging.ERROR, "diptych"):
+        for path in ("/oauth/device", "/oauth/token"):
+            one, other = (each.send("POST", path, headers=here, token=each.token(ANN, "admin")) for each in services)
+            assert (one.status, one.body) == (other.status, other.body) and one.status in (400, 403)
+    assert not caplog.records
+
+
 def test_an_admin_is_told_what_hides_a_name(runner: asyncio.Runner) -> None:
     with both(ledgers, "sqlite:///:memory:", runner, {}) as (_, dev):
         token = dev.token(ANN, "admin")

@@ -17,7 +17,7 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.errors import StartError
 from tests.support.in_process import Service, in_process
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import model_of
 from tests.support.running import NewDatabase
 from tests.unit.compile.test_tables import Outside
@@ -134,7 +134,7 @@ def test_a_column_of_this_kind_is_added_where_it_can_be(new_database: NewDatabas
 
 def test_what_the_file_computes_is_refused_with_what_to_write() -> None:
     once = "computed once, when the file is read: all rows would have that value"
-    assert_told(
+    assert_reported(
         f"""
 from uuid import uuid4
 import random
@@ -186,7 +186,7 @@ def test_a_row_does_not_share_its_default_with_others() -> None:
     )
     cls = model.resources["T"].cls
     one, other = cls(), cls()
-    one.data.append(1)  # type: ignore[attr-defined]
-    assert other.data == [] == model.resources["T"].fields["data"].default  # type: ignore[attr-defined]
+    one.data.append(1)  # type: ignore[attr-defined]  # a field of the model above
+    assert other.data == [] == model.resources["T"].fields["data"].default  # type: ignore[attr-defined]  # a field of the model above
     with pytest.raises(AttributeError, match=r"T\.day is not known before the row is saved"):
-        _ = one.day  # type: ignore[attr-defined]
+        _ = one.day  # type: ignore[attr-defined]  # a field of the model above

@@ -65,7 +65,7 @@ def fitted(model: Model, outside: Outside, **how: bool) -> Fitted:
     return asyncio.run(work())
 
 
-def told(model: Model, outside: Outside, **how: bool) -> str:
+def report_of(model: Model, outside: Outside, **how: bool) -> str:
     """What was done, or what differs; "" if nothing."""
     try:
         return " ".join(fitted(model, outside, **how).done)
@@ -296,15 +296,15 @@ def test_a_line_changes(outside: Outside, runner: asyncio.Runner, name: str) -> 
         fill(service, *({"a": value} for value in case.values))
     new = model(case.new, options=", ids='integer'" if case.new.endswith("#ids") else "")
     before = outside.sql("SELECT name, columns FROM diptych_schema ORDER BY name")
-    said = told(new, outside)
+    said = report_of(new, outside)
     assert said == of_store(case.serve, outside)
     refused = said[:3] == "the"
     if refused:
         assert outside.sql("SELECT name, columns FROM diptych_schema ORDER BY name") == before
-    assert told(new, outside, add_columns=True) == of_store(case.dev, outside)
+    assert report_of(new, outside, add_columns=True) == of_store(case.dev, outside)
     if of_store(case.dev, outside)[:3] == "the":
         return  # and it is still served as it was
-    assert told(new, outside) == "" == told(new, outside, add_columns=True)
+    assert report_of(new, outside) == "" == report_of(new, outside, add_columns=True)
     with in_process(new, outside.url, runner) as service:
         assert [row["a"] for row in service.rows("/things?fields=a&sort=id")] == (case.read or case.values)
 
@@ -314,7 +314,7 @@ def test_a_refused_database_is_served_as_before(outside: Outside, runner: asynci
     case = CASES[name]
     with in_process(model(case.old), outside.url, runner) as service:
         fill(service, *({"a": value} for value in case.values))
-    said = told(model(case.new, options=", ids='integer'" if case.new.endswith("#ids") else ""), outside)
+    said = report_of(model(case.new, options=", ids='integer'" if case.new.endswith("#ids") else ""), outside)
     assert said[:3] == "the"
     with in_process(model(case.old), outside.url, runner) as service:
         assert [row["a"] for row in service.rows("/things?fields=a&sort=id")] == case.values
@@ -331,16 +331,16 @@ def test_money_is_never_read_with_another_scale(
         fill(service, {"a": "12.50"})
         before = service.end_of_changes()
     if not outside.is_sqlite:
-        assert told(model(MORE), outside, add_columns=True) == "Made the column things.a numeric(10,4)."
+        assert report_of(model(MORE), outside, add_columns=True) == "Made the column things.a numeric(10,4)."
     else:
         for how in ({}, {"add_columns": True}, {"accept": False}):
-            assert told(model(MORE), outside, **how) == SCALE
+            assert report_of(model(MORE), outside, **how) == SCALE
         with pytest.raises(StartError, match=r'- run UPDATE "things" SET "a" = "a" \* 100, and then `diptych check'):
             fitted(model(MORE), outside)
         outside.sql('UPDATE "things" SET "a" = "a" * 100')
-        assert told(model(MORE), outside) == SCALE  # until its owner says that this is what it means now
+        assert report_of(model(MORE), outside) == SCALE  # until its owner says that this is what it means now
         assert (
-            told(model(MORE), outside, accept=True)
+            report_of(model(MORE), outside, accept=True)
             == "Forgot the changes so far, which hold things.a with another meaning."
         )
     with in_process(model(MORE), outside.url, runner) as service:
@@ -386,13 +386,15 @@ def test_accepting_looks_at_what_the_values_can_tell(outside: Outside, runner: a
     with in_process(model("a: Colours"), outside.url, runner) as service:
         fill(service, {"a": "green"})
     assert (
-        told(model("a: Colour"), outside, accept=True)
+        report_of(model("a: Colour"), outside, accept=True)
         == "the column things.a holds values that are not one of red, blue."
     )
-    assert told(model("a: Colour", "b: int = 0"), outside, accept=True).startswith("the column things.a holds values")
-    assert "things.b" in told(model("a: Colours", "b: int = 0"), outside, accept=True)
+    assert report_of(model("a: Colour", "b: int = 0"), outside, accept=True).startswith(
+        "the column things.a holds values"
+    )
+    assert "things.b" in report_of(model("a: Colours", "b: int = 0"), outside, accept=True)
     outside.sql("UPDATE things SET a = 'blue'")
-    assert told(model("a: Colour"), outside, accept=True) == ""
+    assert report_of(model("a: Colour"), outside, accept=True) == ""
 
 
 def test_a_column_whose_type_its_owner_has_changed_is_taken_as_the_model_has_it(
@@ -409,7 +411,7 @@ def test_a_column_whose_type_its_owner_has_changed_is_taken_as_the_model_has_it(
         outside.sql("ALTER TABLE things RENAME COLUMN c TO a")
     else:
         outside.sql("ALTER TABLE things ALTER COLUMN a TYPE integer USING a::integer")
-    assert told(model("a: int", "b: int = 0"), outside) == "Took the column things.a for Int."
+    assert report_of(model("a: int", "b: int = 0"), outside) == "Took the column things.a for Int."
     with in_process(model("a: int", "b: int = 0"), outside.url, runner) as service:
         assert service.rows("/things?fields=a") == [{"a": 7}]
         assert service.get("/things/changes").status == 200
@@ -426,9 +428,9 @@ def test_a_new_class_gets_its_table_while_developing(outside: Outside, runner: a
         "\nclass Pair(Resource):\n    extra: Extra\n    thing: Thing\n    access = (grant('read', 'create'),)\n"
     )
     new = model_of(HEAD.format(lines="a: str", options="") + extra)
-    assert told(new, outside) == "the table extras is missing; the table pairs is missing."
-    assert told(new, outside, add_columns=True) == "Made the table extras. Made the table pairs."
-    assert told(new, outside) == ""
+    assert report_of(new, outside) == "the table extras is missing; the table pairs is missing."
+    assert report_of(new, outside, add_columns=True) == "Made the table extras. Made the table pairs."
+    assert report_of(new, outside) == ""
     assert asyncio.run(connect(Config(database=outside.url)).look(new)) == []  # indexes and keys are there too
     with in_process(new, outside.url, runner) as service:
         fill(service, {"a": "x"})
@@ -445,7 +447,7 @@ def test_a_renamed_class_does_not_begin_empty_without_a_word(outside: Outside) -
         StartError, match=r"the table articles is missing\.\nIt has the tables of another model: posts\."
     ):
         fitted(renamed, outside)
-    assert told(renamed, outside, add_columns=True) == "Made the table articles."
+    assert report_of(renamed, outside, add_columns=True) == "Made the table articles."
     assert outside.sql("SELECT count(*) FROM posts") == [(0,)]
 
 
@@ -461,7 +463,7 @@ def test_a_renamed_field_is_told(outside: Outside, runner: asyncio.Runner) -> No
     with in_process(model("title: str", "b: int"), outside.url, runner) as service:
         assert service.rows("/things?fields=title,b") == [{"title": "x", "b": 1}]
         assert service.get("/things/changes").status == 200
-    assert told(model("name: str | None", "b: int"), outside, add_columns=True) == (
+    assert report_of(model("name: str | None", "b: int"), outside, add_columns=True) == (
         'Added the column things.name (if it is title under another name: ALTER TABLE "things" RENAME COLUMN "title" TO "name"). '
         "Kept the column things.title, which the model no longer has, and let it be null."
     )
@@ -472,14 +474,14 @@ def test_a_column_that_needs_a_value_is_added_where_there_are_no_rows(outside: O
     new = model(
         "a: str", "b: int", "group: Group", "code: Annotated[str, Unique()]", "c: Annotated[str | None, Unique()]"
     )
-    assert told(new, outside, add_columns=True) == (
+    assert report_of(new, outside, add_columns=True) == (
         "Added the column things.b. Added the column things.group_id. Added the column things.code. Added the column things.c. "
         "Made things.code unique. Made an index on things.group_id. Made things.c unique."
     ).replace(
         "Made things.code unique. Made an index on things.group_id.",
         "Made an index on things.group_id. Made things.code unique.",
     )
-    assert told(new, outside) == ""
+    assert report_of(new, outside) == ""
     with in_process(new, outside.url, runner) as service:
         group = post(service, "/groups", {}).json()["id"]
         body = {"a": "x", "b": 1, "groupId": group, "code": "k"}
@@ -502,12 +504,12 @@ def test_a_foreign_key_that_changes_is_applied_or_refused(
     with in_process(model("group: Group | None = None"), outside.url, runner) as service:
         group = post(service, "/groups", {}).json()["id"]
         fill(service, {} if "Band" in new else {"groupId": group})
-    assert told(model(new), outside) == said
+    assert report_of(model(new), outside) == said
     if outside.is_sqlite:
-        assert told(model(new), outside, add_columns=True) == said
+        assert report_of(model(new), outside, add_columns=True) == said
         return
-    assert told(model(new), outside, add_columns=True) == "Made the foreign key of things.group_id anew."
-    assert told(model(new), outside) == ""
+    assert report_of(model(new), outside, add_columns=True) == "Made the foreign key of things.group_id anew."
+    assert report_of(model(new), outside) == ""
     if new is CASCADE:
         with in_process(model(new), outside.url, runner) as service:
             assert service.send("DELETE", f"/groups/{group}").status == 204
@@ -525,7 +527,7 @@ def test_a_table_of_sqlite_can_be_made_anew_by_hand(new_sqlite: NewDatabase, run
         "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON; BEGIN; ALTER TABLE things RENAME TO old_things; "
         f"{text.replace('RESTRICT', 'CASCADE')}; INSERT INTO things SELECT * FROM old_things; DROP TABLE old_things; COMMIT"
     )
-    assert told(model(CASCADE), outside, add_columns=True) == "Made an index on things.group_id."
+    assert report_of(model(CASCADE), outside, add_columns=True) == "Made an index on things.group_id."
     with in_process(model(CASCADE), outside.url, runner) as service:
         assert service.send("DELETE", f"/groups/{group}").status == 204
         assert service.rows("/things?fields=id") == []
@@ -535,7 +537,7 @@ def test_a_table_of_sqlite_can_be_made_anew_by_hand(new_sqlite: NewDatabase, run
 def test_a_foreign_key_over_rows_that_it_forbids_is_refused(outside: Outside, runner: asyncio.Runner) -> None:
     with in_process(model("group: Group | None = None"), outside.url, runner) as service:
         fill(service, {"groupId": post(service, "/groups", {}).json()["id"]})
-    said = told(model("group: Band | None = None"), outside, add_columns=True)
+    said = report_of(model("group: Band | None = None"), outside, add_columns=True)
     assert said.startswith("the column things.group_id refers to groups and should refer to bands")
     assert outside.is_sqlite or said.endswith(", and rows refer to groups.")
 
@@ -550,7 +552,7 @@ def test_a_foreign_key_to_another_table_is_not_made_over_equal_ids(outside: Outs
     with in_process(model_of(head.format("Group")), outside.url, runner) as service:
         assert post(service, "/bands", {}).json()["id"] == post(service, "/groups", {}).json()["id"] == "1"
         fill(service, {"groupId": "1"})
-    said = told(model_of(head.format("Band")), outside, add_columns=True)
+    said = report_of(model_of(head.format("Band")), outside, add_columns=True)
     assert said.startswith("the column things.group_id refers to groups and should refer to bands")
 
 
@@ -563,13 +565,13 @@ def test_an_older_node_leaves_what_a_newer_one_has_added(outside: Outside, runne
     fitted(old, outside)
     fitted(new, outside, add_columns=True)
     before = outside.catalogue()
-    assert told(old, outside) == "" == told(old, outside, add_columns=True)
+    assert report_of(old, outside) == "" == report_of(old, outside, add_columns=True)
     assert outside.catalogue() == before
     with in_process(new, outside.url, runner) as service:
         fill(service, {"a": "x", "extra": "NEW"})
         (change,) = service.changes("/things/changes?fields=extra")["data"]
         assert change["thing"] == {"extra": "NEW"}
-    assert told(new, outside) == ""
+    assert report_of(new, outside) == ""
 
 
 def forget(outside: Outside) -> None:
@@ -585,7 +587,7 @@ def test_a_database_without_a_record_gets_one_from_the_model(outside: Outside, r
     assert len(found.doubts) == outside.is_sqlite
     assert all("things.a as Decimal(8,2)" in doubt for doubt in found.doubts)
     assert fitted(model(MONEY, "b: Colour"), outside).doubts == ()
-    assert told(model(MORE, "b: Colour"), outside)[:3] == "the"
+    assert report_of(model(MORE, "b: Colour"), outside)[:3] == "the"
 
 
 def test_a_database_without_a_record_is_looked_through_for_values_that_no_enum_has(
@@ -594,7 +596,7 @@ def test_a_database_without_a_record_is_looked_through_for_values_that_no_enum_h
     with in_process(model("b: Colours"), outside.url, runner) as service:
         fill(service, {"b": "green"})
     forget(outside)
-    assert told(model("b: Colour"), outside) == "the column things.b holds values that are not one of red, blue."
+    assert report_of(model("b: Colour"), outside) == "the column things.b holds values that are not one of red, blue."
 
 
 def test_a_record_of_a_later_form_is_refused(outside: Outside) -> None:

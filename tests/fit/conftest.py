@@ -46,6 +46,13 @@ def dev(new_sqlite: NewDatabase) -> Iterator[Service]:
         yield service
 
 
+@pytest.fixture
+def own(new_sqlite: NewDatabase) -> Iterator[Service]:
+    """A service of a test's own, which pages of this machine may ask."""
+    with served(new_sqlite(), "--sample", "--cors-origins", "localhost") as service:
+        yield service
+
+
 @pytest.fixture(scope="session")
 def admin(service: Service) -> str:
     """A token of an admin for `service`."""

@@ -97,8 +97,8 @@ class Scenarios:
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
-    def __call__(self, name: str, fails: str = "") -> Iterator[None]:
-        """Try one scenario. With `fails` it is known to fail, for that reason."""
+    def __call__(self, name: str, fails: str = "", but: str = "") -> Iterator[None]:
+        """Try one scenario. With `fails` it is known to fail, for that reason; `but` says what was left out, and why."""
         try:
             yield
         except Exception as error:
@@ -106,7 +106,7 @@ class Scenarios:
             if not fails:
                 self.failures.append(f"{name}: {''.join(traceback.format_exception(error))}")
         else:
-            self.found[name] = ("ok", "")
+            self.found[name] = ("ok", but)
             if fails:
                 self.failures.append(f"{name} works, and was known to fail: {fails}")
 

@@ -10,6 +10,21 @@ from tests.fit.tools import PYTHON, need, pypi, python
 from tests.support.running import Service
 
 TOOL = Tool("datamodel-code-generator", "REST tools", pypi=("datamodel-code-generator",))
+OPTIONS = (
+    *(
+        "--input-file-type",
+        "openapi",
+        "--output-model-type",
+        "pydantic_v2.BaseModel",
+        "--target-python-version",
+        "3.11",
+    ),
+    *(
+        "--use-annotated",
+        "--set-default-enum-member",
+        "--no-use-specialized-enum",
+    ),  # as its docs say, for type checkers
+)
 USE = """
 import json, sys, urllib.request
 from models import OrderPage, Problem, User, UserCreate, UserPage
@@ -29,9 +44,10 @@ print(json.dumps({"name": user.name, "statuses": [order.status.value for order i
 def test_datamodel_codegen(service: Service, admin: str, scenario: Scenarios, tmp_path: Path) -> None:
     need(PYTHON)
     save_document(service, admin, tmp_path)
-    options = ("--input-file-type", "openapi", "--output-model-type", "pydantic_v2.BaseModel", "--output", "models.py")
     with scenario("generate"):
-        pypi("datamodel-codegen", "--input", "openapi.json", *options, "--target-python-version", "3.11", cwd=tmp_path)
+        pypi("datamodel-codegen", "--input", "openapi.json", "--output", "models.py", *OPTIONS, cwd=tmp_path)
+    with scenario("compile"):
+        pypi("mypy", "--strict", "models.py", cwd=tmp_path)
     (tmp_path / "use.py").write_text(USE, "utf-8")
     with scenario("read"):
         found = python("use.py", service.url, admin, cwd=tmp_path)

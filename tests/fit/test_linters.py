@@ -19,7 +19,14 @@ EXPLAINED = {
     "operation-4xx-response": "errors that all operations have are `default`",
     "no-server-example.com": "the service runs on this machine",
     "no-required-schema-properties-undefined": "documents of OAuth have more members than are listed",
+    "no-ambiguous-paths": "`/{collection}/summary` and `/users/{id}` both match `/users/summary`, which is no id",
 }
+AMBIGUOUS = (
+    "warnings, each explained in `tests/fit/test_linters.py`. "
+    "[no-ambiguous-paths](https://redocly.com/docs/cli/rules/oas/no-ambiguous-paths): `/{collection}/summary` and "
+    "`/{collection}/groups` are described once for all collections. No row has such an id, and Prism resolves both. Two "
+    "paths for each collection would make the document of 300 resources 2.3 MB instead of 2.0"
+)
 
 
 def test_linters(service: Service, admin: str, scenario: Scenarios, tmp_path: Path) -> None:
@@ -33,7 +40,7 @@ def test_linters(service: Service, admin: str, scenario: Scenarios, tmp_path: Pa
         found = json.loads((folder / "said.json").read_text("utf-8"))
         assert not [each for each in found if each["severity"] == 0], said
         assert {each["code"] for each in found} <= EXPLAINED.keys(), Counter(each["code"] for each in found)
-    with scenario("redocly"):
+    with scenario("redocly", but=AMBIGUOUS):
         problems = json.loads(npm("redocly", "lint", "openapi.json", "--format=json", cwd=folder))["problems"]
         assert not [each for each in problems if each["severity"] == "error"], problems
         assert {each["ruleId"] for each in problems} <= EXPLAINED.keys(), problems

@@ -44,7 +44,9 @@ def workspace(folder: Path, *names: str) -> Path:
     return folder
 
 
-def run(*command: str | Path, cwd: Path, given: str = "", fine: bool = True, env: Env = None) -> str:
+def run(
+    *command: str | Path, cwd: Path, given: str = "", fine: bool = True, env: Env = None, patience: float = PATIENCE
+) -> str:
     """What a command prints; it must end well, unless it is not `fine`."""
     path = f"{NODE}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -54,7 +56,7 @@ def run(*command: str | Path, cwd: Path, given: str = "", fine: bool = True, env
         input=given,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=patience,
         check=False,
     )
     said = done.stdout + done.stderr

@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from diptych import Diptych
 from diptych.api.graphql.node_lookup import is_node
+from diptych.api.graphql.printer import print_graphql, print_node
 from diptych.api.graphql.translate import translate as translate_graphql
 from diptych.api.reply import Reply
-from diptych.api.rest.translate import read_query
+from diptych.api.rest.printer import print_rest
+from diptych.api.rest.query import read_query
 from diptych.api.rest.translate import translate as translate_rest
 from diptych.ask.nodes import Follow, Read
 from diptych.config import Config
@@ -32,11 +34,9 @@ from tests.support import edge_cases
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import load
 from tests.support.effort import scaled
-from tests.support.graphql_printer import print_graphql, print_node
 from tests.support.oracle import Oracle
 from tests.support.proof import Proof, Reveal, exactly, shown_cursor
 from tests.support.reading import parsed
-from tests.support.rest_printer import print_rest
 from tests.support.running import Postgres, with_tables
 
 MODELS = {"default": default, "edge_cases": edge_cases.model}

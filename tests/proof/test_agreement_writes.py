@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from diptych.ask.guarded import GuardedWrite, Why
-from diptych.compile import dialect
+from diptych.compile import getters
 from diptych.compile.dialect import Dialect
 from diptych.compile.write import WritePlan, compile_write
 from diptych.demo.model import model as default
@@ -75,7 +75,7 @@ class Panels:
     async def _sequence(self, random: Random) -> None:
         grant_store = Ledger(self.model, self.data)
         await asyncio.gather(*(run.reset() for run in self.runs))
-        wishes = Wishes(self.model, random)
+        wishes = Wishes(self.model, random, many=True)
         for self.clock.step in range(LENGTH):
             viewer = random.choice(self.viewers)
             await self._step(grant_store, wishes.transaction(viewer, grant_store.rows), viewer, random)
@@ -96,7 +96,7 @@ class Panels:
                 )
 
     async def _step(self, grant_store: Ledger, transaction: Transaction, viewer: Viewer, random: Random) -> None:
-        made: Sequence[tuple[str, Any]] = ()
+        made: Sequence[tuple[int, Any]] = ()
         begun = True
         try:
             answers = grant_store.transact(transaction.wishes, viewer, self.clock.moment)
@@ -164,7 +164,7 @@ def sort(table: Mapping[str, Mapping[str, Any]]) -> Any:
 def opened(model: Model, seed: int, urls: Sequence[str]) -> Iterator[Panels]:
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
-        patch.setattr(dialect, "_now", clock.now)
+        patch.setattr(getters, "_now", clock.now)
         found = Panels(model, seed, urls, runner, clock)
         yield found
         found.close()
@@ -236,9 +236,9 @@ def test_it_fails_where_one_store_tells_of_another_fault_first(
 ) -> None:
     original = compile_write
 
-    def reversed_on_postgres(changed: GuardedWrite, model: Model, of: Dialect, sizes: Any = None) -> WritePlan:
+    def reversed_on_postgres(changed: GuardedWrite, model: Model, of: Dialect, *rest: Any) -> WritePlan:
         guards = changed.guards if of.name == "sqlite" else changed.guards[::-1]
-        return original(replace(changed, guards=guards), model, of, sizes)
+        return original(replace(changed, guards=guards), model, of, *rest)
 
     monkeypatch.setattr(transact, "compile_write", reversed_on_postgres)
     with opened(default, 0, [MEMORY, postgres.create()]) as panels, pytest.raises(AssertionError, match="PostgreSQL"):

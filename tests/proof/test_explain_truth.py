@@ -43,7 +43,7 @@ from tests.support.random_writes import Wishes
 from tests.support.running import NewDatabase, with_tables
 
 MODELS = {"default": default, "edge_cases": edge_cases.model}
-METHODS = {"create": "POST", "update": "PATCH", "replace": "PUT", "delete": "DELETE"}
+METHODS = {"create": "POST", "update": "PATCH", "replace": "PUT", "delete": "DELETE", "upsert": "POST"}
 CHANGES = scaled(200, 140)
 
 
@@ -161,8 +161,9 @@ def test_of_every_list_as_many_rows_are_told_as_there_are(world: World) -> None:
 
 def sent(wish: Wish, model: Model) -> RestRequest:
     path = f"/{model.resources[wish.resource].path}"
-    target = path if wish.verb == "create" else f"{path}/{wish.id}"
-    return RestRequest(METHODS[wish.verb], target, "fields=id", None if wish.verb == "delete" else wish.body)
+    target = path if wish.verb in ("create", "upsert") else f"{path}/{wish.id}"
+    how = f"&by={wish.key}" + "&onConflict=keep" * wish.keep if wish.key else ""
+    return RestRequest(METHODS[wish.verb], target, "fields=id" + how, None if wish.verb == "delete" else wish.body)
 
 
 def check_change(world: World, wish: Wish, viewer: Viewer) -> str:

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from diptych import Model
 from diptych.api.graphql.literals import Literals, lift
+from diptych.api.graphql.printer import print_graphql
 from diptych.ask.slots import LITERALS
 from diptych.demo.model import model as shop
 from diptych.serve.endpoint.graphql_planner import Planner
@@ -30,7 +31,6 @@ from tests.support import edge_cases
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import rows
 from tests.support.effort import scaled
-from tests.support.graphql_printer import print_graphql
 from tests.support.in_process import Answer, Service, in_process
 
 ROUNDS = scaled(4_000, 200)

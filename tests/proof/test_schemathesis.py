@@ -9,7 +9,10 @@ So documents are narrowed before they are tried: a Narrowed document has fewer o
 parameters, and ids and cursors that are there. It has nothing below `/oauth`: forms and codes there belong to a browser or
 a client, and are used once; tests/unit/rest/test_openapi_oauth.py holds them against the document. `make fuzz` tries more of all of
 it, as a user too. A Changing document has bodies whose references lead somewhere, and that
-give back no read-only values. Whoever keeps to these keeps to the whole document, too.
+give back no read-only values. They write no relations (a body has `postId` or `post`, one of the two, and what else a
+relation takes depends on whether the row is new: tests/proof/test_nests_are_batches.py proves these), they change many
+rows by the id alone (one filter is required, whichever it is), and have no `onConflict`, which takes a `by`. Whoever keeps
+to these keeps to the whole document, too.
 """
 
 from __future__ import annotations
@@ -84,6 +87,11 @@ schemathesis.openapi.format("idempotency-key", st.just("key"))
 schemathesis.openapi.format(
     "fields", st.just("*") | st.lists(st.sampled_from(COMMON), min_size=1, unique=True).map(",".join)
 )
+schemathesis.openapi.format("summary-fields", st.sampled_from(["count", "count,createdAt(min,max)"]))
+schemathesis.openapi.format("group-keys", st.sampled_from(["createdAt", "createdAt:month,updatedAt:day"]))
+schemathesis.openapi.format("group-fields", st.sampled_from(["count", "createdAt,summary(updatedAt(max))"]))
+schemathesis.openapi.format("group-sort", st.sampled_from(["-count", "createdAt,count", "-summary.updatedAt.max"]))
+schemathesis.openapi.format("group-filter", st.sampled_from(['{"count":{"gte":1}}', '{"not":{"count":{"lt":2}}}']))
 schemathesis.openapi.format("viewer-fields", st.sampled_from(["*", "*,user(*)", "*,me:subject"]))
 schemathesis.openapi.format("graphql", st.sampled_from(DOCUMENTS))
 schemathesis.openapi.format("graphql-operation", st.just("Hello"))
@@ -122,17 +130,20 @@ class Narrowed:
         whole = written_out(caller.get("/openapi.json").json())
         self.parts = whole["components"]
         self.document = copy.deepcopy(whole)
-        for path in [path for path in whole["paths"] if path.startswith("/oauth/") or path == "/batch"]:
+        for path in [path for path in whole["paths"] if path.startswith("/oauth/")]:
             del self.document["paths"][path]
         self.lists: list[str] = []
+        self.counted = True
         for path, item in self.document["paths"].items():
-            self.lists += [path] if len(item.get("get", {}).get("parameters", ())) > 10 else []
+            is_list = len(item.get("get", {}).get("parameters", ())) > 10 and "{collection}" not in path
+            self.lists += [path] if is_list else []
             for method in {"get", "head"} & item.keys():
                 item[method]["parameters"] = self._parameters(path, item[method], keep(path, method))
 
     def add_where(self, path: str, fields: Mapping[str, Sequence[str]], depth: int = 0) -> None:
         """Add the parameter `where`, cut to some operators of some fields and to so many levels of relations."""
         resource = self.document["paths"][path]["get"]["tags"][0]
+        self.counted = not path.endswith("/changes")  # the document says so in its description
         schema = self._where(f"{resource}Where", fields, depth)
         part = {**self._find(f"{resource}.where"), "content": {"application/json": {"schema": schema}}}
         self.document["paths"][path]["get"]["parameters"].append(part)
@@ -154,7 +165,9 @@ class Narrowed:
             elif depth and target.endswith("ListWhere"):
                 one = self._where(target.replace("ListWhere", "Where"), fields, depth - 1)
                 words = self.parts["schemas"][target]
-                properties[key] = {**words, "properties": {word: one for word in words["properties"]}}
+                count = self._compared(self.parts["schemas"]["IntFilter"], ("eq", "gt"))
+                quantified = {word: one for word in ("some", "every", "none")}
+                properties[key] = {**words, "properties": quantified | ({"count": count} if self.counted else {})}
             elif depth and target.endswith("Where"):
                 properties[key] = self._where(target, fields, depth - 1)
         return {**schema, "properties": properties}
@@ -166,7 +179,11 @@ class Narrowed:
     def _parameters(self, path: str, operation: Document, names: tuple[str, ...]) -> list[Document]:
         given: list[Document] = operation.get("parameters", [])
         is_list = len(given) > 10
-        kept = [each for each in map(self._resolved, given) if not is_list or each["name"] in names]
+        left_out = ("after", "before") if "{collection}" in path else ()  # a cursor is one of a collection
+        names = tuple(name for name in names if name not in left_out)
+        kept = [
+            each for each in map(self._resolved, given) if not is_list or each["name"] in names or each.get("required")
+        ]
         for each in kept:
             if each["name"] == "fields" and path == "/viewer":  # it has other fields than rows
                 each["schema"] = {"type": "string", "enum": ["*"]}
@@ -202,15 +219,73 @@ class Changing(Narrowed):
         schemas = self.document["components"]["schemas"]
         for name, schema in schemas.items():
             if name.endswith(("Create", "Patch", "Replace")) and "properties" in schema:
+                self._leave_out_relations(schema, is_new=name.endswith("Create"))
                 self._narrow(schema["properties"])
         if "JsonPatch" in schemas:
             schemas["JsonPatch"] = PATCHES
         for path, item in self.document["paths"].items():
             for method in {each.lower() for each in CHANGES} & item.keys():
+                self._leave_out_combinations(path, item[method])
                 if "{id}" in path:
                     ids = [each for each in self._ids(path) if each != user]
                     part = {**self._find("id"), "schema": {"type": "string", "enum": ids or ["none"]}}
                     item[method]["parameters"] = [*item[method]["parameters"], part]
+        self._narrow_batch()
+
+    def _leave_out_relations(self, schema: Document, *, is_new: bool) -> None:
+        """Leave out the relations of a body; without them, the keys that they stand in for are required of a new row."""
+        properties = schema["properties"]
+        for name in [name for name, part in properties.items() if part.get("$ref", "").endswith("Write")]:
+            text = properties.pop(name)["description"]
+            keys = re.findall("instead of `([A-Za-z]+)`", text) if is_new else []
+            schema["required"] = [*schema.get("required", ()), *keys]
+
+    def _leave_out_combinations(self, path: str, operation: Document) -> None:
+        """Leave out what depends on other parameters: how conflicts end, and all filters of many rows but the id."""
+        given = operation["parameters"]
+        names = {each["name"] for each in given}
+        if "most" in names:
+            kept = ("fields", "most", "dryRun", "Idempotency-Key", "Prefer")
+            found = {"schema": {"type": "string"}, "example": self._ids(path)[-1]}
+            by_id = {"name": "id", "in": "query", "required": True, **found}
+            operation["parameters"] = [*(each for each in given if each["name"] in kept), by_id]
+            content = operation.get("requestBody", {}).get("content", {})
+            for kind, part in {kind: part["schema"] for kind, part in content.items()}.items():
+                content[kind] = {"schema": self._of_any_row(part["$ref"].rpartition("/")[2])}
+        elif "by" in names:
+            operation["parameters"] = [each for each in given if each["name"] != "onConflict"]
+
+    def _of_any_row(self, name: str) -> Document:
+        """The schema of a change of many rows: where none matches, no reference is followed, so that any will do."""
+        schema: Document = copy.deepcopy(self.parts["schemas"][name])
+        self._leave_out_relations(schema, is_new=False)
+        return schema
+
+    def _narrow_batch(self) -> None:
+        """Requests of a batch are those of the document; those of rows, of rows that are there."""
+        paths = self.document["paths"]
+        writes = [
+            self._request_of(path, method, item[method]["requestBody"]["content"]["application/json"]["schema"])
+            for path, item in paths.items()
+            for method in ("post", "patch")
+            if path.count("/") == 1 + (method == "patch") and path not in ("/batch", "/graphql") and method in item
+        ]
+        if not writes:
+            paths.pop("/batch", None)
+            return
+        requests = {"type": "array", "items": {"anyOf": writes}, "minItems": 1, "maxItems": 20}
+        schema = {"type": "object", "properties": {"requests": requests}, "required": ["requests"]}
+        content = {"application/json": {"schema": {**schema, "additionalProperties": False}}}
+        paths["/batch"]["post"]["requestBody"] = {"required": True, "content": content}
+
+    def _request_of(self, path: str, method: str, body: Document) -> Document:
+        ids = [each for each in self._ids(path) if each != self.user] if "{id}" in path else [""]
+        properties = {
+            "method": {"type": "string", "enum": [method.upper()]},
+            "url": {"type": "string", "enum": [path.replace("{id}", each) for each in ids]},
+            "body": body,
+        }
+        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
     def _narrow(self, properties: Document) -> None:
         for name in COMMON:

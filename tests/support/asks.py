@@ -49,6 +49,8 @@ from diptych.ask.walk import reads
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 from diptych.model.model import Model
+from diptych.model.operators import FOLDED, SEARCHES
+from diptych.model.resource_view import RelationView, ResourceView
 from diptych.model.rules.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_, rewrite
 from diptych.model.scalars import (
     BIGINT,
@@ -63,7 +65,6 @@ from diptych.model.scalars import (
     Scalar,
     encode_json,
 )
-from diptych.model.view import RelationView, ResourceView
 from diptych.model.viewer_object import ROOT, VIEWER
 from diptych.policy.cost import cost_of_watch, price_of
 from tests.support.edge_cases import Data, pool
@@ -491,9 +492,11 @@ class Drawer:
             target = resource.relations[field.relation].target if field.relation else resource.name
             return self.one_of(self.world.ids(self.world.model.resources[target]))
         value = self.one_of(self.world.pool(resource, field))
-        if op in ("contains", "startsWith"):
-            start = self.count(min(len(value), 3)) if op == "contains" else 0
-            value = value[start : start + self.count(3)]
+        if op in SEARCHES and op != "ieq":
+            start = 0 if op.lower().endswith("startswith") else self.count(min(len(value), 3))
+            value = value[start:] if op.lower().endswith("endswith") else value[start : start + self.count(3)]
+        if op in FOLDED and self.chance(2):
+            value = self.one_of([value.upper(), value.lower(), value.translate(_ACCENTS)])
         if self.chance(2):
             value = self.one_of(list(beside(field.scalar, value)))
         return wire(field.scalar, value)
@@ -519,6 +522,7 @@ class Dice(Drawer):
         return self.random.sample(choices, self.random.randint(1, len(choices)))
 
 
+_ACCENTS = str.maketrans("aeiou", "áèîõü")
 _TERMS = ("field", "field", "field", "and", "or", "not", "related", "related")
 _OPS: dict[str, Op] = {
     "eq": "eq",
@@ -528,6 +532,11 @@ _OPS: dict[str, Op] = {
     "gte": "gte",
     "contains": "contains",
     "startsWith": "startsWith",
+    "endsWith": "endsWith",
+    "ieq": "ieq",
+    "icontains": "icontains",
+    "istartsWith": "istartsWith",
+    "iendsWith": "iendsWith",
 }
 
 

@@ -44,9 +44,9 @@ def cases(
 
         signature = inspect.signature(bare)
         kept = [parameter for name, parameter in signature.parameters.items() if name not in all_cases[0][1]]
-        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
-        run.bare, run.cases = bare, all_cases  # type: ignore[attr-defined]
-        run.pytestmark = list(getattr(test, "pytestmark", ()))  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # attributes for pytest
+        run.bare, run.cases = bare, all_cases  # type: ignore[attr-defined]  # attributes for pytest
+        run.pytestmark = list(getattr(test, "pytestmark", ()))  # type: ignore[attr-defined]  # attributes for pytest
         return cast(Callable[..., None], run)
 
     return decorate

@@ -119,7 +119,7 @@ def _unfold(
         if isinstance(node, FragmentSpreadNode):
             _unfold(fragments[node.name.value].selection_set, fragments, found, deep, weight, about)
             continue
-        inner: SelectionSetNode | None = node.selection_set  # type: ignore[attr-defined]
+        inner: SelectionSetNode | None = node.selection_set  # type: ignore[attr-defined]  # fields and fragments have one
         if inner is None:
             continue
         below = about or name in ("__schema", "__type")

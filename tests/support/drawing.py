@@ -285,7 +285,8 @@ class Fitting:
             return self.variable(str(kind))
         kind = cast("GraphQLInputType", get_nullable_type(kind))
         if isinstance(kind, GraphQLList):
-            return "[" + ", ".join(self.value(kind.of_type, deep) for _ in range(self.random.randint(0, 2))) + "]"
+            least = int(str(kind.of_type).rstrip("!").endswith("GroupBy"))  # groups have a key
+            return "[" + ", ".join(self.value(kind.of_type, deep) for _ in range(self.random.randint(least, 2))) + "]"
         if isinstance(kind, GraphQLInputObjectType):
             return self.object(kind, deep)
         if isinstance(kind, GraphQLEnumType):
@@ -293,15 +294,24 @@ class Fitting:
         return self.random.choice(_VALUES.get(str(kind), ('"x"', '"y"')))
 
     def object(self, kind: GraphQLInputObjectType, deep: int) -> str:
-        if kind.name.endswith("Order"):  # exactly one key
-            (name,) = self.random.sample([*kind.fields], 1)
-            return "{" + f"{name}: {self.random.choice(('ASC', 'DESC'))}" + "}"
+        if kind.is_one_of:
+            return self.one_of(kind, deep)
         names = [
             name
             for name, field in kind.fields.items()
             if is_required_input_field(field) or (deep and self.chance(0.15))
         ]
         return "{" + ", ".join(f"{name}: {self.value(kind.fields[name].type, deep - 1)}" for name in names) + "}"
+
+    def one_of(self, kind: GraphQLInputObjectType, deep: int) -> str:
+        """Exactly one key; deep down, one that leads no further."""
+        types = {name: get_nullable_type(field.type) for name, field in kind.fields.items()}
+        ends = [name for name, each in types.items() if not isinstance(each, GraphQLInputObjectType)]
+        name = self.random.choice(ends if ends and deep < 2 else [*types])
+        found = types[name]
+        if isinstance(found, GraphQLInputObjectType):
+            return f"{{{name}: {self.object(found, deep - 1)}}}"
+        return f"{{{name}: {self.random.choice([*cast('GraphQLEnumType', found).values])}}}"
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+|[^\s\w]")

@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -35,6 +36,10 @@ from tests.support.running import with_tables
 
 RESPONSE = "application/graphql-response+json"
 Headers = Mapping[str, str]
+
+
+_ASKING: ContextVar[bool] = ContextVar("asking", default=False)
+"""Does this task handle a request of a test?"""
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,18 @@ class Service:
         run = store.run
 
         async def counted(plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
-            self.runs += 1
+            self.runs += _ASKING.get()
             return await run(plan, parameters)
 
-        store.run = counted  # type: ignore[method-assign]
+        store.run = counted  # type: ignore[method-assign]  # a spy
+
+    async def _handle(self, request: Request) -> Reply:
+        """Answer a request; only its own statements count, not those of background tasks."""
+        asking = _ASKING.set(True)
+        try:
+            return await self.handler.handle(request)
+        finally:
+            _ASKING.reset(asking)
 
     def forget(self) -> None:
         """Begin anew, with the same store and secrets: nothing was seen before, no plan is remembered."""
@@ -106,6 +119,11 @@ class Service:
         return self.handler.context.tokens.make(user, roles, scopes, ttl)
 
     # any request
+
+    def send_json(self, method: str, url: str, value: Any, token: str | None = None) -> Answer:
+        """A request with a body of JSON."""
+        headers = {"content-type": "application/json"}
+        return self.send(method, url, headers=headers, body=json.dumps(value).encode(), token=token)
 
     def send(
         self, method: str, url: str, *, headers: Headers | None = None, body: bytes = b"", token: str | None = None
@@ -124,7 +142,7 @@ class Service:
                 raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The body may have {most} bytes.")
             return body
 
-        reply: Reply = self.runner.run(self.handler.handle(Request(method, path, query, sent, read)))
+        reply: Reply = self.runner.run(self._handle(Request(method, path, query, sent, read)))
         found = {name.decode(): value.decode("latin-1") for name, value in reply.headers}
         cookies = [value.decode("latin-1") for name, value in reply.headers if name == b"set-cookie"]
         assert len(found) == len(reply.headers) - max(0, len(cookies) - 1), f"a header stands twice: {reply.headers}"

@@ -29,7 +29,7 @@ def mistakes_in(source: str) -> tuple[Mistake, ...]:
     return built.mistakes
 
 
-def assert_told(source: str) -> None:
+def assert_reported(source: str) -> None:
     """Exactly what the comments say is told, in any order."""
     expected = sorted(told_in(HEADER + source))
     found = sorted(mistakes_in(source), key=lambda each: (each.where, each.line, each.cause))

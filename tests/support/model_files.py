@@ -21,10 +21,11 @@ HEADER = """
 from __future__ import annotations
 
 import datetime as dt
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, ClassVar, List, Optional
+from uuid import UUID
 
 from diptych import *
 

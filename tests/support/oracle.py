@@ -35,7 +35,9 @@ from diptych.ask.nodes import (
 )
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import RelationDef, ResourceDef, RuleDef
+from diptych.model.folding import fold
 from diptych.model.model import Model
+from diptych.model.operators import FOLDED
 from diptych.model.rules.expr import (
     TRUE,
     And,
@@ -275,6 +277,10 @@ def compare(op: str, left: Any, right: Any) -> bool:
             return right in left
         case "startsWith":
             return bool(left.startswith(right))
+        case "endsWith":
+            return bool(left.endswith(right))
+        case "ieq" | "icontains" | "istartsWith" | "iendsWith":
+            return compare(FOLDED[op], fold(left), fold(right))
     raise ValueError(op)
 
 

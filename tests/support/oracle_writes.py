@@ -24,7 +24,7 @@ from typing import Any
 
 from uuid_utils import uuid7
 
-from diptych.ask.nodes import Pick, WriteVerb
+from diptych.ask.nodes import Pick, Read, WriteVerb
 from diptych.errors import Code
 from diptych.model.constraints import fault_of
 from diptych.model.declare.resource import Verb
@@ -32,6 +32,7 @@ from diptych.model.declare.roles import Viewer
 from diptych.model.defs import SERVER_FIELDS, FieldDef, KeyDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.model import Model
 from diptych.model.rules.expr import (
+    TRUE,
     And,
     Choose,
     Compare,
@@ -72,10 +73,23 @@ class Wish:
     slots: tuple[Slot, ...] = ()
     """The slots of what is picked, and their raw values."""
     raw: tuple[Any, ...] = ()
+    key: str = ""
+    """The unique key of an upsert."""
+    keep: bool = False
+    where: Expr | None = None
+    """The filter of a change of many rows, with its slots and their raw values; at most `most` rows."""
+    filter_slots: tuple[Slot, ...] = ()
+    filter_raw: tuple[Any, ...] = ()
+    most: int = 0
+    dry: bool = False
 
     def __repr__(self) -> str:
         picked = ", ".join(pick.label for pick in self.pick)
-        return f"{self.verb} {self.resource} {self.id} {self.body} if {self.versions} → {picked}"
+        if self.where is not None:
+            how = f"{self.where} {self.filter_raw}, at most {self.most}{' (dry)' * self.dry}"
+            return f"{self.verb} many {self.resource} {self.body} where {how} → {picked}"
+        by = f" by {self.key}{' (keep)' * self.keep}" if self.key else ""
+        return f"{self.verb}{by} {self.resource} {self.id} {self.body} if {self.versions} → {picked}"
 
 
 class Refused(Exception):
@@ -207,10 +221,23 @@ class Forecast:
             return False
         if verb == "delete":
             return self.may(verb, resource) is not False
-        if verb == "create":
+        if verb in ("create", "upsert"):
             wanted = (self.creates(resource, field) for field in writable(resource) if field.required)
             return every([self.may("create", resource), *wanted]) is not False
         return any(self.updates(resource, field) is not False for field in writable(resource))
+
+    def keys(self, resource: ResourceDef) -> dict[str, tuple[str, ...]]:
+        """The unique keys of all rows that the viewer could give, and could see."""
+        found: dict[str, tuple[str, ...]] = {each.name: (each.name,) for each in writable(resource) if each.unique}
+        found |= {"_".join(key.fields): key.fields for key in resource.keys if key.unique and key.where == TRUE}
+        return {
+            name: fields
+            for name, fields in found.items()
+            if not any(
+                self.creates(resource, resource.fields[each]) is False or self.shows(resource, each) is False
+                for each in fields
+            )
+        }
 
     def requires(self, resource: ResourceDef, field: FieldDef) -> bool:
         """Must a replacement have the field, whatever the row is? (It can be read, and it can be written wherever
@@ -249,8 +276,9 @@ class Ledger:
     def __init__(self, model: Model, data: Data) -> None:
         self.model = model
         self.rows: Rows = {name: [dict(row) for row in data[name]] for name in model.resources}
-        self.made: list[tuple[str, Any]] = []
-        """The new rows of the last transaction, by resource and id, in the order in which they were made."""
+        self.made: list[tuple[int, Any]] = []
+        """The new rows of the last transaction: which change made it, and its id."""
+        self._making = 0
         self._numbers = itertools.count(FIRST_NUMBER)
 
     def new_id(self, resource: ResourceDef) -> Any:
@@ -261,7 +289,9 @@ class Ledger:
         forecast = forecast_of(self.model, viewer)
         self.made = []
         for wish in wishes:
-            if not forecast.has(wish.verb, self.model.resources[wish.resource]):
+            resource = self.model.resources[wish.resource]
+            updates = wish.verb == "upsert" and not wish.keep
+            if not forecast.has(wish.verb, resource) or (updates and not forecast.has("update", resource)):
                 raise Refused(denial(viewer))
         bodies = [Body(wish, self.model.resources[wish.resource], forecast) for wish in wishes]
         denied = [(index, name) for index, body in enumerate(bodies) for name in body.denied]
@@ -274,6 +304,7 @@ class Ledger:
         answers = []
         ids: list[Any] = []
         for index, (wish, body) in enumerate(zip(wishes, bodies, strict=True)):
+            self._making = index
             try:
                 deed = Deed(self, *self._resolved(wish, body.values, ids), viewer, moment)
                 answers.append(deed.done())
@@ -283,6 +314,9 @@ class Ledger:
                 places = [(index, name) for _, name in refused.places]
                 raise Refused(refused.code, places, at=index) from None
         return answers
+
+    def note_made(self, id: Any) -> None:
+        self.made.append((self._making, id))
 
     @staticmethod
     def _resolved(wish: Wish, values: Values, ids: Sequence[Any]) -> tuple[Wish, Values]:
@@ -308,15 +342,19 @@ class Body:
         if not isinstance(wish.body, dict):
             self.faults.append("")
             return
+        verb: WriteVerb = "create" if wish.verb == "upsert" else wish.verb
         for name, given in wish.body.items():
-            self._read(name, given, wish.verb, resource, forecast)
+            self._read(name, given, verb, resource, forecast)
         for name, field in resource.fields.items():
             wanted = (
-                field.required
-                if wish.verb == "create"
+                field.required or name in forecast.keys(resource).get(wish.key, ())
+                if verb == "create"
                 else wish.verb == "replace" and forecast.requires(resource, field)
             )
             if wanted and name not in wish.body:
+                self.faults.append(name)
+        for name in forecast.keys(resource).get(wish.key, ()):
+            if wish.body.get(name, 0) is None and name not in self.faults:
                 self.faults.append(name)
 
     def _read(self, name: str, given: Any, verb: WriteVerb, resource: ResourceDef, forecast: Forecast) -> None:
@@ -394,11 +432,71 @@ class Deed:
     def done(self) -> Any:
         if self.wish.verb == "create":
             return self._create()
+        if self.wish.verb == "upsert":
+            return self._upsert()
+        if self.wish.where is not None:
+            return self._many(self.wish.where)
         key = self.resource.key.parse(self.wish.id)
         row = self.before.find(self.resource.name, key)
         if row is None or not self.before.readable(row):
             raise Refused(Code.NOT_FOUND)
         return self._delete(row) if self.wish.verb == "delete" else self._change(row)
+
+    # either
+
+    def _upsert(self) -> Any:
+        """The row that has the key is changed, if the viewer may read it and its key; or else a new one is made."""
+        names = self.forecast.keys(self.resource)[self.wish.key]
+        rows = [Row(self.resource, each) for each in self._table()]
+        has = [row for row in rows if all(same(row.data[name], self.given[name]) for name in names)]
+        seen = [row for row in has if self.before.readable(row) and all(self.before.shows(name, row) for name in names)]
+        if not seen:
+            return self._create()
+        (row,) = seen
+        self.id = row.id
+        if self.wish.keep:
+            return self._answer(row.data)
+        self.wish = replace(self.wish, verb="update")
+        self.given = {name: value for name, value in self.given.items() if name not in names}
+        return self._change(row)
+
+    # many rows
+
+    def _many(self, where: Expr) -> Any:
+        """Change the rows that match, one after another in the order of ids; all of them, or none."""
+        wish, store = self.wish, self.grant_store
+        oracle = Oracle(self.model, self.viewer, store.rows)
+        pairs = zip(wish.filter_slots, wish.filter_raw, strict=True)
+        values = [
+            [slot.scalar.parse(each) for each in raw] if slot.many else slot.scalar.parse(raw) for slot, raw in pairs
+        ]
+        found = oracle.listed(Read(self.resource.name, "list", (), where), values)
+        rows = [row for row in found if self._may_change(row)]
+        if len(rows) > wish.most:
+            raise Refused(Code.CONFLICT)
+        before = {name: list(each) for name, each in store.rows.items()}
+        shown = [self._answer(row.data) for row in rows]
+        for row in rows:
+            if any(each["id"] == row.id for each in self._table()):
+                one = replace(wish, id=str(row.id), where=None, pick=())
+                try:
+                    Deed(store, one, self.given, self.viewer, self.moment).done()
+                except Refused as refused:
+                    raise Refused(denial(self.viewer)) if refused.code is Code.NOT_FOUND else refused from None
+        if wish.verb == "update":
+            now = {each["id"]: each for each in self._table()}
+            shown = [self._answer(now[row.id]) for row in rows]
+        if wish.dry:
+            store.rows = before
+        counts = {"matched": len(rows), "changed": 0 if wish.dry else len(rows), "dryRun": wish.dry}
+        return {**counts, "data": shown} if wish.pick else counts
+
+    def _may_change(self, row: Row) -> bool:
+        """May the viewer change the row, as it is?"""
+        if self.wish.verb == "delete":
+            return self._allows("delete", row, self.before)
+        fields = [each for each in writable(self.resource) if each.name in self.given]
+        return self._may_something(row, self.before) and all(self._may(each, row, self.before) for each in fields)
 
     # a new row
 
@@ -428,7 +526,7 @@ class Deed:
                 raise Refused(Code.CONFLICT, [(0, name)])
         self._check_unique(data)
         self.grant_store.rows[resource.name].append(data)
-        self.grant_store.made.append((resource.name, data["id"]))
+        self.grant_store.note_made(data["id"])
         self.id = data["id"]
         return self._answer(data)
 

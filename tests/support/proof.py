@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, Phase, given, settings
 
-from diptych.ask.cursor import CUT, Cut, binding, key_digest, key_scalars, unseal, where_slots
+from diptych.api.graphql.printer import print_graphql
+from diptych.ask.cursor import CUT, Cut, binding, bound_slots, key_digest, key_scalars, unseal
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Follow, Nodes, PageInfo, Pick, Read
 from diptych.ask.slots import Source
 from diptych.ask.wish import Wish
@@ -25,7 +26,6 @@ from diptych.model.model import Model
 from diptych.policy.limits import Checks
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import Data, load, rows
-from tests.support.graphql_printer import print_graphql
 from tests.support.oracle import Oracle
 
 PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
@@ -101,8 +101,8 @@ class Proof:
 def cursor_key(engine: Engine, viewer: Viewer, read: Read, values: Sequence[Any]) -> bytes:
     """The key with which an engine signs the cursors of a list."""
     assert read.page is not None
-    keys = key_scalars(read, engine.model.resources[read.resource])
-    return engine.cursor_key(Paged(read.page, binding(read), where_slots(read.where), keys), values, viewer)
+    keys = key_scalars(read, engine.model.resources)
+    return engine.cursor_key(Paged(read.page, binding(read), bound_slots(read), keys), values, viewer)
 
 
 class Reveal:
@@ -150,7 +150,7 @@ class Reveal:
         if cursor is None:
             return None
         key = self.proof.key_of(self.viewer, read, self.values)
-        return {"cursor": unseal(key, cursor, key_scalars(read, self.proof.model.resources[read.resource]))}
+        return {"cursor": unseal(key, cursor, key_scalars(read, self.proof.model.resources))}
 
 
 def shown_cursor(read: Read, keys: Sequence[Any]) -> Any:

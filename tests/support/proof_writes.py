@@ -20,8 +20,9 @@ from diptych import Diptych
 from diptych.api.graphql.translate import translate
 from diptych.api.reply import STATUS, Reply
 from diptych.api.rest.precondition import versions
+from diptych.api.rest.query import read_query
 from diptych.api.rest.target import find_target
-from diptych.api.rest.translate import read_query, translate_write
+from diptych.api.rest.translate import translate_bulk, translate_write
 from diptych.ask.nodes import Field, Page, Read, Write
 from diptych.ask.slots import SIZE
 from diptych.compile.read import compile_reads
@@ -187,7 +188,7 @@ class Run:
     # one transaction
 
     async def make(
-        self, transaction: Transaction, style: Style, viewer: Viewer, made: Sequence[tuple[str, Any]], checked: bool
+        self, transaction: Transaction, style: Style, viewer: Viewer, made: Sequence[tuple[int, Any]], checked: bool
     ) -> Outcome:
         """Send it, and note the ids of new rows."""
         sent = SENDERS[style](transaction, self.model, self.names)
@@ -196,8 +197,8 @@ class Run:
         reply = await self.send(sent, viewer)
         outcome = self.outcome(reply, sent)
         self.note_ids(transaction, outcome, made)
-        if style == "rest":
-            self._check_headers(reply, transaction, outcome)
+        if style == "rest" and (checked or made):  # else it is not known what it makes
+            self._check_headers(reply, transaction, outcome, created=bool(made))
         return replace(outcome, answers=self.incoming(outcome.answers))
 
     def outcome(self, reply: Reply, sent: Sent) -> Outcome:
@@ -207,11 +208,10 @@ class Run:
     def _batch(self, body: Any) -> Outcome:
         return Outcome(None, (), [response.get("body") for response in body["responses"]])
 
-    def note_ids(self, transaction: Transaction, outcome: Outcome, made: Sequence[tuple[str, Any]]) -> None:
+    def note_ids(self, transaction: Transaction, outcome: Outcome, made: Sequence[tuple[int, Any]]) -> None:
         """Note which new rows are which of the ledger."""
         if outcome.code is None:
-            creates = [index for index, wish in enumerate(transaction.wishes) if wish.verb == "create"]
-            for (_, ours), index in zip(made, creates, strict=False):
+            for index, ours in made:
                 self.names.add(str(ours), outcome.answers[index]["id"])
 
     def _check_asks(self, sent: Sent, viewer: Viewer) -> None:
@@ -270,24 +270,25 @@ class Run:
         assert reply.status == (401 if (method, code) == ("DELETE", Code.FORBIDDEN) else STATUS[code])
         return Outcome(code, sorted(pointer_place(each["pointer"], sent.several) for each in body.get("errors", ())))
 
-    def _check_headers(self, reply: Reply, transaction: Transaction, outcome: Outcome) -> None:
+    def _check_headers(self, reply: Reply, transaction: Transaction, outcome: Outcome, *, created: bool) -> None:
         headers = dict(reply.headers)
         (first, *others) = transaction.wishes
-        if outcome.code is not None or others or first.verb == "delete":
+        if outcome.code is not None or others or first.verb == "delete" or first.where is not None:
             assert b"etag" not in headers and b"location" not in headers
             return
         answer = outcome.answers[0]
         has_version = any(pick == Field("version", "version") for pick in first.pick)
         assert re.fullmatch(rf'"{answer["version"]}\.\w+"' if has_version else r'"\w+"', headers[b"etag"].decode())
-        assert reply.status == (201 if first.verb == "create" else 200)
-        if first.verb == "create":
+        assert reply.status == (201 if created else 200)
+        assert created or b"location" not in headers
+        if created:
             path = self.model.resources[first.resource].path
             assert headers[b"location"].decode() == f"/{path}/{answer['id']}"
 
 
 def graphql_asks(sent: Sent, view: View, _: Model) -> tuple[Write, ...]:
     operation = translate(*parsed(sent.document), sent.variables, view)
-    return tuple(wish.ask for wish in operation.writes if isinstance(wish.ask, Write))
+    return tuple(wish.ask for wish in operation.parts if isinstance(wish.ask, Write))
 
 
 def rest_asks(sent: Sent, view: View, model: Model) -> tuple[Write, ...]:
@@ -298,6 +299,8 @@ def rest_asks(sent: Sent, view: View, model: Model) -> tuple[Write, ...]:
     if_match = sent.headers.get("if-match")
     body: Any = json.loads(sent.body) if sent.body else None
     (verb,) = {ask.verb for ask in sent.asks}
+    if sent.asks[0].rows is not None:
+        return (translate_bulk(verb, target, read_query(query, target), body, view).ask,)
     wish = translate_write(
         verb,
         target,

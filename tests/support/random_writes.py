@@ -16,20 +16,20 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
 
-from diptych.ask.nodes import Assign, Field, OrderBy, Page, Pick, Write, WriteVerb
-from diptych.ask.slots import SIZE
+from diptych.api.graphql.printer import print_mutation
+from diptych.api.rest.printer import print_rest_write
+from diptych.ask.nodes import Assign, BulkPart, Field, Nodes, OrderBy, Page, Pick, Rows, Write, WriteVerb
+from diptych.ask.slots import MOST, SIZE
 from diptych.model.constraints import fault_of
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.rules.expr import Expr, Slot
-from diptych.model.scalars import INT, JSON
-from diptych.model.view import ResourceView
+from diptych.model.resource_view import ResourceView
+from diptych.model.rules.expr import TRUE, Expr, Slot
+from diptych.model.scalars import BOOLEAN, INT, JSON
 from tests.support.asks import ABSENT, ILL_FORMED, Dice, Numbers, World, beside
-from tests.support.graphql_printer import print_mutation
 from tests.support.oracle import Data, Row, wire
 from tests.support.oracle_writes import TOUCHED, Wish, forecast_of, writable
-from tests.support.rest_printer import print_rest_write
 
 Style = Literal["graphql", "rest", "batch"]
 STYLES: tuple[Style, ...] = ("graphql", "rest")
@@ -43,8 +43,10 @@ VERBS: tuple[WriteVerb, ...] = (
     "replace",
     "delete",
     "delete",
+    "upsert",
+    "upsert",
 )
-INPUTS: Mapping[WriteVerb, str] = {"create": "Create", "update": "Patch", "replace": "Replace"}
+INPUTS: Mapping[WriteVerb, str] = {"create": "Create", "update": "Patch", "replace": "Replace", "upsert": "Create"}
 WRONG: Sequence[Any] = (5, "nope", True, [], {}, 1.5, "x" * 400)
 
 
@@ -97,18 +99,23 @@ def fitting(each: FieldDef, value: Any) -> Any:
 class Wishes:
     """Draws changes of one model."""
 
-    def __init__(self, model: Model, random: Random) -> None:
+    def __init__(self, model: Model, random: Random, *, many: bool = False) -> None:
         self.model = model
         self.random = random
         self.fresh = 0
+        self.many = many
+        """Are there changes of many rows by a filter?"""
 
     def transaction(self, viewer: Viewer, rows: Data) -> Transaction:
         drawer = _Wishes(self, viewer, rows)
-        match self.random.choices(("one", "several", "bulk"), (7, 2, 1))[0]:
+        match self.random.choices(("one", "several", "bulk", "many"), (7, 2, 1, 2 * self.many))[0]:
+            case "many" if (many := drawer.many()) is not None:
+                return Transaction((many,), whole=self.random.random() < 0.5)
             case "several":
                 several: list[Wish] = []
                 for _ in range(self.random.randint(2, 4)):
-                    several.append(drawer.referring(drawer.wish(), several))
+                    many = drawer.many() if self.many and self.random.random() < 0.1 else None
+                    several.append(many or drawer.referring(drawer.wish(), several))
                 return Transaction(tuple(several), ("graphql", "batch"), self.random.random() < 0.5)
             case "bulk":
                 offered = [each for each in self.model.resources.values() if each.offers("create")]
@@ -146,6 +153,9 @@ class _Wishes:
         pick, slots, raw = self._picks(resource, verb)
         if verb == "create":
             return Wish(verb, resource.name, None, self._create(resource), None, pick, slots, raw)
+        if verb == "upsert":
+            key, body = self._upsert(resource)
+            return Wish(verb, resource.name, None, body, None, pick, slots, raw, key, self.chance(0.3))
         row = self._row(resource, verb)
         key = str(row.id) if row else self.random.choice((ABSENT[resource.key], *ILL_FORMED))
         body = (
@@ -157,12 +167,43 @@ class _Wishes:
         )
         return Wish(verb, resource.name, key, body, self._versions(row), pick, slots, raw)
 
+    def many(self) -> Wish | None:
+        """A change of many rows, if the viewer could make one."""
+        offered = [
+            (each, verb)
+            for each in self.world.view.resources.values()
+            for verb in ("update", "delete")
+            if each.resource.name in self.model.resources and each.may(verb)
+        ]
+        if not offered:
+            return None
+        each, verb = self.random.choice(offered)
+        resource = each.resource
+        body = self._update(resource, self._row(resource, "update")) if verb == "update" else None
+        if verb == "update" and not isinstance(body, dict):
+            return None
+        hand = Hand(self.random, self.world)
+        where = hand.where(each, 0)
+        numbers = Numbers()
+        where = numbers.where(where)
+        if where == TRUE:
+            return None
+        raw = tuple(hand.raw[index] for index in numbers.order)
+        pick, slots, shown = self._picks(resource, "update") if self.chance(0.6) else ((), (), ())
+        most = self.random.choice((1, 2, 5, 50, 50))
+        wish = Wish(verb, resource.name, None, body, None, pick, slots, shown)  # type: ignore[arg-type]  # a verb
+        return replace(
+            wish, where=where, filter_slots=tuple(numbers.slots), filter_raw=raw, most=most, dry=self.chance(0.3)
+        )
+
     def referring(self, wish: Wish, earlier: Sequence[Wish]) -> Wish:
         """The same wish; where a row of an earlier one is what it could name, it often refers to that."""
         resource = self.model.resources[wish.resource]
-        steps = [(index, each.resource) for index, each in enumerate(earlier) if each.verb != "delete"]
+        steps = [
+            (index, each.resource) for index, each in enumerate(earlier) if each.verb != "delete" and each.where is None
+        ]
         own = [index for index, name in steps if name == wish.resource]
-        if own and wish.verb != "create" and self.chance(0.4):
+        if own and wish.verb not in ("create", "upsert") and self.chance(0.4):
             wish = replace(wish, id=f"$m{self.random.choice(own)}", versions=None)
         if not isinstance(wish.body, dict):
             return wish
@@ -180,7 +221,9 @@ class _Wishes:
         for _ in range(20):
             resource = self.random.choice(list(self.model.resources.values()))
             verb = self.random.choice(VERBS)
-            offered = resource.offers("update" if verb == "replace" else verb)
+            offered = resource.offers(verb)
+            if verb == "upsert" and not self.forecast.keys(resource):
+                continue
             if offered and (self.forecast.has(verb, resource) or self.chance(0.03)):
                 return verb, resource
         offered_all = [each for each in self.model.resources.values() if each.offers("create")]
@@ -197,7 +240,7 @@ class _Wishes:
             return tuple(Field(name, name) for name in each.fields), (), ()
         hand = Hand(self.random, self.world)
         found = {pick.label: pick for pick in hand.picks(each, 3)}
-        if verb == "create":
+        if verb in ("create", "upsert"):
             found = {own.label: own, **{label: pick for label, pick in found.items() if label != "id"}}
         numbers = Numbers()
         picks = tuple(map(numbers.inner, found.values()))
@@ -238,6 +281,18 @@ class _Wishes:
             if may and self.chance(0.98 if each.required else 0.4):
                 body[each.name] = self._value(resource, each)
         return self._spoilt(body, resource)
+
+    def _upsert(self, resource: ResourceDef) -> tuple[str, Any]:
+        """A key, and a new row that often has the key of one that is there."""
+        key = self.random.choice(list(keys := self.forecast.keys(resource)))
+        body = self._create(resource)
+        row = self._row(resource, "update")
+        if isinstance(body, dict) and row is not None and self.chance(0.7):
+            body |= {name: wire(resource.fields[name].scalar, row.data[name]) for name in keys[key]}
+        elif isinstance(body, dict) and self.chance(0.9):
+            missing = [name for name in keys[key] if body.get(name) is None]
+            body |= {name: self._value(resource, resource.fields[name]) for name in missing}
+        return key, body
 
     def _update(self, resource: ResourceDef, row: Row | None) -> Any:
         may = [each for each in writable(resource) if self.forecast.updates(resource, each) is not False]
@@ -415,10 +470,21 @@ def ask_of(wish: Wish, model: Model) -> tuple[Write, list[Any]]:
         many = len(wish.versions) > 1
         version = Slot(len(values), INT, many)
         values.append(list(wish.versions) if many else wish.versions[0])
+    rows = None
+    if wish.where is not None:
+        where = Numbers(len(values)).where(wish.where)
+        values += wish.filter_raw
+        rows = Rows(where, Slot(len(values), MOST), Slot(len(values) + 1, BOOLEAN))
+        values += [wish.most, wish.dry]
     numbers = Numbers(len(values))
     picks = tuple(map(numbers.inner, wish.pick))
     values += wish.raw
-    return Write(wish.verb, wish.resource, Slot(0, resource.key), tuple(assigns), version, picks), values
+    key = Slot(0, resource.key)
+    if rows is not None:
+        counts = (BulkPart("matched", "matched"), BulkPart("changed", "changed"), BulkPart("dryRun", "dryRun"))
+        parts = (*counts, *((Nodes("data", picks),) if picks else ()))
+        return Write(wish.verb, wish.resource, key, tuple(assigns), rows=rows, parts=parts), values
+    return Write(wish.verb, wish.resource, key, tuple(assigns), version, picks, wish.key, wish.keep), values
 
 
 def send_graphql(transaction: Transaction, model: Model, names: Names) -> Sent:
@@ -498,8 +564,9 @@ def send_batch(transaction: Transaction, model: Model, names: Names) -> Sent:
 
 
 def _outgoing(wish: Wish, names: Names) -> Wish:
-    raw = names.outgoing(list(wish.raw))
-    return replace(wish, id=names.outgoing(wish.id), body=names.outgoing(wish.body), raw=tuple(raw))
+    raw, filtered = names.outgoing(list(wish.raw)), names.outgoing(list(wish.filter_raw))
+    sent = replace(wish, id=names.outgoing(wish.id), body=names.outgoing(wish.body))
+    return replace(sent, raw=tuple(raw), filter_raw=tuple(filtered))
 
 
 def _is_plain(wish: Wish, model: Model) -> bool:

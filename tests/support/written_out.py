@@ -88,15 +88,20 @@ def _merged(document: Document, schema: Document) -> Document:
 
 
 def _rows(document: Document) -> list[str]:
-    """The resources."""
+    """The resources, and numbers of their rows."""
     schemas = document["components"]["schemas"]
-    return [name for name in schemas if f"{name}Where" in schemas]
+    numbers = [name for name in ("Row-Summary", "Row-Group") if name in schemas]
+    return [*numbers, *(name for name in schemas if f"{name}Where" in schemas)]
 
 
 def _patches(operation: Document) -> None:
     """The media types of a PATCH besides `application/json`, and the schema that its description names."""
     content = operation["requestBody"]["content"]
-    (name,) = re.findall("a JSON Patch, `([A-Za-z0-9]+)`", operation["description"])
+    named = re.findall("a JSON Patch, `([A-Za-z0-9]+)`", operation["description"])
+    if not named:  # of many rows
+        content["application/merge-patch+json"] = content["application/json"]
+        return
+    (name,) = named
     content["application/merge-patch+json"] = content["application/json"]
     content["application/json-patch+json"] = {"schema": {"$ref": f"#/components/schemas/{name}"}}
 
@@ -137,7 +142,7 @@ def _as_content(part: Document) -> Document:
     schema = part.get("schema", {})
     if "contentSchema" not in schema:
         return part
-    content = {schema["contentMediaType"]: {"schema": schema["contentSchema"]}}
+    content = {"application/json": {"schema": schema["contentSchema"]}}
     return {**{key: value for key, value in part.items() if key != "schema"}, "content": content}
 
 
@@ -247,7 +252,8 @@ def _other_methods(path: str, item: Document) -> None:
     headers = {name: {"required": name == "Allow", "schema": {"type": "string"}} for name in names}
     responses: Document = {"204": {"description": "The methods.", "headers": headers}}
     security: list[Document] = [{}] if path.startswith(ADDRESSES) else [{"bearer": []}, {}]
-    for status in (400,) if path.startswith(ADDRESSES) else (400, 401):
+    missing = (404,) if "{collection}" in path else ()
+    for status in (400,) if path.startswith(ADDRESSES) else (400, 401, *missing):
         error = {"description": "An error.", "headers": _headers("", "options", status)}
         responses[str(status)] = {**error, "content": {"application/problem+json": {"schema": {"type": "object"}}}}
     name = "options" + next(part["operationId"] for method, part in item.items() if method != "parameters")

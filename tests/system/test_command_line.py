@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import shlex
@@ -36,8 +37,11 @@ from tests.support.running import (
     token,
 )
 
-COMMANDS = ("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login")
-GROUPS = ("account", "client", "issuer", "key", "api-key", "documents")
+COMMANDS = (
+    *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login"),
+    *("import", "export", "backup", "restore"),
+)
+GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate")
 NOTES = '''
 from diptych import Model, Resource, grant
 
@@ -254,9 +258,10 @@ def test_a_database_that_does_not_fit_is_told(database: str, command: Command, t
         """It makes the tables."""
     done = command("serve", "others:model", "--database", database)
     assert (done.returncode, done.stdout) == (2, "")
-    what, fix = done.stderr.splitlines()
+    what, fix, command_to_run = done.stderr.splitlines()
     assert what.startswith("The database does not fit the model: the column notes.text is") and what.endswith(".")
     assert fix == "- notes.text: change the table by hand (docs/reference/model.md, Changing a database by hand)."
+    assert "`diptych migrate make`" in command_to_run and "`diptych migrate apply`" in command_to_run
 
 
 def test_a_postgres_in_another_encoding_is_refused(postgres: Postgres) -> None:
@@ -361,6 +366,8 @@ def test_dev_prints_a_token_a_login_and_requests_that_work(new_sqlite: NewDataba
         printed = service.out.wait(r"token[^\n]*\n(\S+)\n\nA login[^\n]*\n(\S+)  (\S+)\n\n(curl .*)\n(curl .*)\n")
         admin = service.signed_in(printed[1])
         assert admin.get("/orders?fields=internalNote").status == 200
+        issuer = json.loads(base64.urlsafe_b64decode(printed[1].split(".")[1] + "=="))["iss"]
+        assert issuer == service.get("/.well-known/openid-configuration").json()["issuer"]
         assert asyncio.run(_can_sign_in(database, printed[2], printed[3]))
         assert not asyncio.run(_can_sign_in(database, printed[2], "another password"))
         by_rest = follow(service, printed[4])

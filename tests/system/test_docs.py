@@ -17,7 +17,7 @@ import diptych
 from diptych.config import SETTINGS
 from diptych.errors import Code
 from diptych.model.declare import markers
-from diptych.model.scalars import TEXTUAL
+from diptych.model.operators import TEXTUAL
 from tests.support.cases import cases
 from tests.support.running import PATIENCE, Answer, Client, NewDatabase, served
 

@@ -26,6 +26,7 @@ from tests.system.oauth.test_docs_flows import agrees
 
 PAGES = ROOT / "docs"
 TUTORIAL = PAGES / "tutorial" / "first-model.md"
+HELP_DESK = PAGES / "tutorial" / "help-desk.md"
 
 
 def code(page: Path, language: str) -> list[str]:
@@ -43,9 +44,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def developing(folder: Path, port: int) -> Iterator[Client]:
+def developing(folder: Path, port: int, page: Path = TUTORIAL) -> Iterator[Client]:
     """`diptych dev` as the tutorial starts it, on another port."""
-    (line,) = [block for block in code(TUTORIAL, "console") if block.startswith("diptych dev ")]
+    (line,) = re.findall(r"^diptych dev .*", "".join(code(page, "console")), re.MULTILINE)
     command = [sys.executable, "-m", *line.split(), "--port", str(port)]
     with (
         open(folder / "dev.log", "w", encoding="utf-8") as log,
@@ -95,26 +96,58 @@ def run(script: str, folder: Path, port: int, given: dict[str, str]) -> tuple[st
     return printed, dict(line.split("=", 1) for line in left.splitlines())
 
 
+class Reader:
+    """Runs the blocks of a page one after the other, and compares what they print with what the page shows."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self.given: dict[str, str] = {}
+        self.printed = ""
+        self.compared = 0
+
+    def read(self, kind: str, text: str) -> None:
+        if kind == "sh":
+            self.printed, left = run(text, self.folder, self.port, self.given)
+            self.given |= left
+            return
+        shown: Any = json.loads(text) if kind == "json" else text.strip()
+        found: Any = json.loads(self.printed) if kind == "json" else self.printed.strip()
+        assert agrees(shown, found), f"{text}\n{self.printed}"
+        self.compared += 1
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"```(python|sh|text|json)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
 def test_the_tutorial_prints_what_it_shows(tmp_path: Path) -> None:
-    blocks = re.findall(r"```(python|sh|text|json)\n(.*?)```", TUTORIAL.read_text("utf-8"), re.DOTALL)
-    port, given, printed, checked = free_port(), dict[str, str](), "", 0
-    (tmp_path / "tasks.py").write_text(blocks[0][1], "utf-8")
-    with developing(tmp_path, port) as client:
-        for kind, text in blocks[1:]:
+    first, *rest = blocks(TUTORIAL)
+    reader = Reader(tmp_path, free_port())
+    (tmp_path / "tasks.py").write_text(first[1], "utf-8")
+    with developing(tmp_path, reader.port) as client:
+        for kind, text in rest:
             if kind == "python":
                 old = document(client)
                 (tmp_path / "tasks.py").write_text(text, "utf-8")
                 wait_for_another_model(client, old)
-            elif kind == "sh":
-                printed, left = run(text, tmp_path, port, given)
-                given |= left
             else:
-                shown: Any = json.loads(text) if kind == "json" else text.strip()
-                found: Any = json.loads(printed) if kind == "json" else printed.strip()
-                assert agrees(shown, found), f"{text}\n{printed}"
-                checked += 1
+                reader.read(kind, text)
         assert "Added the column tasks.private." in (tmp_path / "dev.log").read_text("utf-8")
-    assert checked >= 12
+    assert reader.compared >= 12
+
+
+def test_the_help_desk_of_the_tutorial_prints_what_it_shows(tmp_path: Path) -> None:
+    model = (ROOT / "examples" / "helpdesk" / "helpdesk.py").read_text("utf-8")
+    reader = Reader(tmp_path, free_port())
+    (tmp_path / "helpdesk.py").write_text(model, "utf-8")
+    with developing(tmp_path, reader.port, HELP_DESK):
+        for kind, text in blocks(HELP_DESK):
+            if kind == "python":
+                assert text in model
+            else:
+                reader.read(kind, text)
+    assert reader.compared >= 10
 
 
 def test_the_stream_of_the_tutorial_prints_a_change(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_examples_of_the_page_run(example: str, tmp_path: Path, monkeypatch:
     scope: dict[str, object] = {"__name__": "example"}
     exec(compile(example, "library.md", "exec"), scope)
     if "app" in scope:
-        with TestClient(scope["app"]) as client:  # type: ignore[arg-type]
+        with TestClient(scope["app"]) as client:  # type: ignore[arg-type]  # an ASGI application
             assert client.get("/api/authors?fields=name").json()["data"] == []
             asked = {"query": "{ authors(first: 1) { name } }"}
             assert client.post("/api/graphql", json=asked).json() == {"data": {"authors": []}}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, assert_type
+from uuid import UUID
 
 from diptych import (
     BigInt,
@@ -21,7 +22,9 @@ from diptych import (
     Resource,
     States,
     Tx,
+    Value,
     Viewer,
+    WriteBy,
     action,
     allow,
     auto,
@@ -29,6 +32,7 @@ from diptych import (
     contains,
     either,
     every,
+    from_viewer,
     given,
     grant,
     inverse,
@@ -36,11 +40,13 @@ from diptych import (
     may_read,
     none,
     not_,
+    now,
     one_of,
     query,
     signed_in,
     some,
     through,
+    today,
 )
 from tests.typing.blog import Author, Post, admin, model
 
@@ -48,6 +54,40 @@ from tests.typing.blog import Author, Post, admin, model
 class Tier(StrEnum):
     basic = "basic"
     gold = "gold"
+
+
+class Place(Value):
+    city: str
+    zip: str | None = None
+
+
+class Task(Resource):
+    author: Annotated[Author, WriteBy()] = from_viewer()
+    due: datetime = now() + timedelta(days=7)
+    day: date = today()
+    at: time = time(8, 30)
+    lasts: timedelta = timedelta(hours=1)
+    key: UUID | None = None
+    tags: list[str] = []  # noqa: RUF012  # a row gets a copy
+    place: Place = Place(city="Oslo")
+
+    @computed
+    def overdue(self) -> bool:
+        return self.due < now()
+
+    @computed
+    def age(self) -> timedelta:
+        return now() - self.due
+
+    @allow("read")
+    def near(self, viewer: Viewer) -> bool:
+        return contains(self.tags, "vip") & (self.place.city == "Oslo") & (self.due > now() - timedelta(days=7))
+
+    @action
+    async def move(self, tx: Tx, to: Place, tags: list[str]) -> list[str]:
+        assert_type(self.place.zip, str | None)
+        self.place, self.tags = Place(city=to.city), tags
+        return (await tx.save(self)).tags
 
 
 class Tag(Resource, public=timedelta(minutes=1)):

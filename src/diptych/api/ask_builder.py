@@ -1,4 +1,4 @@
-"""Builds Asks: filters, sort keys, pages, row values and call arguments, for both styles.
+"""Builds Asks: filters (`filters`), sort keys, pages, row values and call arguments, for both styles.
 
 The tree of `where`, the keys of a sort and the arguments of a page mean the same in a GraphQL document, in its
 variables and in a REST query string: a style only extracts them as RawValues, and an AskBuilder checks and builds. It
@@ -8,29 +8,44 @@ that a client gets all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from uuid_utils import uuid7
 
-from diptych.ask.nodes import Assign, Call, ChangePart, OrderBy, Page, Watch, Write
-from diptych.ask.slots import CHANGE_KIND, CURSOR, OFFSET, SIZE, RawValue, Slots, Source
+from diptych.api.aggregates import counts_rows, sort_value
+from diptych.api.filters import Filters
+from diptych.ask.nodes import (
+    Assign,
+    Call,
+    ChangePart,
+    MemberPick,
+    OrderBy,
+    Page,
+    Rows,
+    TypeName,
+    Watch,
+    Write,
+    WriteVerb,
+)
+from diptych.ask.slots import CHANGE_KIND, CURSOR, MOST, OFFSET, SIZE, RawValue, Slots, Source
 from diptych.ask.wish import CallWish, WatchWish, WriteWish
 from diptych.errors import MAX_FAULTS, Code, Fault, Path, Refusal
-from diptych.model.declare.markers import Key, MaxLen
-from diptych.model.defs import SERVER_FIELDS, ArgumentDef, CallDef, FieldDef
-from diptych.model.rules.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_
-from diptych.model.scalars import ID, INT, MAX_SEARCHED, SEARCHES
-from diptych.model.view import FieldView, ResourceView, Taking, View, not_yours
+from diptych.model.declare.markers import Key
+from diptych.model.defs import ArgumentDef, CallDef, FieldDef
+from diptych.model.resource_view import ResourceView
+from diptych.model.rules.expr import TRUE, Col, Expr, Slot
+from diptych.model.scalars import BOOLEAN, ID, INT, JSON, Scalar
+from diptych.model.value_scalar import patch_of
+from diptych.model.view import View, not_yours
 
 DEFAULT_SIZE = 20
 NESTED_SIZE = 10
 """The default page of a list inside another resource. Prices multiply by level: with pages of 20, a list in a list in a
 list would be over the limit."""
-_SEARCHED = (MaxLen(MAX_SEARCHED),)
 
 
-class AskBuilder:
+class AskBuilder(Filters):
     """Builds the parts of an Ask that both styles share, and numbers its slots."""
 
     def __init__(self, view: View) -> None:
@@ -48,93 +63,18 @@ class AskBuilder:
         if self.faults:
             raise Refusal(code, message, self.faults)
 
-    # where
-
-    def where(self, raw: RawValue, resource: ResourceView) -> Expr:
-        """The condition of a filter on the rows of a resource."""
-        if not isinstance(raw.value, dict):
-            self.fault(raw.path, "expected an object of fields")
-            return and_()
-        return and_(*(self._term(key, child, resource) for key, child in raw.entries()))
-
-    def _term(self, key: str, raw: RawValue, resource: ResourceView) -> Expr:
-        if raw.value is None:
-            self.fault(raw.path, "null is no filter; leave it out, or use isNull")
-        elif key in ("and", "or"):
-            parts = (self.where(part, resource) for part in self._list(raw))
-            return and_(*parts) if key == "and" else or_(*parts)
-        elif key == "not":
-            return not_(self.where(raw, resource))
-        elif key in resource.searchable:
-            return self.operators(raw, resource.fields[key])
-        elif key in resource.relations:
-            return self._related(key, raw, resource)
-        else:
-            self.fault(raw.path, f"{resource.resource.name} has no field '{key}'")
-        return and_()
-
-    def _list(self, raw: RawValue) -> list[RawValue]:
-        if not isinstance(raw.value, list | dict):
-            self.fault(raw.path, "expected a list of filters")
-            return []
-        return raw.items()
-
-    def operators(self, raw: RawValue, field: FieldView) -> Expr:
-        """The comparisons of one field: {gte: 1, lt: 9}."""
-        if not isinstance(raw.value, dict) or not raw.value:
-            self.fault(raw.path, f"expected an object of operators: {', '.join(field.field.scalar.ops)}")
-            return and_()
-        return and_(*(self.operator(op, child, field) for op, child in raw.entries()))
-
-    def operator(self, op: str, raw: RawValue, field: FieldView) -> Expr:
-        scalar, column = field.field.scalar, Col((field.field.name,))
-        if op not in scalar.ops:
-            self.fault(raw.path, f"'{op}' is no operator here; there are {', '.join(scalar.ops)}")
-        elif raw.value is None:
-            self.fault(raw.path, "null equals nothing; use isNull")
-        elif op == "isNull":
-            return self._is_null(column, raw)
-        elif op == "ne":
-            return not_(Compare("eq", column, self.slots.take(scalar, raw)))
-        elif op in SEARCHES:
-            return Compare(cast(Op, op), column, self.slots.take(scalar, raw, constraints=_SEARCHED))
-        else:
-            return Compare(cast(Op, op), column, self.slots.take(scalar, raw, many=op == "in"))
-        return and_()
-
-    def _is_null(self, column: Expr, raw: RawValue) -> Expr:
-        wanted = {"true": True, "false": False}.get(raw.value) if raw.text else raw.value
-        if not isinstance(wanted, bool):
-            self.fault(raw.path, "expected true or false")
-        return IsNull(column) if wanted is True else not_(IsNull(column))
-
-    def _related(self, key: str, raw: RawValue, resource: ResourceView) -> Expr:
-        relation = resource.relations[key].relation
-        target = self.view.resources[relation.target]
-        if relation.kind == "one":
-            return Has(key, self.where(raw, target))
-        if not isinstance(raw.value, dict) or not raw.value:
-            self.fault(raw.path, "expected an object with some, none or every")
-            return and_()
-        return and_(*(self._quantified(key, word, child, target) for word, child in raw.entries()))
-
-    def _quantified(self, relation: str, word: str, raw: RawValue, target: ResourceView) -> Expr:
-        if word not in ("some", "none", "every"):
-            self.fault(raw.path, f"'{word}' is none of some, none, every")
-            return and_()
-        inner = self.where(raw, target)
-        if word == "every":
-            return not_(Has(relation, not_(inner)))
-        return Has(relation, inner) if word == "some" else not_(Has(relation, inner))
-
     # sort
 
     def sort_key(self, name: str, descending: bool, path: Path, resource: ResourceView) -> OrderBy | None:
+        """A key of a sort: a field, or a path to one or to a number of related rows (`author.name`, `posts.count`)."""
         field = resource.searchable.get(name)
-        if field is None or not field.field.scalar.sortable:
+        if field is not None and field.field.scalar.sortable:
+            return OrderBy(Col((name,)), descending)
+        by = sort_value(name.split("."), resource, self.view) if "." in name else None
+        if by is None:
             self.fault(path, f"{resource.resource.name} has no field '{name}' to sort by")
             return None
-        return OrderBy(Col((name,)), descending)
+        return OrderBy(by, descending)
 
     # page
 
@@ -170,44 +110,112 @@ class AskBuilder:
         self, resource: ResourceView, parts: tuple[ChangePart, ...], where: Expr, arguments: Mapping[str, RawValue]
     ) -> WatchWish:
         """The Ask for changes of a resource; `arguments` may have `kinds` and `after`."""
+        if counts_rows(where):
+            self.fault(("where",), "changes cannot be filtered by numbers of related rows")
         kinds = self.slots.take(CHANGE_KIND, arguments["kinds"], many=True) if self._has(arguments, "kinds") else None
         ask = Watch(resource.resource.name, parts, where, kinds, self._cursor(arguments, "after"))
         return WatchWish(ask, tuple(self.slots.slots), tuple(self.slots.sources))
 
+    # changes of many rows
+
+    def rows(self, where: Expr, at: Path, most: RawValue, dry: RawValue | None) -> Rows:
+        """The rows of a change of many: a filter and a number are required."""
+        if where == TRUE:
+            self.fault(at, "expected a filter")
+        if most.value is None:
+            self.fault(most.path, "expected a number: how many rows it may reach at most")
+            most = RawValue(1, most.path, fixed=True)
+        has = dry is not None and dry.value is not None
+        return Rows(where, self.slots.take(MOST, most), self.slots.take(BOOLEAN, dry) if has and dry else None)
+
+    def no_id(self, resource: ResourceView) -> Slot:
+        """The slot of an id that is not of the request."""
+        return self.slots.add(resource.resource.key, Source((), make=_no_id))
+
     # values of a row
 
-    def row_id(self, resource: ResourceView, raw: RawValue | None) -> Slot:
-        """The slot of a row id; that of a new row is generated here, or by the database."""
+    def row_id(self, resource: ResourceView, raw: RawValue | None, body: RawValue | None = None) -> Slot:
+        """The slot of a row id; that of a new row is in its body if clients make ids, or generated here, or by the
+        database."""
         key = resource.resource.key
+        if resource.resource.client_ids and body is not None and isinstance(body.value, dict) and "id" in body.value:
+            own = dict(body.entries())["id"]
+            if raw is not None:
+                self.fault(own.path, "the id is in the path")
+            elif own.value is None:
+                self.fault(own.path, "expected a value, and not null")
+            else:
+                return self.slots.take(key, own, constraints=(Key(),))
         if raw is not None:
             return self.slots.take(key, raw, target=resource.resource.name)
         return self.slots.add(key, Source((), make=_new_id if key is ID else _no_id))
 
-    def values(self, verb: Taking, resource: ResourceView, raw: RawValue) -> tuple[Assign, ...]:
-        """The values that a client sends for a row, in the order of the model."""
+    def values(
+        self, verb: WriteVerb, resource: ResourceView, raw: RawValue, *, merge: bool = True
+    ) -> tuple[Assign, ...]:
+        """The values that a client sends for a row, in the order of the model; other verbs take none. An update merges
+        JSON."""
+        match verb:
+            case "delete" | "restore" | "purge":
+                return ()
         if not isinstance(raw.value, dict):
             self.fault(raw.path, "expected an object of fields")
             return ()
         entries = dict(raw.entries())
-        takes = resource.takes(verb)
+        takes = resource.takes("create" if verb == "upsert" else verb)
         for name in entries:
             if name not in takes:
                 self._refuse_value(name, (*raw.path, name), resource)
         for name, taken in takes.items():
             if taken.required and name not in entries:
                 self.fault((*raw.path, name), "expected a value")
-        return tuple(
-            self._assign(taken.field, taken.nullable, entries[name], resource)
+        patches = merge and verb == "update"
+        assigned = (
+            self._assign(_in_patch(taken.field) if patches else taken.field, taken.nullable, entries[name], resource)
             for name, taken in takes.items()
-            if name in entries
+            if name in entries and (name != "id" or verb == "replace")
         )
+        if not patches:
+            return tuple(assigned)
+        return tuple(
+            replace(assign, merge=True) if assign.value is not None and _merges(assign.value.scalar) else assign
+            for assign in assigned
+        )
+
+    def upsert_key(self, resource: ResourceView, raw: RawValue) -> str:
+        """The unique key by which an upsert finds its row; "" if there is none of this name."""
+        keys = resource.upsert_keys
+        if raw.value in keys:
+            return str(raw.value)
+        self.fault(raw.path, f"expected one of {', '.join(keys)}" if keys else "there is no unique key to find it by")
+        return ""
+
+    def keeps(self, raw: RawValue | None, words: tuple[str, str], resource: ResourceView) -> bool:
+        """Does an upsert keep a row that it finds? `words` are those for an update and for that."""
+        value = words[0] if raw is None else raw.value
+        if raw is not None and value not in words:
+            self.fault(raw.path, f"expected {words[0]} or {words[1]}")
+        elif value == words[0] and not resource.may("update"):
+            raise not_yours(self.view)
+        return bool(value == words[1])
+
+    def key_values(self, resource: ResourceView, key: str, values: tuple[Assign, ...], body: RawValue) -> None:
+        """Report fields of the key of an upsert that have no value."""
+        sent, path = {assign.name for assign in values if assign.value is not None}, body.path
+        sent |= {"id"} if isinstance(body.value, dict) and "id" in body.value else set()
+        faulty = {fault.path for fault in self.faults}
+        for name in resource.upsert_keys.get(key, ()):
+            if name not in sent and (*path, name) not in faulty:
+                self.fault((*path, name), "expected a value, which finds the row")
 
     def _refuse_value(self, name: str, path: Path, resource: ResourceView) -> None:
         """Report a value for a field that the write does not accept."""
         field = resource.fields.get(name)
-        if field is None:
+        if field is None and name in resource.relations:
+            self.fault(path, "relations are written by a create or an update alone")
+        elif field is None:
             self.fault(path, f"{resource.resource.name} has no field '{name}'")
-        elif name in SERVER_FIELDS or not field.field.stored:
+        elif field.field.is_server_set or not field.field.stored:
             self.fault(path, "the field is read-only")
         elif len(self.denied) < MAX_FAULTS:
             self.denied.append(Fault(path, "you may not write this field"))
@@ -224,6 +232,12 @@ class AskBuilder:
             return Assign(to.name, self.slots.take(to.scalar, raw, constraints=to.constraints, target=target))
         own = (*to.constraints, Key()) if to.scalar is ID else to.constraints
         return Assign(to.name, self.slots.take(to.scalar, raw, constraints=own))
+
+    def key_of(self, resource: ResourceView, raw: RawValue) -> tuple[Assign, ...]:
+        """The values of a unique key by which a row is found, in the order of the model."""
+        entries = dict(raw.entries())
+        fields = ((name, field) for name, field in resource.resource.fields.items() if name in entries)
+        return tuple(self._assign(field, False, entries[name], resource) for name, field in fields)
 
     def version(self, raw: RawValue | None) -> Slot | None:
         """The version that a row must have, or a list of them."""
@@ -255,6 +269,21 @@ class AskBuilder:
         if self.denied:
             raise not_yours(self.view, self.denied)
         return WriteWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), path, tuple(self.faults))
+
+
+def all_or(inside: Iterable[MemberPick | TypeName], scalar: Scalar) -> tuple[MemberPick | TypeName, ...]:
+    """The members that are picked of a value object; empty if these are all of them, in their order."""
+    picked = tuple(inside)
+    return () if picked == tuple(MemberPick(name, name) for name in scalar.members or ()) else picked
+
+
+def _merges(scalar: Scalar) -> bool:
+    return scalar is JSON or scalar.members is not None
+
+
+def _in_patch(field: FieldDef) -> FieldDef:
+    """The field as an update takes it: of a value object, the members that change."""
+    return field if field.scalar.members is None else replace(field, scalar=patch_of(field.scalar))
 
 
 def _new_id() -> str:

@@ -14,28 +14,41 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
+from diptych.api.json import parse_json
 from diptych.ask.measures import RequestMeasures
 from diptych.errors import Code, Fault, Refusal
+from diptych.model.operators import OPERATORS, takes_list
 
-LIST_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where")
-RESERVED = (*LIST_PARAMETERS, "search", "by", "having", "onConflict", "most", "dryRun", "deleted")
+LIST_PARAMETERS = ("fields", "sort", "first", "last", "after", "before", "offset", "count", "where", "search")
+RESERVED = (*LIST_PARAMETERS, "by", "having", "onConflict", "most", "dryRun", "deleted")
 """The names of parameters that mean no field: those of a list, and those of coming features."""
 MAX_PARAMETERS = 250
 _MAX_PAIRS = 2 * MAX_PARAMETERS
 """The most pairs of a name and a value: a list may have as many items as there may be parameters."""
+_LISTS = tuple(f"[{name}]" for name in OPERATORS if takes_list(name))
+"""How the name of a parameter with a list of values ends."""
 _MAX_ARGUMENTS = 20
 _DEEPEST = 200
 """Levels that the recursive parser accepts at all."""
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
-_FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*)(?:\[([A-Za-z]+)\])?", re.ASCII)
+_FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*(?:\.[_A-Za-z][_0-9A-Za-z]*)?)(?:\[([A-Za-z]+)\])?", re.ASCII)
 
 
 def bad(parameter: str, message: str) -> Refusal:
     """A Refusal for a fault in the query string."""
     return Refusal(Code.BAD_REQUEST, "The query string is not valid.", [Fault(("query", parameter), message)])
+
+
+def json_of(text: str, parameter: str) -> Any:
+    """The JSON in a parameter."""
+    try:
+        return parse_json(text.encode())
+    except ValueError as error:
+        raise bad(parameter, f"expected JSON: {error}") from None
 
 
 def parse_query(raw: str) -> dict[str, str]:
@@ -54,7 +67,7 @@ def check_repeated(repeated: Iterable[str], lists: Collection[str]) -> None:
 
 def parse_lists(raw: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The parameters by name, in the order given, and the names of those that occur several times: their values are
-    joined by commas. A list of the operator `in` is not among these names, since it is a list wherever it stands."""
+    joined by commas. A list of an operator (`in`) is not among these names, since it is a list everywhere."""
     parameters: dict[str, str] = {}
     repeated: list[str] = []
     if raw.count("&") >= _MAX_PAIRS:
@@ -63,7 +76,7 @@ def parse_lists(raw: str) -> tuple[dict[str, str], tuple[str, ...]]:
         name, _, value = pair.partition("=")
         name, value = _decode(name, name), _decode(value, name)
         if name in parameters:
-            if not name.endswith("[in]"):
+            if not name.endswith(_LISTS):
                 repeated.append(name)
             value = f"{parameters[name]},{value}"
         parameters[name] = value
@@ -101,7 +114,8 @@ def _decode_again(text: str) -> str:
 
 
 def filter_name(name: str) -> tuple[str, str]:
-    """A filter parameter: `total[gte]` is the field total and the operator gte; a bare name means eq."""
+    """A filter parameter: `total[gte]` is the field total and the operator gte; a bare name means eq. The field may be
+    a member of a value object, `address.city`."""
     match = _FILTER.fullmatch(name)
     if match is None:
         raise bad(name, "there is no such parameter")

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from diptych.ask.nodes import OrderBy, Read
-from diptych.model.defs import ResourceDef
-from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Not, Or, Slot
+from diptych.model.aggregates import expr_scalar
+from diptych.model.defs import Resources
+from diptych.model.rules.expr import And, Col, Compare, Expr, Has, IsNull, Matches, Not, Or, Slot
 from diptych.model.scalars import FLOAT, INTEGER_ID, Scalar
 
 _MAC = 12
@@ -34,8 +35,11 @@ _keys = msgspec.json.Decoder(list[Any])
 
 
 def sort_keys(read: Read) -> tuple[OrderBy, ...]:
-    """The complete sort of a list: the requested keys, then the id as the tie-breaker."""
+    """The complete sort of a list: the requested keys, then the id as the tie-breaker; of groups, their keys."""
     keys: list[OrderBy] = []
+    if read.groups is not None:
+        sorted_by = {order.by for order in read.order}
+        return (*read.order, *(OrderBy(key) for key in read.groups.by if key not in sorted_by))
     for order in read.order:
         keys.append(order)
         if order.by == Col(("id",)):
@@ -43,14 +47,24 @@ def sort_keys(read: Read) -> tuple[OrderBy, ...]:
     return (*keys, OrderBy(Col(("id",))))
 
 
-def key_scalars(read: Read, resource: ResourceDef) -> tuple[Scalar, ...]:
+def key_scalars(read: Read, resources: Resources) -> tuple[Scalar, ...]:
     """The types of the sort keys of an Ask as the client sent it (before rules are added)."""
-    return tuple(resource.fields[key.by.path[0]].scalar for key in sort_keys(read) if isinstance(key.by, Col))
+    resource = resources[read.resource]
+    scalars = (expr_scalar(key.by, resource, resources) for key in sort_keys(read))
+    return tuple(scalar for scalar in scalars if scalar is not None)
 
 
 def binding(read: Read) -> bytes:
     """The part of an Ask that its cursors are bound to, without the values."""
-    return repr((read.resource, read.order, _without_indexes(read.where))).encode()
+    bound: tuple[Any, ...] = (read.resource, read.order, _without_indexes(read.where))
+    if read.groups is not None:
+        bound = (*bound, read.groups.by, _without_indexes(read.groups.having))
+    return repr(bound).encode()
+
+
+def bound_slots(read: Read) -> tuple[int, ...]:
+    """The indexes of the slots whose values the cursors of a list are bound to."""
+    return where_slots(read.where) + (() if read.groups is None else where_slots(read.groups.having))
 
 
 def where_slots(expr: Expr) -> tuple[int, ...]:
@@ -64,6 +78,8 @@ def where_slots(expr: Expr) -> tuple[int, ...]:
             return tuple(index for part in of for index in where_slots(part))
         case Not(of) | IsNull(of) | Has(where=of):
             return where_slots(of)
+        case Matches(text=text):
+            return where_slots(text)
     return ()
 
 
@@ -80,6 +96,8 @@ def _without_indexes(expr: Expr) -> Any:
             return (type(expr).__name__, _without_indexes(of))
         case Has(relation, where):
             return ("Has", relation, _without_indexes(where))
+        case Matches(of, text):
+            return ("Matches", of, _without_indexes(text))
     return expr
 
 

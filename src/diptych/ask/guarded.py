@@ -24,6 +24,8 @@ class Why(Enum):
     """The row has another version than the one the client sent (optimistic locking)."""
     DIFFERS = auto()
     """A replacement has another value for a read-only field than the row."""
+    NUMBERED = auto()
+    """The field within which a counter numbered the row has another value."""
     ABSENT = auto()
     """A replacement lacks a required value."""
     STATE = auto()

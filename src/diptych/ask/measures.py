@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
 from diptych.ask.page_hint import PageHint
+from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
 
 Style = Literal["graphql", "rest"]
@@ -40,6 +41,10 @@ class Limits:
     page: int = 100
     offset: int = 10_000
     in_list: int = 250
+    writes: int = 100
+    group_keys: int = 5
+    numbers: int = 50
+    bulk: int = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -105,3 +110,15 @@ class Checking(Protocol):
     limits: Limits
 
     def __call__(self, measures: RequestMeasures) -> RequestMeasures: ...
+
+
+def too_many_writes(rows: int, limits: Limits) -> Refusal:
+    """The Refusal of a request that writes too many rows."""
+    cause = f"The request writes {rows} rows or more; {limits.writes} are allowed."
+    return Refusal(Code.TOO_COMPLEX, cause, more={"rows": rows, "allowed": limits.writes})
+
+
+def too_many_levels(depth: int, limits: Limits) -> Refusal:
+    """The Refusal of a request that is too deep."""
+    cause = f"The request is {depth} levels deep; {limits.depth} are allowed."
+    return Refusal(Code.TOO_DEEP, cause, more={"depth": depth, "allowed": limits.depth})

@@ -13,6 +13,14 @@ A Read takes one row, a list of rows, or a page: a list with pagination. A page 
 Total); one row and a list pick fields. `policy` rewrites an Ask before it is compiled: the rules of the viewer are
 added to every `where`, and a field or relation that shows on some rows only gets a `rule`.
 
+A Read of "groups" takes groups of rows, and a "summary" takes all rows as one: their Cells show keys and measures.
+These two are the same Ask:
+
+    { ordersSummary { count total { sum } } }                GET /orders/summary?fields=count,total(sum)
+
+    Read("Order", "summary", (Cell("count", Measure("count")),
+                              Cells("total", (Cell("sum", Measure("sum", Col(("total",)))),))))
+
 A Write changes one row and returns what it picks of it. These two are the same Ask:
 
     mutation { updatePost(id: "…", patch: {title: "…"}) { title } }      PATCH /posts/…?fields=title   {"title": "…"}
@@ -31,16 +39,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.model.rules.expr import TRUE, Expr, Slot
+from diptych.model.rules.expr import TRUE, Expr, Key, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPick:
+    """A member of a value object; `label` is its key in the answer."""
+
+    name: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the row; `label` is its key in the answer."""
+    """A field of the row; `label` is its key in the answer. `inside` are members of a value object; empty is all."""
 
     name: str
     label: str
     rule: Expr = TRUE
+    inside: tuple[MemberPick | TypeName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +120,23 @@ class Total:
     label: str
 
 
-Pick = Field | TypeName | Follow
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A key or a measure of a group; `label` is its key in the answer."""
+
+    label: str
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Several of them, as an object: `total { sum avg }`."""
+
+    label: str
+    parts: tuple[Cell | Cells | TypeName, ...]
+
+
+Pick = Field | TypeName | Follow | Cell | Cells
 ConnectionPart = Nodes | Edges | PageInfo | Total | TypeName
 
 
@@ -135,34 +168,87 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """How rows are grouped: by which keys, which groups (`having`), and whether they are a page, not a list."""
+
+    by: tuple[Key, ...]
+    having: Expr = TRUE
+    paged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
-    """Read one row, a list, a page, or a row for each id. `pick` holds Picks of rows, or Parts of a page."""
+    """Read one row, a list, a page, a row for each id, or numbers of rows.
+
+    `pick` holds Picks of rows or groups, or Parts of a page. The `order` of groups is by their keys and measures. With
+    `deleted`, of the rows in the trash alone.
+    """
 
     resource: str
-    take: Literal["one", "list", "page", "each"]
+    take: Literal["one", "list", "page", "each", "summary", "groups"]
     pick: tuple[Pick | ConnectionPart, ...]
     where: Expr = TRUE
     order: tuple[OrderBy, ...] = ()
     page: Page | None = None
+    deleted: bool = False
+    groups: Groups | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A field and its new value from the client; None is null."""
+    """A field and its new value from the client; None is null. With `merge`, JSON is merged into the stored value."""
 
     name: str
     value: Slot | None
+    merge: bool = False
 
 
-WriteVerb = Literal["create", "update", "replace", "delete"]
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The row is one of a to-many relation of another row, as the viewer sees it: else there is no such row."""
+
+    resource: str
+    relation: str
+    id: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that a Write changes instead of one: all that match `where`, if there are at most `most`.
+
+    With a value of `dry` that is true, nothing is changed in the end.
+    """
+
+    where: Expr
+    most: Slot
+    dry: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPart:
+    """A part of the answer to a change of many rows."""
+
+    what: Literal["matched", "changed", "dryRun"]
+    label: str
+
+
+WriteVerb = Literal["create", "update", "replace", "delete", "upsert", "restore", "purge"]
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Create, update, replace or delete the row with this `id`. The values are in the order of the model's fields.
+    """Create, update, replace, delete or restore the row with this `id`. The values are in the order of the model's
+    fields.
 
-    An update changes the fields in `values`; a replacement resets the others too. `version` is the version that the
-    row must have, or a list that must contain it. An empty `pick` returns nothing.
+    An update changes the fields in `values`; a replacement resets the others too. A deletion moves the row to the trash
+    where there is one, and "purge" deletes it from there for good. `version` is the version that the
+    row must have, or a list that must contain it. An empty `pick` returns nothing. In a nested write, `within` says
+    that the row belongs to the row around it.
+
+    An upsert updates the row that has the same values of `key`, or keeps it; if there is none, it creates one with
+    this `id`. These two are the same Ask:
+
+        mutation { upsertUser(by: email, input: {…}) { id } }      POST /users?by=email&fields=id   {…}
     """
 
     verb: WriteVerb
@@ -171,6 +257,15 @@ class Write:
     values: tuple[Assign, ...] = ()
     version: Slot | None = None
     pick: tuple[Pick, ...] = ()
+    key: str = ""
+    """The unique key by which an upsert finds its row: `email`, `teamId_userId`. For a creation, the key that no row
+    may have before."""
+    keep: bool = False
+    """Does an upsert leave a row that it finds as it is?"""
+    within: Within | None = None
+    rows: Rows | None = None
+    """The rows of an update or a deletion of many; `id` has no value then, and `parts` is what it answers."""
+    parts: tuple[BulkPart | Nodes | TypeName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def extract(read: Read, resources: Resources) -> tuple[Read, PythonFields | None
     if spot is None:
         return read, None
     many = read.take in ("list", "each")
-    kind = list[spot.kind | None] if read.take == "each" else _held(spot, many)  # type: ignore[name-defined]
+    kind = list[spot.kind | None] if read.take == "each" else _held(spot, many)  # type: ignore[name-defined]  # a type made at run time
     return whole, PythonFields(spot, many, msgspec.json.Decoder(kind))
 
 
@@ -99,7 +99,7 @@ def extract_watch(watch: Watch, resources: Resources) -> tuple[Watch, tuple[Pyth
 
 def _held(spot: ObjectShape, many: bool) -> Any:
     """The type of a value that holds objects of a shape."""
-    return list[spot.kind] if many else spot.kind | None  # type: ignore[name-defined]
+    return list[spot.kind] if many else spot.kind | None  # type: ignore[name-defined]  # a type made at run time
 
 
 class _ShapeBuilder:

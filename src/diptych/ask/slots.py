@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from diptych.errors import Path
@@ -36,6 +37,7 @@ def _length(value: Any) -> int:
 ID_COUNT = Scalar("IdCount", int, {}, _length, _length, "INTEGER", "integer", "integer", graphql="Int")
 """The number of ids in a list, which is the size of the page that they are."""
 SIZE = _count("PageSize", 1, "a page size")
+MOST = _count("Most", 1, "a number of rows")
 OFFSET = _count("Offset", 0, "an offset")
 CURSOR = Scalar("Cursor", str, {}, STRING.parse, STRING.parse, "TEXT", "text", "text", graphql="String")
 LITERALS = '"'
@@ -69,10 +71,11 @@ CHANGE_KIND = Scalar(
 class Ref:
     """A reference to an earlier step of the same request: the id of the row that it wrote.
 
-    It is the value of a slot until that step has run. A client writes `"$name"`; no id begins so.
+    It is the value of a slot until that step has run. A client writes `"$name"`; no id begins so. Inside a nested write
+    a number says how many steps before this one: -1 is the one before. No client can write that.
     """
 
-    step: str
+    step: str | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +134,9 @@ class RawValue:
     literal: int = -1
     """The index of the value among the lifted literals of the document, if it is one."""
 
-    def entries(self) -> list[tuple[str, RawValue]]:
-        """The entries of an object."""
-        return [(key, self._inner(key, item)) for key, item in self.value.items()]
+    def entries(self, most: int | None = None) -> list[tuple[str, RawValue]]:
+        """The entries of an object, or the first of them."""
+        return [(key, self._inner(key, item)) for key, item in islice(self.value.items(), most)]
 
     def items(self) -> list[RawValue]:
         """The items of a list; a single value is coerced to a list of one, as in GraphQL."""

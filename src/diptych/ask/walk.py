@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diptych.ask.nodes import ConnectionPart, Edges, Follow, Nodes, Pick, Read
+from diptych.ask.nodes import Cell, Cells, ConnectionPart, Edges, Follow, Nodes, Pick, Read
 
 
 def picks(parts: Iterable[Pick | ConnectionPart]) -> Iterator[Pick | ConnectionPart]:
@@ -22,10 +22,21 @@ def picks(parts: Iterable[Pick | ConnectionPart]) -> Iterator[Pick | ConnectionP
 
 def reads(asks: Iterable[Read]) -> list[Read]:
     """All Reads of some Asks with the nested ones, outer before inner."""
-    found: list[Read] = []
+    collected: list[Read] = []
     for read in asks:
-        found.append(read)
+        collected.append(read)
         nested = [pick.read for pick in picks(read.pick) if isinstance(pick, Follow)]
         if nested:
-            found += reads(nested)
-    return found
+            collected += reads(nested)
+    return collected
+
+
+def cells(parts: Iterable[Pick | ConnectionPart]) -> list[Cell]:
+    """All keys and measures that are picked, also inside objects and the nodes of a page."""
+    collected: list[Cell] = []
+    for part in picks(parts):
+        if isinstance(part, Cell):
+            collected.append(part)
+        elif isinstance(part, Cells):
+            collected += cells(part.parts)
+    return collected

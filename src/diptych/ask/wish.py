@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from diptych.ask.nodes import Call, Read, Watch, Write
 from diptych.ask.slots import Source
 from diptych.errors import Code, Fault, Path
 from diptych.model.rules.expr import Slot
+
+
+class Follows(NamedTuple):
+    """What follows a Write in a nested write."""
+
+    relations: frozenset[tuple[str, ...]] = frozenset()
+    """The relations of its row that are written, as paths: rules of a new row that look through them are tested at the
+    end."""
+    again: bool = False
+    """Can its own row be written again?"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,3 +63,15 @@ class WriteWish:
     """The path of the row's values in the request."""
     faults: tuple[Fault, ...] = ()
     code: Code = Code.BAD_USER_INPUT
+    depth: int = 1
+    """The levels of rows of the nested write that it is the head of."""
+    follows: Follows | None = None
+    """What follows in the nested write that it is part of, if that matters to its rules or its answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NestWish:
+    """The Writes of a nested write, in their order; `head` is the index of the one that is answered."""
+
+    parts: tuple[WriteWish, ...]
+    head: int

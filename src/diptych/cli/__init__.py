@@ -1,5 +1,6 @@
-"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | token | login`, and the
-groups `diptych account | client | issuer | key | api-key | documents`.
+"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | import | export |
+backup | restore | token | login`, and the groups `diptych account | client | contract | issuer | key | api-key |
+documents | migrate`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -21,16 +22,22 @@ from diptych.errors import DiptychError
 _COMMANDS = {
     "account": "account:account",
     "api-key": "api_key:api_key",
+    "backup": "backup:backup",
     "check": "check:check",
     "client": "client:client",
+    "contract": "contract:contract",
     "dev": "dev:dev",
     "documents": "trusted:documents",
     "explain": "explain:explain",
+    "export": "export_rows:export",
+    "import": "import_rows:import_",
     "issuer": "issuer:issuer",
     "key": "key:key",
     "login": "login:login",
+    "migrate": "migrate:migrate",
     "new": "new:new",
     "openapi": "documents:openapi",
+    "restore": "backup:restore",
     "rules": "rules:rules",
     "schema": "documents:schema",
     "serve": "serve:serve",

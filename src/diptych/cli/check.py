@@ -13,6 +13,7 @@ from diptych.db.fitting import refusal
 from diptych.db.store import Store
 from diptych.errors import StartError
 from diptych.model.describe.index_advice import advise
+from diptych.model.describe.link_advice import advise_links
 from diptych.model.model import Model
 from diptych.model.naming import upper_first
 
@@ -26,7 +27,7 @@ def check(model: str | None, database: str | None, accept: bool) -> None:
     loaded = load_model(model)
     if accept and database is None:
         raise StartError("--accept is about a database: name it by --database URL.")
-    messages = [f"Warning: {advice}" for advice in advise(loaded.resources)]
+    messages = [f"Warning: {advice}" for advice in (*advise(loaded.resources), *advise_links(loaded.resources))]
     if database is not None:
         config = config_of({"database": database})
         check_lasting(config)

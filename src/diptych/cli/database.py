@@ -13,20 +13,19 @@ from diptych.db.store import Store
 from diptych.errors import StartError
 from diptych.model.model import Model
 
-_SQLITE = "sqlite:///"
+SQLITE = "sqlite:///"
+"""How the address of a SQLite database begins."""
 
 
 @asynccontextmanager
 async def opened(config: Config, model: Model) -> AsyncIterator[Store]:
     """The store of a database that has tables of the model; a StartError if there is no such database."""
     check_lasting(config)
-    path = config.database.removeprefix(_SQLITE)
-    if config.database.startswith(_SQLITE) and path and not Path(path).exists():
-        raise StartError(f"There is no SQLite database at {path}; diptych serve and diptych dev make one.")
+    path = check_there(config)
     store = connect(config)
     have = await store.catalogue()
     if not have.has_any_of(model):
-        name = path if config.database.startswith(_SQLITE) else "that PostgreSQL"
+        name = path if config.database.startswith(SQLITE) else "that PostgreSQL"
         tables = ", ".join(resource.table for resource in model.resources.values())
         raise StartError(f"The database {name} has none of the model's tables ({tables}); is the model another one?")
     await store.open(model)
@@ -34,3 +33,11 @@ async def opened(config: Config, model: Model) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def check_there(config: Config) -> str:
+    """The path of a SQLite database; a StartError if there is none."""
+    path = config.database.removeprefix(SQLITE)
+    if config.database.startswith(SQLITE) and path and not Path(path).exists():
+        raise StartError(f"There is no SQLite database at {path}; diptych serve and diptych dev make one.")
+    return path

@@ -15,19 +15,22 @@ import click
 
 from diptych.cli.model import DEFAULT, load_model, model_argument, model_name
 from diptych.cli.reload import supervise
-from diptych.cli.serve import SERVING, announce, prepared
+from diptych.cli.serve import SERVING, announce, local_address, prepared
 from diptych.cli.server import DEV_APPLICATION, listen, serve_process, uvicorn_settings
 from diptych.cli.settings import config_of, options
-from diptych.config import LOCALHOST, Config, is_loopback
+from diptych.config import Config
 from diptych.db.store import Store
 from diptych.demo.data import FIRST_USER_ID
 from diptych.demo.model import model as default_model
 from diptych.errors import StartError
 from diptych.identity.accounts import Accounts
 from diptych.identity.clients import Clients
+from diptych.identity.console_code import new_console_code
 from diptych.identity.revocation_list import RevocationList
 from diptych.model.model import Model
-from diptych.serve.explaining import admin_roles
+from diptych.serve.admins import admin_roles
+from diptych.serve.console.files import is_built
+from diptych.setting_parsers import LOCALHOST, is_loopback
 
 SAMPLE_LOGIN, SAMPLE_CLIENT, SAMPLE_REDIRECT = "admin@example.com", "sample", "http://127.0.0.1/callback"
 _DEV = {
@@ -36,6 +39,7 @@ _DEV = {
     "log_level": "info",
     "cors_origins": (LOCALHOST,),
     "mail_folder": "mails",
+    "console": True,
 }
 """The settings with other defaults in development."""
 
@@ -50,11 +54,14 @@ def dev(model: str | None, allow_remote: bool, **flags: Any) -> None:
     if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")
     config = replace(config, workers=1)
-    config, token, password = asyncio.run(_prepare(load_model(config.model), config))
-    listener = listen(config)
-    address = announce(config, listener.getsockname()[1])
-    _show_requests(address, token, password, default=config.model == DEFAULT)
-    with listener:
+    loaded = load_model(config.model)
+    with listen(config) as listener:
+        port = listener.getsockname()[1]
+        config, token, password, code = asyncio.run(_prepare(loaded, config, port))
+        address = announce(config, port)
+        if code:
+            click.echo(f"Console  {address}/console/#code={code}")
+        _show_requests(address, token, password, default=config.model == DEFAULT)
         settings = uvicorn_settings(config, DEV_APPLICATION)
         supervise(serve_process, settings, listener, roots=_roots(config.model))
 
@@ -66,14 +73,19 @@ def _roots(model: str) -> Sequence[Path]:
     return [here] if home.is_relative_to(here) else [here, home]
 
 
-async def _prepare(model: Model, config: Config) -> tuple[Config, str, str]:
-    """Open the database once; returns the settings with the address that it remembers, an admin token, and the password
-    of the sample login if there is one."""
+async def _prepare(model: Model, config: Config, port: int) -> tuple[Config, str, str, str]:
+    """Open the database once; returns the settings with the address that it remembers, an admin token, the password
+    of the sample login if there is one, and the code that opens the console if that is on."""
     async with prepared(model, config, dev=True) as app:
         context = (await app.start()).context
         user = FIRST_USER_ID if model is default_model else None
         password = await _sample_login(app.store, context.revoked) if config.sample and user else ""
-        return app.config, context.tokens.make(user, admin_roles(model), None, ttl=86_400), password
+        code = await new_console_code(app.store, user) if config.console and is_built() else ""
+        issuer = context.tokens.address or local_address(config, port)
+        token = context.tokens.make(
+            user, admin_roles(model), None, ttl=86_400, issuer=issuer if context.tokens.is_ours(issuer) else ""
+        )
+        return app.config, token, password, code
 
 
 async def _sample_login(store: Store, revoked: RevocationList) -> str:

@@ -13,7 +13,7 @@ from diptych.cli.settings import config_of
 from diptych.cli.viewer import json_object, read_request, viewer_as
 from diptych.errors import Refusal, StartError
 from diptych.explain.stages import Explanation, refusal_text
-from diptych.serve.app import request_limits
+from diptych.serve.request_limits import request_limits
 
 
 @click.command()

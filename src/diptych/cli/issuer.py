@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from diptych.cli.records import in_database, run_on_store
-from diptych.config import read_address
 from diptych.identity.issuer import remembered_issuer, set_issuer
+from diptych.setting_parsers import read_address
 
 
 @click.group()
@@ -30,7 +30,7 @@ def show(**flags: Any) -> None:
 def set_(address: str, **flags: Any) -> None:
     """Change the issuer, for a service that has moved. Restart it afterwards.
 
-    Access tokens of the old issuer end then; refresh tokens and consents stay. Apps must be told the new address.
+    Access tokens of the old issuer end then; refresh tokens and consents stay. Apps need the new address.
     """
     try:
         wanted = read_address(address or "-")

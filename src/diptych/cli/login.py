@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from diptych.cli.records import MANY
-from diptych.config import is_protected
 from diptych.errors import StartError
+from diptych.setting_parsers import is_protected
 
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _PATIENCE = 30

@@ -18,8 +18,9 @@ from diptych.config import SETTINGS, Config
 from diptych.model.model import Model
 from diptych.serve.app import Diptych
 
+_MIGRATE = "diptych.cli.migrate"
 _SAMPLE = "diptych.demo.data"
-"""Inserts the sample data; imported only where that is asked for."""
+"""Inserts the sample data; like the one above, imported only where that is asked for."""
 SERVING = tuple(setting.name for setting in SETTINGS if setting.name != "model")
 """The settings that both commands take as options."""
 
@@ -27,9 +28,15 @@ SERVING = tuple(setting.name for setting in SETTINGS if setting.name != "model")
 @click.command()
 @model_argument
 @options(*SERVING)
-def serve(model: str | None, **flags: Any) -> None:
+@click.option(
+    "--migrate", is_flag=True, help="Apply the migrations in the folder migrations first, if nothing is lost."
+)
+def serve(model: str | None, migrate: bool, **flags: Any) -> None:
     """Serve a model, with production defaults."""
     config = config_of({**flags, "model": model_name(model)})
+    if migrate:
+        check_lasting(config)
+        importlib.import_module(_MIGRATE).migrate_now(config, config.model)
     loaded = load_model(config.model)
     if config.workers == 1:
         serve_here(config, prepared(loaded, config, dev=False), announce)
@@ -60,12 +67,18 @@ async def prepared(model: Model, config: Config, *, dev: bool) -> AsyncIterator[
         await app.stop()
 
 
+def local_address(config: Config, port: int) -> str:
+    """The address on which the service listens."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{port}"
+
+
 def announce(config: Config, port: int) -> str:
     """Print the addresses of the service."""
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    address = config.base_url or f"http://{host}:{port}"
+    local = local_address(config, port)
+    address = config.base_url or local
     if config.base_url:
-        click.echo(f"Here     http://{host}:{port}")
+        click.echo(f"Here     {local}")
     click.echo(f"GraphQL  {address}/graphql\nREST     {address}/openapi.json lists every path")
     sys.stdout.flush()
     return address

@@ -181,13 +181,14 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         loop, signalled = asyncio.get_running_loop(), asyncio.Event()
-        loop.call_later(_WARM_UP, loop.run_in_executor, None, warm_up)
+        warming = loop.call_later(_WARM_UP, loop.run_in_executor, None, warm_up)
         self._wake = functools.partial(loop.call_soon_threadsafe, signalled.set)
         garbage = GarbageCollector()
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(garbage.tick()):
                     await signalled.wait()
+        warming.cancel()  # a process that stops at once has no threads for it any more
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

@@ -19,7 +19,7 @@ from diptych.errors import StartError
 from diptych.identity.records import unix_time
 from diptych.model.model import Model
 from diptych.policy.limits import Checks
-from diptych.serve.app import request_limits
+from diptych.serve.request_limits import request_limits
 
 
 @click.group()

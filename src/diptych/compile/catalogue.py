@@ -48,6 +48,8 @@ class Catalogue:
     references: Sequence[ExistingReference] = ()
     checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The names of the CHECK constraints of each table."""
+    searches: frozenset[str] = frozenset()
+    """The names of what full-text searches use."""
     recorded: Mapping[str, Mapping[str, Meaning]] = field(default_factory=dict)
     """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
 

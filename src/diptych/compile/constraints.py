@@ -16,7 +16,8 @@ from typing import Any
 from diptych.compile.dialect import POSTGRES, SQLITE
 from diptych.compile.fragment import Fragment, identifier
 from diptych.compile.system.object import DialectName
-from diptych.compile.where import Expressions, TableRef
+from diptych.compile.table_ref import TableRef
+from diptych.compile.where import Expressions
 from diptych.model.defs import CheckDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.naming import LONGEST
@@ -38,9 +39,13 @@ def check_constraints(model: Model, resource: ResourceDef, dialect: DialectName)
 
 def constraint_name(model: Model, resource: ResourceDef, check: CheckDef, dialect: DialectName) -> str:
     """The name of a constraint; another condition has another name."""
-    text = condition_text(check.expr, model, resource, dialect)
+    return name_of_check(resource.table, check.name, condition_text(check.expr, model, resource, dialect))
+
+
+def name_of_check(table: str, name: str, text: str) -> str:
+    """The name of the constraint of a check of a table."""
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{resource.table}_{check.name}"[: LONGEST - 9].rstrip("_") + f"_{mark}"
+    return f"{table}_{name}"[: LONGEST - 9].rstrip("_") + f"_{mark}"
 
 
 def is_constraint_name(name: str, resource: ResourceDef) -> bool:

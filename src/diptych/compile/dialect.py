@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import functools
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from diptych.ask.cursor import AsStored, Cut
-from diptych.ask.slots import SlotValues
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge_literals, sql, to_sql
+from diptych.compile.getters import clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
 from diptych.compile.plan import (
     MAX_ANSWER,
     Bind,
@@ -26,9 +22,8 @@ from diptych.compile.plan import (
     ViewerBind,
 )
 from diptych.compile.system.object import LONG_VALUE
-from diptych.lru import memo
-from diptych.model.declare.roles import Viewer
-from diptych.model.scalars import DATE, ID, INTEGER_ID, MAX_SEARCHED, QUOTED, Scalar, encode_json
+from diptych.model.operators import MAX_SEARCHED
+from diptych.model.scalars import ID, QUOTED, Scalar, encode_json
 from diptych.model.viewer_object import ABOUT
 
 _NEEDLE = 4 * MAX_SEARCHED
@@ -85,6 +80,9 @@ class Dialect:
     """Is the text {1} in the text {0}? In linear time: the function of the database compares each position of {0} with
     all of {1}, and no deadline interrupts it. So it searches for short texts, and for the prefixes of long ones."""
     starts_with: str
+    ends_with: str
+    fold: str
+    """A text {} without differences of case and accents, as `model/folding.py` has it."""
     is_in: str
     seal: str
     """A signed cursor from the key {0} and the text {1}."""
@@ -187,89 +185,31 @@ class Dialect:
             case SlotBind(slot, scalar, many):
                 return self._slot(slot, scalar, many)
             case KeyBind(slot, key, scalar, part):
-                return _key(slot, key, self.convert(scalar)) if part == "whole" else _key_part(slot, key, part)
+                return sort_key(slot, key, self.convert(scalar)) if part == "whole" else sort_key_part(slot, key, part)
             case ConstBind(value, scalar):
-                return _constant(_converted(value, self.convert(scalar)))
+                return constant(converted(value, self.convert(scalar)))
             case ViewerBind(scalar, name, many):
-                return self._viewer_value(scalar, name, many) if name else _viewer(scalar)
+                return self._viewer_value(scalar, name, many) if name else viewer_id(scalar)
             case SealBind(page):
-                return _seal(page)
-            case NowBind(scalar):
-                return _today if scalar is DATE else _now
+                return cursor_key(page)
+            case NowBind(scalar, offset):
+                return clock(scalar, offset)
 
     def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
         if many:
-            return lambda values, viewer, keys: wrap([_converted(value, convert) for value in values[slot]])
+            return lambda values, viewer, keys: wrap([converted(value, convert) for value in values[slot]])
         if convert is None:
             return lambda values, viewer, keys: values[slot]
-        return lambda values, viewer, keys: _converted(values[slot], convert)
+        return lambda values, viewer, keys: converted(values[slot], convert)
 
     def _viewer_value(self, scalar: Scalar, name: str, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
         if (about := ABOUT.get(name)) is not None:
-            return lambda values, viewer, keys: _converted(about(viewer), convert)
+            return lambda values, viewer, keys: converted(about(viewer), convert)
         if many:
-            return lambda values, viewer, keys: wrap([_converted(value, convert) for value in viewer.knows(name)])
-        return lambda values, viewer, keys: _converted(viewer.knows(name), convert)
-
-
-def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
-    return value if value is None or convert is None else convert(value)
-
-
-def _key(slot: int, key: int, convert: Callable[[Any], Any] | None) -> Getter:
-    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
-        value = values[slot][key]
-        return value.value if isinstance(value, AsStored) else _converted(value, convert)
-
-    return get
-
-
-def _key_part(slot: int, key: int, part: str) -> Getter:
-    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> Any:
-        value: str | Cut | AsStored | None = values[slot][key]
-        if isinstance(value, Cut):
-            return cast("str", getattr(value, part))
-        if part == "digest":
-            return None
-        return value.value if isinstance(value, AsStored) else value
-
-    return get
-
-
-def _constant(value: Any) -> Getter:
-    return lambda values, viewer, keys: value
-
-
-_id = memo("ids of viewers", 1_000)(ID.parse)
-_integer_id = memo("numeric ids of viewers", 1_000)(INTEGER_ID.parse)
-
-
-def _viewer(scalar: Scalar) -> Getter:
-    parse = _integer_id if scalar is INTEGER_ID else _id
-    return lambda values, viewer, keys: None if viewer.id is None else parse(viewer.id)
-
-
-def _seal(page: int) -> Getter:
-    def get(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> bytes:
-        return keys[page]
-
-    return get
-
-
-def _now(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
-    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
-    return f"{_second(seconds)}.{rest // 1_000:06}Z"
-
-
-def _today(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str:
-    return _now(values, viewer, keys)[:10]
-
-
-@functools.lru_cache(maxsize=2)
-def _second(seconds: int) -> str:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            return lambda values, viewer, keys: wrap([converted(value, convert) for value in viewer.knows(name)])
+        return lambda values, viewer, keys: converted(viewer.knows(name), convert)
 
 
 SQLITE = Dialect(
@@ -295,6 +235,8 @@ SQLITE = Dialect(
     f"ELSE instr({{0}}, substr({{1}}, 1, {_SHORT})) > 0 "
     "AND diptych_contains(CAST({0} AS BLOB), CAST({1} AS BLOB)) END",
     starts_with="substr({0}, 1, length({1})) = {1}",
+    ends_with=f"substr({{0}}, CASE length({{1}}) WHEN 0 THEN {2**31 - 1} ELSE -length({{1}}) END) = {{1}}",
+    fold="diptych_fold(CAST({} AS BLOB))",
     is_in="{} IN (SELECT value FROM json_each({}))",
     seal="diptych_seal({}, CAST({} AS BLOB))",  # text that is no UTF-8 cannot be handed to a function as text
     stored_key="'{{\"' || typeof({0}) || '\":\"' || hex({0}) || '\"}}'",
@@ -351,6 +293,8 @@ POSTGRES = Dialect(
     contains=f"CASE WHEN octet_length({{1}}) BETWEEN {_SHORTER + 1} AND {_NEEDLE} "
     f"THEN strpos({{0}}, left({{1}}, {_SHORTER})) > 0 AND {{0}} ~ ('***=' || {{1}}) ELSE strpos({{0}}, {{1}}) > 0 END",
     starts_with="starts_with({}, {})",
+    ends_with="right({0}, length({1})) = {1}",
+    fold="diptych_fold({})",
     is_in="{} = ANY({})",
     seal="translate(rtrim(encode(substr(sha256({0} || convert_to({1}, 'UTF8')), 1, 12) || "
     "convert_to({1}, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')",

@@ -11,6 +11,10 @@
     not unique, and should be       equal values           CREATE UNIQUE INDEX                   dev
     a check is missing              rows that break it     ADD CONSTRAINT … CHECK                dev
     a check that the model has not  –                      DROP CONSTRAINT                       dev
+    a key is unique among deleted   –                      DROP CONSTRAINT, CREATE UNIQUE INDEX  dev (PostgreSQL)
+    rows too
+    rows are deleted, and the       such rows              the owner's DELETE                    –
+    trash is gone
     a wider type (PostgreSQL)       –                      ALTER COLUMN … TYPE                   dev
     another foreign key             rows that refer to     ADD FOREIGN KEY (PostgreSQL)          dev
                                     nothing, or to rows
@@ -37,7 +41,9 @@ from diptych.compile.fragment import identifier
 from diptych.compile.indexes import DeclaredIndex, missing_indexes, of_new_table
 from diptych.compile.meaning import Meaning, compatibility, meanings, misfit, obstacle, storage
 from diptych.compile.system.object import DialectName
+from diptych.compile.system.searching import SearchIndex, search_indexes
 from diptych.compile.tables import new_column, new_table, set_null, set_reference, wanted
+from diptych.compile.trash_differences import trash_differences
 from diptych.model.defs import CheckDef, FieldDef, ResourceDef
 from diptych.model.model import Model
 
@@ -99,10 +105,15 @@ class _Comparison:
                 elif field.stored:
                     yield from self._column(resource, field)
             yield from self._left_over(resource)
+            for trash in trash_differences(resource, self.have, self.dialect):
+                yield Difference(**trash)
             yield from self._checks(resource)
         for index in self.lacking:
             if index.resource.table in self.have.tables:
                 yield self._index(index)
+        for search in search_indexes(self.model.resources.values(), self.dialect):
+            if search.name not in self.have.searches:
+                yield self._search(search)
 
     # tables and columns that are missing
 
@@ -120,8 +131,10 @@ class _Comparison:
         table, name = resource.table, f"{resource.table}.{field.column}"
         statements = new_column(self.model, resource, field, self.dialect)
         look, because = "", ""
-        filled = field.default is not None or (field.generated and self.dialect == "postgres")
-        if not field.nullable and not filled:
+        filled = field.default is not None or (field.filled and self.dialect == "postgres")
+        if field.counts is not None:
+            pass  # the rows that are there are numbered
+        elif not field.nullable and not filled:
             look, because = _look(table), ", and the rows that are there would have no value for it"
         elif field.unique and filled:
             look, because = f"{_look(table)} OFFSET 1", ", and the rows that are there would all have its default"
@@ -267,14 +280,26 @@ class _Comparison:
         where = " AND ".join([*given, index.where] if index.where else given)
         equal = f"FROM {identifier(table).text} WHERE {where} GROUP BY {quoted} HAVING count(*) > 1"
         partial = " where the condition of its key holds" if index.where else ""
+        needed = {*columns, *(["deleted_at"] if index.resource.trash else [])}
         return Difference(
             f"the database does not keep {name} unique{partial}",
             (),
             (index.create,),
-            obstacle=f"SELECT 1 {equal} LIMIT 1" if self.have.tables[table].keys() >= {*columns} else "",
+            obstacle=f"SELECT 1 {equal} LIMIT 1" if self.have.tables[table].keys() >= needed else "",
             because=", and rows have equal values there",
             fix=f"make the values of SELECT {quoted}, count(*) {equal} differ",
             done=f"made {name} unique{partial}",
+        )
+
+    def _search(self, index: SearchIndex) -> Difference:
+        """A search without its index. One of another declaration is removed."""
+        drops = (statement for name in index.outdated(self.have.searches) for statement in index.drop(name))
+        columns = ", ".join(index.columns)
+        return Difference(
+            f"the table {index.table} has no search index of {columns}",
+            (),
+            (*drops, *index.create()),
+            done=f"made the search index of {index.table} ({columns})",
         )
 
     def _checks(self, resource: ResourceDef) -> Iterator[Difference]:

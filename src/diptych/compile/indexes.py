@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from diptych.compile.constraints import condition_text
 from diptych.compile.fragment import identifier
 from diptych.compile.system.object import DialectName
-from diptych.model.defs import KeyDef, ResourceDef
+from diptych.model.defs import DELETED_AT, KeyDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.naming import LONGEST
 from diptych.model.read.name_clashes import names_beside
-from diptych.model.rules.expr import TRUE
+from diptych.model.rules.expr import TRUE, not_
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,16 @@ def of_new_table(indexes: Iterable[DeclaredIndex], resource: ResourceDef, dialec
 
 
 def has_unique_keys(resource: ResourceDef) -> bool:
-    """Does it have unique keys besides its unique fields? Then SQLite has all of them as indexes of their own."""
-    return any(key.unique for key in resource.keys)
+    """Does it have unique keys besides its unique fields? Then SQLite has all of them as indexes of their own.
+
+    With a trash, all of them are partial.
+    """
+    return resource.trash > 0 or any(key.unique for key in resource.keys)
+
+
+def declared_indexes(model: Model, dialect: DialectName) -> list[DeclaredIndex]:
+    """All indexes that the model declares, in its order."""
+    return list(_wanted(model, dialect, set()))
 
 
 def missing_indexes(model: Model, have: Collection[ExistingIndex], dialect: DialectName) -> list[DeclaredIndex]:
@@ -82,7 +90,7 @@ def missing_indexes(model: Model, have: Collection[ExistingIndex], dialect: Dial
 def _is_there(wanted: DeclaredIndex, have: Iterable[ExistingIndex]) -> bool:
     """One that begins with the columns finds rows by them; to keep values unique it must have no other."""
     if wanted.where:
-        return any(index.unique and index.name == wanted.name for index in have)
+        return any(index.unique == wanted.unique and index.name == wanted.name for index in have)
     if wanted.unique:
         return any(index.unique and sorted(index.columns) == sorted(wanted.columns) for index in have)
     return any(index.columns[: len(wanted.columns)] == wanted.columns for index in have)
@@ -95,29 +103,50 @@ def _wanted(model: Model, dialect: DialectName, taken: set[str]) -> Iterator[Dec
     for resource in resources:
         for field in resource.fields.values():
             for unique in (True, False):
+                if unique and field.unique and resource.trash:
+                    continue
                 if field.unique if unique else field.indexed:
                     name = _name(resource.table, field.column + "_key" * unique, names, set() if unique else beside)
                     names.add(name)
-                    create = _create(name, resource, (field.column,), unique)
+                    create = create_index(name, resource.table, (field.column,), unique)
                     yield DeclaredIndex(resource, (field.column,), unique, name, create, inline=unique)
-        for key in resource.keys:
+        for key in (*_kept_unique(resource), *resource.keys):
             where = "" if key.where == TRUE else condition_text(key.where, model, resource, dialect)
+            if resource.trash and key.unique:  # as statements say it, so that they can use the index
+                where = f"{_PRESENT} AND {where}" if where else _PRESENT
             name = _key_name(resource, key, where, {*(names - taken if where else names), *beside})
             names.add(name)
-            create = _create(name, resource, key.columns, key.unique) + (f" WHERE {where}" if where else "")
+            create = create_index(name, resource.table, key.columns, key.unique, where)
             yield DeclaredIndex(resource, key.columns, key.unique, name, create, where)
 
 
-def _create(name: str, resource: ResourceDef, columns: tuple[str, ...], unique: bool) -> str:
+_PRESENT = "deleted_at IS NULL"
+
+
+def _kept_unique(resource: ResourceDef) -> Iterator[KeyDef]:
+    """With a trash: its unique fields, which hold among rows that are not deleted, and the index of those that are."""
+    if resource.trash:
+        for field in resource.fields.values():
+            if field.unique:
+                yield KeyDef(field.name, (field.name,), (field.column,), unique=True)
+        yield KeyDef(DELETED_AT, (DELETED_AT,), ("deleted_at",), unique=False, where=not_(resource.present))
+
+
+def create_index(name: str, table: str, columns: tuple[str, ...], unique: bool, where: str = "") -> str:
+    """The statement that makes an index."""
     index, more = ("UNIQUE INDEX", "") if unique else ("INDEX", ", id")
-    table, listed = identifier(resource.table).text, ", ".join(identifier(column).text for column in columns)
-    return f"CREATE {index} {identifier(name).text} ON {table} ({listed}{more})"
+    quoted, listed = identifier(table).text, ", ".join(identifier(column).text for column in columns)
+    return f"CREATE {index} {identifier(name).text} ON {quoted} ({listed}{more})" + (f" WHERE {where}" if where else "")
 
 
 def _key_name(resource: ResourceDef, key: KeyDef, where: str, taken: Collection[str]) -> str:
+    return index_name(resource.table, key.columns, key.unique, where, taken)
+
+
+def index_name(table: str, columns: tuple[str, ...], unique: bool, where: str, taken: Collection[str]) -> str:
     """The name of the index of a key; that of a partial one contains a hash of its condition."""
     mark = "_" + hashlib.sha256(where.encode()).hexdigest()[:8] if where else ""
-    return _name(resource.table, "_".join(key.columns) + "_key" * key.unique + mark, taken)
+    return _name(table, "_".join(columns) + "_key" * unique + mark, taken)
 
 
 def _name(table: str, column: str, *taken: Collection[str]) -> str:

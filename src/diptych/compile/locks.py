@@ -33,6 +33,9 @@ class Locks:
     watched: frozenset[str] = frozenset()
     moved: frozenset[str] = frozenset()
 
+    def __or__(self, other: Locks) -> Locks:
+        return Locks(self.watched | other.watched, self.moved | other.moved)
+
     @property
     def alone(self) -> str:
         """The statement that takes them for a change in a transaction in which others may have gone before; or ""."""

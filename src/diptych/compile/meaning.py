@@ -19,24 +19,14 @@ import msgspec
 
 from diptych.compile.fragment import identifier
 from diptych.compile.system.object import DialectName
+from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.model import Model
-from diptych.model.scalars import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    FLOAT,
-    ID,
-    INT,
-    INTEGER_ID,
-    JSON,
-    STRING,
-    Scalar,
-    decimal,
-    to_json,
-)
+from diptych.model.scalar_values import to_json
+from diptych.model.scalars import ALL, STRING, Member, Scalar
 
+TRASH = "trash"
+"""What fills the column `deleted_at` of a table with a trash."""
 FORMAT = 1
 """The form of a record. One that a later version has written in another form is refused."""
 
@@ -95,16 +85,27 @@ def _meaning(model: Model, resource: ResourceDef, field: FieldDef) -> Meaning:
         target=model.resources[relation.target].table if relation else "",
         on_delete=relation.on_delete if relation else "",
         default=None if field.default is None else to_json(field.scalar, field.default),
-        generated=field.generated,
+        generated=TRASH if field.marks_deleted else field.generated,
         rules=tuple(map(repr, field.constraints)),
     )
 
 
 def _kind(scalar: Scalar) -> dict[str, Any]:
+    if scalar.members is not None:
+        parts = (f"{name}:{_member(member)}" for name, member in scalar.members.items())
+        return {"type": f"{{{';'.join(parts)}}}"}
+    if scalar.items is not None:
+        kind = _kind(scalar.items)
+        return {**kind, "type": f"[{kind['type']}]"}
     if scalar.digits is not None:
         precision, scale = scalar.digits
         return {"type": "Decimal", "precision": precision, "scale": scale}
     return {"type": "Enum", "values": scalar.choices} if scalar.choices else {"type": scalar.name}
+
+
+def _member(member: Member) -> str:
+    kind = "|".join(member.scalar.choices) if member.scalar.choices else member.scalar.name
+    return kind + "?" * member.nullable
 
 
 def encode(record: Record) -> str:
@@ -117,15 +118,15 @@ def decode_meanings(text: str) -> dict[str, Meaning]:
     return msgspec.json.decode(text, type=dict[str, Meaning])
 
 
-_SCALARS = {
-    scalar.name: scalar for scalar in (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, JSON)
-}
+SCALARS = {scalar.name: scalar for scalar in ALL}
 
 
 def storage(meaning: Meaning, dialect: DialectName) -> str:
     """The type of the column that holds it; "" if only a later version knows."""
+    if meaning.type[:1] in ("[", "{"):
+        return "TEXT" if dialect == "sqlite" else "jsonb"
     scalar = decimal(meaning.precision, meaning.scale) if meaning.type == "Decimal" else None
-    scalar = scalar or (STRING if meaning.type == "Enum" else _SCALARS.get(meaning.type))
+    scalar = scalar or (STRING if meaning.type == "Enum" else SCALARS.get(meaning.type))
     return "" if scalar is None else scalar.sqlite if dialect == "sqlite" else scalar.postgres
 
 
@@ -139,6 +140,8 @@ Compatibility = Literal["none", "narrower", "other"]
 def compatibility(was: Meaning, now: Meaning, dialect: DialectName) -> Compatibility:
     """Do stored values mean the same under another declaration: all, those that it allows, or none?"""
     pair = was.type, now.type
+    if was.type[:1] == now.type[:1] == "{":
+        return _value_compatibility(was.type, now.type)
     if was.kind == now.kind or pair in _WIDER or (was.type == "Enum" and {*was.values} <= {*now.values}):
         return "none"
     if pair == ("Decimal", "Decimal"):
@@ -146,6 +149,13 @@ def compatibility(was: Meaning, now: Meaning, dialect: DialectName) -> Compatibi
             return "none"
         return "other" if was.scale != now.scale else "narrower" if now.precision < was.precision else "none"
     return "narrower" if pair in _NARROWER else "other"
+
+
+def _value_compatibility(was: str, now: str) -> Compatibility:
+    """Values keep their meaning if all members are there as before, or may be null now, and new ones may be null."""
+    before, after = (dict(part.split(":", 1) for part in kind[1:-1].split(";")) for kind in (was, now))
+    kept = all(after.get(name) in (kind, kind + "?") for name, kind in before.items())
+    return "none" if kept and all(name in before or kind[-1] == "?" for name, kind in after.items()) else "other"
 
 
 def obstacle(was: Meaning, now: Meaning, column: str, dialect: DialectName) -> str:

@@ -20,10 +20,11 @@ from typing import cast
 
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Read, Total, TypeName
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
+from diptych.compile.groups import GroupedRows
 from diptych.compile.keyset import SortColumn
 from diptych.compile.plan import SealBind, SlotBind
-from diptych.compile.rows import Piece, Rows
-from diptych.compile.where import TableRef
+from diptych.compile.rows import Piece
+from diptych.compile.table_ref import TableRef
 from diptych.model.rules.expr import Slot
 
 
@@ -43,7 +44,7 @@ class Sheet:
     @property
     def by_id(self) -> bool:
         """Is it sorted by id alone?"""
-        return len(self.keys) == 1
+        return len(self.keys) == 1 and self.read.groups is None
 
     def add(self, text: Fragment) -> Fragment:
         """A text of each row; the answer is its name there."""
@@ -56,7 +57,7 @@ class Sheet:
         return Fragment(f"_p._a{len(self.gathered) - 1}")
 
 
-class Pages(Rows):
+class Pages(GroupedRows):
     def page(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> Fragment:
         """A SELECT of the JSON text of a page."""
         page = cast(Page, read.page)

@@ -7,12 +7,15 @@ page that is the only Ask has several columns, which a PageLayout puts together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from diptych.ask.slots import SlotValues
 from diptych.errors import Code, Refusal
+from diptych.model.aggregates import SUM_DIGITS
 from diptych.model.declare.roles import Viewer
 from diptych.model.scalars import Scalar
 
@@ -25,6 +28,25 @@ MAX_ANSWER = 16 * 1024 * 1024
 def too_long() -> Refusal:
     """The refusal of an answer that is larger."""
     return Refusal(Code.TOO_COMPLEX, f"The answer would have more than {MAX_ANSWER} bytes: ask for less at a time.")
+
+
+_LONG_SUM = re.compile(r" sum of ([_A-Za-z][_0-9A-Za-z]*)\"?$", re.ASCII)
+
+
+def long_sum(name: str) -> Refusal:
+    """The refusal of a sum of too many digits."""
+    cause = f"The sum of '{name}' has more than {SUM_DIGITS} digits."
+    return Refusal(Code.BAD_REQUEST, cause, more={"field": name})
+
+
+def raise_long_sum(name: str) -> None:
+    raise long_sum(name)
+
+
+def too_many_digits(message: str) -> Refusal | None:
+    """The refusal for an error of PostgreSQL, if it is that of a sum."""
+    match = _LONG_SUM.search(message)
+    return long_sum(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +98,10 @@ class SealBind:
 
 @dataclass(frozen=True, slots=True)
 class NowBind:
-    """The current time, when the statement is bound."""
+    """The current time, when the statement is bound; or so much later."""
 
     scalar: Scalar
+    offset: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +129,8 @@ class PageLayout:
     """The slot of the page size."""
     backward: bool
     labels: str
+    facts: Mapping[str, bytes | PagePiece] = field(default_factory=dict)
+    """Of the pieces, what the page says of itself, by kind: `hasNextPage`, `totalCount` and so on."""
 
 
 ROW_END = b"\x1e"

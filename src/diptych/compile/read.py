@@ -18,15 +18,17 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from diptych.ask import walk
-from diptych.ask.nodes import Field, Follow, Page, Pick, Read, TypeName
+from diptych.ask.nodes import Cell, Cells, Field, Follow, MemberPick, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
 from diptych.compile.page_columns import PageColumns, has_columns
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.rows import Piece
-from diptych.compile.where import TableRef
+from diptych.compile.table_ref import TableRef
+from diptych.model.defs import FieldDef
 from diptych.model.model import Model
-from diptych.model.rules.expr import TRUE, Col, Expr, Slot, is_condition
+from diptych.model.rules.expr import TRUE, Col, Expr, Part, Slot, is_condition
+from diptych.model.scalars import STRING
 
 _MOST_JOINS = 32
 """SQLite takes no more than 64 tables in a join."""
@@ -71,6 +73,8 @@ class Reads(PageColumns):
             lists = any(read.page is not None for read in walk.reads(asks))  # one row by itself is not long
             template = self.dialect.bounded if lists else self.dialect.answer
             return self._one(asks[0], self.open(asks[0].resource), template=template)
+        if len(asks) == 1 and asks[0].take == "summary":
+            return self._summary(asks[0], self.open(asks[0].resource), template=self.dialect.answer)
         if len(asks) == 1 and asks[0].take == "list":
             return sql(self.dialect.only_rows, self._rows_of(asks[0], self.open(asks[0].resource), ()))
         return sql("SELECT {}", join(", ", self._columns(asks)))
@@ -93,11 +97,20 @@ class Reads(PageColumns):
         return sql("SELECT {} FROM {}{}", text, self.joined(row), self.all(row, *tied, read.where))
 
     def _many(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> list[Piece]:
+        if read.take == "summary":
+            return [sql("({})", self._summary(read, row, *tied))]
+        read, row = self.as_rows(read, row)
         if read.take == "page":
             return [sql("({})", self.page(read, row, tied))]
         if read.take == "each":
             return ["[", self._each(read, row), "]"]
         return ["[", sql(self.dialect.rows, self._rows_of(read, row, tied)), "]"]
+
+    def _summary(self, read: Read, row: TableRef, *tied: Fragment, template: str = "{}") -> Fragment:
+        """A SELECT of the JSON text of numbers of rows."""
+        rows = self.grouped(read, row, tied)
+        text = self.object(cast("tuple[Pick, ...]", read.pick), rows)
+        return sql("SELECT {} FROM {}", sql(template, text), self.source(rows))
 
     def _each(self, read: Read, row: TableRef) -> Fragment:
         """The texts of the rows with some ids, in the order of the ids; null where there is none."""
@@ -132,6 +145,11 @@ class Reads(PageColumns):
                 return [f'"{pick.type}"']
             case Field():
                 return self._field(pick, row)
+            case Cell(of=of):
+                scalar = self.scalar(of, row.resource) or STRING
+                return self.json(self.value(of, row), scalar, self.nullable(of, row.resource))
+            case Cells(parts=parts):
+                return self._object(parts, row)
             case Follow():
                 return self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)
 
@@ -140,11 +158,34 @@ class Reads(PageColumns):
         if field.python is not None:
             return self._shows(pick.rule, row)
         expr = field.computed or Col((pick.name,))
+        if field.scalar.members is not None:
+            return self._value_object(pick, expr, field, row)
         value = self.value(expr, row, field.scalar)
         test = None if is_condition(expr) else self.test(value, field.scalar, row)
         if pick.rule == TRUE:
             return self.json(value, field.scalar, self.nullable(expr, row.resource), test)
         return self.json(value, field.scalar, True, test, self.shows(pick.rule, row))
+
+    def _value_object(self, pick: Field, expr: Expr, field: FieldDef, row: TableRef) -> list[Piece]:
+        """The JSON text of a value object, with the members that are picked: null if one is not allowed by its type."""
+        members = field.scalar.members or {}
+        pieces: list[Piece] = ["{"]
+        for index, inner in enumerate(pick.inside or [MemberPick(name, name) for name in members]):
+            pieces.append("," * (index > 0) + label(inner.label))
+            if isinstance(inner, TypeName):
+                pieces.append(f'"{inner.type}"')
+                continue
+            member = members[inner.name]
+            value = self.value(Part(expr, member.name, member.scalar), row)
+            pieces.extend(self.json(value, member.scalar, member.nullable, self.test(value, member.scalar, row)))
+        column = self.value(expr, row, field.scalar)
+        there = sql(self.dialect.test(field.scalar), column)
+        whole = sql("CASE WHEN {} THEN {} END", there, self.dialect.concat([*pieces, "}"]))
+        if pick.rule == TRUE and not self.nullable(expr, row.resource):
+            return [Fallible(f"({whole.text})", whole.binds)]
+        if pick.rule != TRUE:
+            whole = sql("CASE WHEN {} THEN {} END", self.shows(pick.rule, row), whole)
+        return [sql("coalesce({}, 'null')", whole)]
 
     def shows(self, rule: Expr, row: TableRef) -> Fragment:
         """The condition under which a part of a row shows."""

@@ -11,7 +11,8 @@ from diptych.ask.nodes import OrderBy, Page, Pick, Read
 from diptych.compile.fragment import Fragment, Guarded, join, number, sql
 from diptych.compile.keyset import KeysetBound, SortColumn, keyset
 from diptych.compile.plan import KeyBind, SlotBind
-from diptych.compile.where import Expressions, TableRef
+from diptych.compile.table_ref import TableRef
+from diptych.compile.where import Expressions
 from diptych.model.rules.expr import Slot
 from diptych.model.scalars import STRING, Scalar
 
@@ -58,6 +59,12 @@ class Rows(Expressions, ABC):
         side: Literal["floor", "ceiling"] = "floor" if after != key.descending else "ceiling"
         bound = self.dialect.value(KeyBind(slot.index, index, STRING, side))
         digest = self.dialect.value(KeyBind(slot.index, index, STRING, "digest"))
+        same_group = self.stored_key(read, key, digest)
+        if same_group is not None:
+            value = sql(
+                "(SELECT CASE WHEN {0} IS NULL THEN {1} ELSE coalesce({2}, {1}) END)", digest, bound, same_group
+            )
+            return KeysetBound(value, bound)
         row = self.open(read.resource)
         whole = self.value(sort_keys(read)[index].by, row)
         own = sql("{} = {}", row.id, self.dialect.value(KeyBind(slot.index, last, keys[last].scalar)))
@@ -66,6 +73,10 @@ class Rows(Expressions, ABC):
         # a SELECT of its own, and so evaluated once
         value = sql("(SELECT CASE WHEN {0} IS NULL THEN {1} ELSE coalesce({2}, {1}) END)", digest, bound, stored)
         return KeysetBound(value, bound)
+
+    def stored_key(self, read: Read, key: SortColumn, digest: Fragment) -> Fragment | None:
+        """The whole text of a key of groups that has this digest; None for rows, which are found by their ids."""
+        return None
 
     def _number(self, slot: Slot) -> Fragment:
         if self.dialect.sees_limits and slot.index in self.sizes:

@@ -14,8 +14,11 @@ from diptych.compile.catalogue import Catalogue, Column, TableColumns
 from diptych.compile.constraints import check_constraints, literal
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
+from diptych.compile.system.counters import number_rows
 from diptych.compile.system.object import NOW, DialectName, Table
 from diptych.compile.system.objects import parts
+from diptych.compile.system.searching import search_indexes
+from diptych.compile.system.trash import trash_objects
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.scalars import INTEGER_ID, JSON, STRING, Scalar
@@ -45,7 +48,8 @@ def create(model: Model, dialect: DialectName) -> list[str]:
     tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
     indexes = [index.create for index in wanted_indexes(model, dialect)]
     references = [statement for resource in model.resources.values() for statement in _references(model, resource)]
-    return tables + indexes if dialect == "sqlite" else tables + references + indexes
+    searches = [made for index in search_indexes(model.resources.values(), dialect) for made in index.create()]
+    return [*tables, *(references if dialect == "postgres" else ()), *indexes, *searches]
 
 
 def create_missing(
@@ -56,6 +60,7 @@ def create_missing(
     `parts_there` are those that it has, with their text in its catalogue.
     """
     needed = parts([_for_triggers(resource, have) for resource in model.resources.values()], dialect)
+    needed += trash_objects(model.resources, dialect)
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
 
@@ -74,12 +79,20 @@ def _for_triggers(resource: ResourceDef, have: Catalogue) -> Table:
     keys |= {index.columns for index in have.indexes if index.table == resource.table and _is_key(index, columns)}
     together = sorted({tuple(sorted(key)) for key in keys} - {(name,) for name in unique})
     kinds = {name: meaning.type for name, meaning in have.recorded.get(resource.table, {}).items()}
-    kinds |= {field.column: field.scalar.name for field in resource.fields.values()}
-    texts = [name for name in columns if kinds[name] in (STRING.name, JSON.name)]  # as `FeedRow` looks for them
+    kinds |= {field.column: "[" if field.scalar.is_json else field.scalar.name for field in resource.fields.values()}
+    texts = [
+        name for name in columns if kinds[name] in (STRING.name, JSON.name) or kinds[name][0] in "[{"
+    ]  # as `FeedRow` looks for them
     types = {field.column: field.scalar.sqlite for field in resource.fields.values() if field.stored}
     types |= {name: column.type for name, column in there.items()}
     textual = [name for name in columns if types[name] == "TEXT"]
-    return Table(resource.table, columns, [*((name,) for name in unique), *together], texts, textual)
+    counters = [(field.column, _within(resource, field)) for field in resource.counters.values()]
+    return Table(resource.table, columns, [*((name,) for name in unique), *together], texts, counters, textual)
+
+
+def _within(resource: ResourceDef, counter: FieldDef) -> str:
+    """The column within which a counter counts; "" for all rows."""
+    return resource.fields[counter.counts].column if counter.counts else ""
 
 
 def _is_key(index: ExistingIndex, columns: Collection[str]) -> bool:
@@ -124,13 +137,27 @@ def new_table(model: Model, resource: ResourceDef, dialect: DialectName) -> tupl
 
 def new_column(model: Model, resource: ResourceDef, field: FieldDef, dialect: DialectName) -> tuple[str, ...]:
     """The statements that add a column to a table that is there. (If it is unique, an index follows.)"""
+    if field.counts is not None:
+        return _new_counter(resource, field, dialect)
     reference = reference_of(model, resource, field)
     if dialect == "sqlite" and field.generated:  # it adds no column whose default is not constant
         field = replace(field, generated="")
     if dialect == "postgres" or field.nullable or field.default is not None:
-        return (f"ALTER TABLE {_name(resource.table)} ADD COLUMN {_column(field, dialect, unique=False)}{reference}",)
+        return (
+            f"ALTER TABLE {_name(resource.table)} ADD COLUMN {column_text(field, dialect, unique=False)}{reference}",
+        )
     open_ = replace(field, nullable=True)  # SQLite adds no column that must not be null, even if there are no rows
     return (*new_column(model, resource, open_, dialect), set_null(resource, field.column, nullable=False))
+
+
+def _new_counter(resource: ResourceDef, field: FieldDef, dialect: DialectName) -> tuple[str, ...]:
+    """The statements that add a counter to a table, and number the rows that are there."""
+    column = column_text(field, dialect, unique=False)
+    number = number_rows(resource.table, field.column, _within(resource, field))
+    if dialect == "sqlite":
+        return f"ALTER TABLE {_name(resource.table)} ADD COLUMN {column}", number
+    add = f"ALTER TABLE {_name(resource.table)} ADD COLUMN {column.removesuffix(' NOT NULL')}"
+    return add, number, set_null(resource, field.column, nullable=False)
 
 
 def set_null(resource: ResourceDef, column: str, *, nullable: bool) -> str:
@@ -153,7 +180,7 @@ def _create_table(model: Model, resource: ResourceDef, dialect: DialectName) -> 
     for field in resource.fields.values():
         if field.stored:
             reference = reference_of(model, resource, field) if dialect == "sqlite" else ""
-            lines.append(_column(field, dialect) + reference)
+            lines.append(column_text(field, dialect, unique=not resource.trash) + reference)
     if dialect == "sqlite":
         # it checks the newest index first: so of several that are violated, both databases report the same
         unique = [field.column for field in resource.fields.values() if field.unique and not has_unique_keys(resource)]
@@ -179,7 +206,8 @@ def _is_counted(field: FieldDef) -> bool:
     return field.name == "id" and field.scalar is INTEGER_ID
 
 
-def _column(field: FieldDef, dialect: DialectName, *, unique: bool = True) -> str:
+def column_text(field: FieldDef, dialect: DialectName, *, unique: bool = True) -> str:
+    """What CREATE TABLE says of a column, but for the row that it refers to."""
     words = [_name(field.column), column_type(field.scalar, dialect)]
     if field.name == "id":
         words.append("PRIMARY KEY")
@@ -189,7 +217,9 @@ def _column(field: FieldDef, dialect: DialectName, *, unique: bool = True) -> st
         words.append("NOT NULL")
     if field.name in _DEFAULTS:
         words.append(f"DEFAULT {_DEFAULTS[field.name][dialect]}")
-    elif field.generated:
+    elif field.counts is not None:
+        words += ["DEFAULT 0"] if dialect == "sqlite" else []  # a trigger gives the number
+    elif field.generated and field.filled:
         words.append(f"DEFAULT {_GENERATED[field.generated][dialect]}")
     elif field.default is not None:
         words.append(f"DEFAULT {literal(field.default, field.scalar, dialect)}")

@@ -18,7 +18,7 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import Reads
-from diptych.compile.where import TableRef
+from diptych.compile.table_ref import TableRef
 from diptych.compile.write import new_row
 from diptych.model.model import Model
 from diptych.model.rules.expr import TRUE, Expr, Has, Slot

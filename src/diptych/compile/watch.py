@@ -27,7 +27,7 @@ from diptych.compile.fragment import Fragment, identifier, join, literal_text, s
 from diptych.compile.plan import ConstBind, Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.compile.rows import Piece
-from diptych.compile.where import TableRef
+from diptych.compile.table_ref import TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
 from diptych.model.model import Model
 from diptych.model.rules.expr import Choose, Col, Expr, IsNull, Mask, Not, leaves, rewrite
@@ -36,8 +36,7 @@ from diptych.model.scalars import BIGINT, DATETIME, INT, JSON, STRING, Scalar
 BOUNDS = ("after", "upto", "most")
 """The values that follow those of the slots: the range of positions, and the most changes to return."""
 _KIND = (
-    "CASE WHEN _f.new IS NULL THEN 'DELETED' WHEN NOT {}._becomes THEN 'LEFT' WHEN _f.old IS NULL THEN 'CREATED' "
-    "ELSE 'UPDATED' END"
+    "CASE WHEN {} THEN 'DELETED' WHEN NOT {}._becomes THEN 'LEFT' WHEN _f.old IS NULL THEN 'CREATED' ELSE 'UPDATED' END"
 )
 
 
@@ -83,7 +82,9 @@ class FeedRow(TableRef):
             for field in resource.fields.values()
             if field.stored and not field.nullable and field.name not in SERVER_FIELDS
         }
-        self._texts = {field.column for field in resource.fields.values() if field.scalar in (STRING, JSON)}
+        self._texts = {
+            field.column for field in resource.fields.values() if field.scalar is STRING or field.scalar.is_json
+        }
         self._whole = [
             field.column for field in resource.fields.values() if field.scalar is JSON and not field.nullable
         ]
@@ -167,21 +168,24 @@ class _Watches(Reads):
         self.opened.add(resource.name)
         return FeedRow(resource, side, self.dialect, now)
 
-    @property
-    def _kind(self) -> Fragment:
-        return Fragment("(" + _KIND.format(self.dialect.judged) + ")")
+    def _kind(self, resource: ResourceDef) -> Fragment:
+        gone = "_f.new IS NULL"
+        if resource.trash:
+            was, now = (self.dialect.stored.format(side, "deleted_at") for side in ("old", "new"))
+            gone = f"{gone} OR (_f.old IS NOT NULL AND {was} IS NULL AND {now} IS NOT NULL)"
+        return Fragment("(" + _KIND.format(gone, self.dialect.judged) + ")")
 
     def _kinds(self, watch: Watch) -> Fragment:
         if watch.kinds is None:
             return Fragment("")
         wanted = self.dialect.value(SlotBind(watch.kinds.index, CHANGE_KIND, many=True))
-        return sql(" AND " + self.dialect.is_in, self._kind, wanted)
+        return sql(" AND " + self.dialect.is_in, self._kind(self.model.resources[watch.resource]), wanted)
 
     def _change_json(self, parts: Iterable[ChangePart], resource: ResourceDef, readable: Expr) -> Sequence[Piece]:
         pieces: list[Piece] = ["["]
         pieces += [*self.json(Fragment("_f.position"), INT, nullable=False), ","]
         pieces += [*self.json(Fragment("_f.mark"), INT, nullable=False), ","]
-        pieces += ['"', self._kind, '",', *self.json(Fragment("_f.row_id"), STRING, nullable=False), ","]
+        pieces += ['"', self._kind(resource), '",', *self.json(Fragment("_f.row_id"), STRING, nullable=False), ","]
         pieces += self.json(Fragment("_f.at"), DATETIME, nullable=False)
         for part in parts:
             if part.what == "row":

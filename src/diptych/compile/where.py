@@ -9,12 +9,22 @@ so do AND and OR; only a negation would differ, so NOT is written `IS NOT TRUE`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, column, identifier, join, sql
+from diptych.compile.fragment import Fragment, identifier, join, sql
+from diptych.compile.members import member
 from diptych.compile.plan import ConstBind, NowBind, SlotBind, ViewerBind
+from diptych.compile.related import RelatedValues
+from diptych.compile.sets import as_element, membership
+from diptych.compile.system.searching import SearchIndex
+from diptych.compile.table_ref import GroupRef, TableRef
+from diptych.compile.time_arithmetic import between, shifted
+from diptych.model.aggregates import measure_scalar
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
+from diptych.model.folding import fold
 from diptych.model.model import Model
+from diptych.model.operators import FOLDED, SEARCHES
 from diptych.model.rules.expr import (
     TRUE,
     And,
@@ -26,42 +36,34 @@ from diptych.model.rules.expr import (
     Expr,
     Has,
     IsNull,
+    Key,
     Mask,
+    Matches,
+    Measure,
     Moment,
     Not,
     Or,
+    Part,
+    Shift,
     Slice,
     Slot,
+    Span,
+    Via,
     ViewerId,
     ViewerValue,
     is_condition,
     rewrite,
 )
-from diptych.model.scalars import BOOLEAN, ID, JSON, SEARCHES, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, STRING, Scalar
+from diptych.model.searching import MARKS, search_scalar
 from diptych.model.viewer_object import USER, USER_KEY
 
+FOLDED_STRING = replace(STRING, to_sqlite=fold, to_postgres=fold)
+"""A text that is folded before it is bound."""
 _SIGNS = {"eq": "{} = {}", "lt": "{} < {}", "lte": "{} <= {}", "gt": "{} > {}", "gte": "{} >= {}"}
 
 
-class TableRef:
-    """A table in a statement: the resource, the alias of its row, and the tables that are joined to it."""
-
-    __slots__ = ("alias", "joins", "resource")
-
-    def __init__(self, resource: ResourceDef, alias: str) -> None:
-        self.resource = resource
-        self.alias = alias
-        self.joins: list[Fragment] = []
-
-    def column(self, name: str) -> Fragment:
-        return column(self.alias, name)
-
-    @property
-    def id(self) -> Fragment:
-        return self.column("id")
-
-
-class Expressions:
+class Expressions(RelatedValues):
     """Writes expressions for one dialect; every table that it opens gets an alias of its own."""
 
     def __init__(self, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None) -> None:
@@ -72,6 +74,8 @@ class Expressions:
         self.joins = dialect.joins
         self.opened: set[str] = set()
         """The resources whose tables were opened."""
+        self.groups_of: dict[int, GroupRef] = {}
+        """The groups that are read like rows, by the identity of their page."""
         self.searches = False
         """Was anything written whose time grows with the length of a text?"""
         self._aliases = 0
@@ -85,6 +89,8 @@ class Expressions:
 
     def source(self, row: TableRef) -> Fragment:
         """The table of a row, with its alias. The viewer has none: it is a row of one column, the id of its user."""
+        if isinstance(row, GroupRef):
+            return sql("({}) " + row.alias, row.select)
         if not row.resource.table:
             user = row.resource.relations.get(USER)
             key = ViewerBind(self.model.resources[user.target].key if user else STRING, "" if user else "@id")
@@ -126,6 +132,8 @@ class Expressions:
                 return sql("{} IS NULL", self.value(of, row))
             case Compare():
                 return self._compare(expr, row)
+            case Matches(of, text):
+                return self._matches(of, text, row)
             case Has(relation, where, link):
                 return self._has(row, row.resource.relations[relation], where, link or TRUE)
         return self.value(expr, row)
@@ -133,9 +141,17 @@ class Expressions:
     def _compare(self, expr: Compare, row: TableRef) -> Fragment:
         scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
         left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
-        self.searches = self.searches or scalar is JSON or expr.op in SEARCHES
-        match expr.op:
-            case "eq" if scalar is JSON:
+        self.searches = self.searches or scalar.is_json or expr.op in SEARCHES
+        if scalar.items is not None and expr.op != "eq":
+            if not isinstance(expr.right, Slot | Const):
+                item = scalar.items
+                right = as_element(self.value(expr.right, row, item), self.dialect.name)
+            return membership(expr.op, left, right, self.dialect.name)
+        op: str = expr.op
+        if op in FOLDED:
+            op, left, right = FOLDED[op], sql(self.dialect.fold, left), self._folded(expr.right, right)
+        match op:
+            case "eq" if scalar.is_json:
                 return sql(self.dialect.same_json, left, right)
             case "in":
                 return sql(self.dialect.is_in, left, right)
@@ -143,7 +159,26 @@ class Expressions:
                 return sql(self.dialect.contains, left, right)
             case "startsWith":
                 return sql(self.dialect.starts_with, left, right)
-        return sql(_SIGNS[expr.op], left, right)
+            case "endsWith":
+                return sql(self.dialect.ends_with, left, right)
+        return sql(_SIGNS[op], left, right)
+
+    def _matches(self, of: Iterable[Expr], text: Expr, row: TableRef) -> Fragment:
+        """A full-text search, by the index of the resource: so it is about a row of the table, as it is."""
+        resource = row.resource
+        named = {part.path[0] for part in of if isinstance(part, Col)}
+        marks = "".join(mark for mark, name in zip(MARKS, resource.search, strict=False) if name in named)
+        assert isinstance(text, Slot) and marks
+        self.searches = True
+        index = SearchIndex(resource, "sqlite" if self.dialect.name == "sqlite" else "postgres")
+        columns = [row.column(column) for column in index.columns]
+        return index.condition(row.id, columns, self.dialect.value(SlotBind(text.index, search_scalar(marks))))
+
+    def _folded(self, expr: Expr, value: Fragment) -> Fragment:
+        """What a folded text is compared with: what a client sends is folded once, before it is bound."""
+        if isinstance(expr, Slot):
+            return self.dialect.value(SlotBind(expr.index, FOLDED_STRING))
+        return sql(self.dialect.fold, value)
 
     def _has(self, row: TableRef, relation: RelationDef, where: Expr, link: Expr) -> Fragment:
         target = self.open(relation.target)
@@ -182,8 +217,8 @@ class Expressions:
                 return self.dialect.value(SlotBind(index, kind, many))
             case Const(value, kind):
                 return Fragment("NULL") if value is None else self.dialect.value(ConstBind(value, kind))
-            case Moment(kind):
-                return self.dialect.value(NowBind(kind))
+            case Moment(kind, offset):
+                return self.dialect.value(NowBind(kind, offset))
             case ViewerId():
                 return self.dialect.value(ViewerBind(scalar or ID))
             case ViewerValue(name, kind, many):
@@ -199,8 +234,10 @@ class Expressions:
                 )
             case Concat(of):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
-            case Slice():
-                return self._slice(expr, row)
+            case Slice() | Shift() | Span() | Part():
+                return self._derived(expr, row)
+            case Key() | Measure() | Via():
+                return self.of_others(expr, row)
         return sql(self.dialect.boolean, self.condition(expr, row))
 
     def new_value(self, expr: Expr, row: TableRef, scalar: Scalar) -> Fragment:
@@ -209,6 +246,22 @@ class Expressions:
             return self.dialect.null(scalar)
         value = self.value(expr, row, scalar)
         return self.dialect.collated(value, scalar) if isinstance(expr, Slot) else value
+
+    def _derived(self, expr: Slice | Shift | Span | Part, row: TableRef) -> Fragment:
+        match expr:
+            case Slice():
+                return self._slice(expr, row)
+            case Part():
+                return member(self.value(expr.of, row), expr.name, expr.scalar, self.dialect.name)
+        return self._time(expr, row)
+
+    def _time(self, expr: Shift | Span, row: TableRef) -> Fragment:
+        database = self.dialect.name
+        if isinstance(expr, Shift):
+            kind = self.scalar(expr.of, row.resource) or DATETIME
+            return shifted(self.value(expr.of, row), kind, expr.delta, database)
+        kind = self.scalar(expr.left, row.resource) or DATETIME
+        return between(self.value(expr.left, row), self.value(expr.right, row), kind, database)
 
     def _slice(self, expr: Slice, row: TableRef) -> Fragment:
         length = "" if expr.length is None else f", {expr.length}"
@@ -229,12 +282,23 @@ class Expressions:
         match expr:
             case Col(path):
                 return self.field(path, resource).scalar
-            case Slot(scalar=scalar) | Const(scalar=scalar) | ViewerValue(scalar=scalar):
+            case Slot(scalar=scalar) | Const(scalar=scalar) | ViewerValue(scalar=scalar) | Moment(scalar=scalar):
                 return scalar
-            case Mask(of=of) | Choose(then=of):
+            case Part(scalar=scalar):
+                return scalar
+            case Mask(of=of) | Choose(then=of) | Shift(of=of):
                 return self.scalar(of, resource)
+            case Span():
+                return DURATION
             case Concat() | Slice():
                 return STRING
+            case Key(of):
+                return self.scalar(of, resource)
+            case Via(relation, of):
+                return self.scalar(of, self.model.resources[resource.relations[relation].target])
+            case Measure(fn, of, relation):
+                rows = self.model.resources[resource.relations[relation].target] if relation else resource
+                return measure_scalar(fn, None if fn == "count" else self.scalar(of, rows))
         return BOOLEAN if is_condition(expr) else None
 
     def field(self, path: tuple[str, ...], resource: ResourceDef) -> FieldDef:
@@ -250,12 +314,18 @@ class Expressions:
                 return len(path) > 1 or self.field(path, resource).nullable
             case Choose(_, then, other):
                 return self.nullable(then, resource) or self.nullable(other, resource)
-            case Slice(of):
+            case Slice(of) | Shift(of):
                 return self.nullable(of, resource)
+            case Span(left, right):
+                return self.nullable(left, resource) or self.nullable(right, resource)
+            case Moment():
+                return False
             case Concat(of):
                 return any(self.nullable(part, resource) for part in of)
             case Const(value):
                 return value is None
+            case Measure(fn):
+                return fn not in ("count", "distinct")
         return not is_condition(expr)
 
 
@@ -275,7 +345,7 @@ def _first_steps(expr: Expr) -> Iterable[str]:
         case And(of) | Or(of):
             for part in of:
                 yield from _first_steps(part)
-        case Compare(_, Col(path), Slot() | Const() | ViewerId() | ViewerValue()) | Col(path):
+        case Compare(_, Col(path), Slot() | Const() | Moment() | ViewerId() | ViewerValue()) | Col(path):
             yield path[0] if len(path) > 1 else ""
         case _:
             yield ""

@@ -16,20 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeGuard, cast
 
 from diptych.ask.guarded import Guard, GuardedWrite
 from diptych.ask.nodes import Pick
+from diptych.ask.wish import Follows
 from diptych.compile.dialect import Dialect
+from diptych.compile.following import apart, looks
 from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.read import Reads, compile_reads
-from diptych.compile.where import TableRef
+from diptych.compile.system.counters import next_number
+from diptych.compile.table_ref import TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
 from diptych.model.model import Model
 from diptych.model.reach import reach
-from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, rewrite
+from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, leaves, rewrite
 from diptych.model.scalars import DATETIME
 
 
@@ -44,7 +47,8 @@ class WritePlan:
     `after` says of each guard that can come back to the changed row whether it holds now that the row is changed;
     `before` says of the same guards whether they hold of the row as it is, where that is enough for one of them.
     `hold` locks the row until the end of the transaction, where there are concurrent writers. `locks` is what
-    the transaction locks before, and `opening` the statement for that where this change is all of it.
+    the transaction locks before, and `opening` the statement for that where this change is all of it. `merge` reads
+    the stored JSON that the values are merged into, null where it is not valid.
     """
 
     change: Plan
@@ -58,23 +62,30 @@ class WritePlan:
     lookup: Plan | None
     locks: Locks
     opening: str
+    merge: Plan | None = None
 
     @property
     def size(self) -> int:
-        plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.lookup)
+        plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.lookup, self.merge)
         return sum(plan.size for plan in plans if plan is not None)
 
 
 def compile_write(
-    changed: GuardedWrite, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None = None
+    changed: GuardedWrite,
+    model: Model,
+    dialect: Dialect,
+    sizes: Mapping[int, int] | None = None,
+    follows: Follows | None = None,
 ) -> WritePlan:
-    return _Writer(changed, model, dialect, sizes).plans()
+    """The plans of a Write. If others of a nested write follow, rules of a new row that look through the relations that
+    these write are tested by `after`, and an answer that they can change is read by `answer`, both at the end."""
+    return _Writer(changed, model, dialect, sizes, follows).plans()
 
 
 def new_row(changed: GuardedWrite, reads: Reads, old: TableRef | None) -> NewRow:
     """The row as a Write would make it, for a statement that only looks at it."""
     writer = _Writer(changed, reads.model, reads.dialect, None)
-    return NewRow(writer.resource, writer._values(reads, old) if changed.write.verb != "delete" else {}, old)
+    return NewRow(writer.resource, {} if writer.deletes else writer._values(reads, old), old)
 
 
 class NewRow(TableRef):
@@ -90,20 +101,38 @@ class NewRow(TableRef):
     def column(self, name: str) -> Fragment:
         if name in self._values:
             return self._values[name]
-        assert self._old is not None
+        if self._old is None:  # the one column that no new row has a value for
+            assert name == "deleted_at"
+            return Fragment("NULL")
         return self._old.column(name)
 
 
+def _is_own_column(part: Expr) -> TypeGuard[Col]:
+    return isinstance(part, Col) and len(part.path) == 1
+
+
 class _Writer:
-    def __init__(self, changed: GuardedWrite, model: Model, dialect: Dialect, sizes: Mapping[int, int] | None) -> None:
+    def __init__(
+        self,
+        changed: GuardedWrite,
+        model: Model,
+        dialect: Dialect,
+        sizes: Mapping[int, int] | None,
+        follows: Follows | None = None,
+    ) -> None:
         self.changed = changed
+        self.follows = follows
+        self.later = follows.relations if follows else frozenset()
         self.write = changed.write
         self.model = model
         self.dialect = dialect
         self.sizes = sizes
         self.resource = model.resources[self.write.resource]
-        self.late = tuple(guard for guard in changed.guards if self._is_late(guard))
-        self.guards = tuple(guard for guard in changed.guards if guard not in self.late)
+        self.deletes = self.write.verb in ("delete", "purge") and not changed.values
+        """Is the row deleted for good?"""
+        guards = tuple(apart(changed.guards)) if self.later else changed.guards
+        self.late = tuple(guard for guard in guards if self._is_late(guard))
+        self.guards = tuple(guard for guard in guards if guard not in self.late)
         self.states = tuple(name for name, _ in changed.states)
         self.locks = locks_of(changed, model) if dialect.lock else Locks()
         self.opening = taking([self.locks])
@@ -111,10 +140,24 @@ class _Writer:
     def _is_late(self, guard: Guard) -> bool:
         """Can it be tested only after the change? A statement sees no table as it makes it: a rule about the new row
         that leads back to its own table may find the row there as it was, or not yet."""
+        if self.write.verb == "create" and self._names_counter(guard.becomes):  # the database numbers the row
+            return True
+        if self.later and any(looks(guard.becomes, path) for path in self.later):
+            return True
         return guard.stored and self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
 
+    def _names_counter(self, expr: Expr) -> bool:
+        """Does it depend on a counter of the row?"""
+        if not self.resource.counters:
+            return False
+        named = (self.resource.fields[part.path[0]] for part in leaves(expr) if _is_own_column(part))
+        return any(
+            field.counts is not None or (field.computed is not None and self._names_counter(field.computed))
+            for field in named
+        )
+
     def plans(self) -> WritePlan:
-        answer = self._inside()
+        answer = None if self.follows and self._depends(self.follows) else self._inside()
         apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
         separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
         return WritePlan(
@@ -129,6 +172,7 @@ class _Writer:
             self._lookup() if self._is_whole(separate is not None) else None,
             self.locks,
             self.opening,
+            self._merge(),
         )
 
     def _is_whole(self, separate: bool) -> bool:
@@ -146,7 +190,7 @@ class _Writer:
         match self.write.verb:
             case "create":
                 change = self._insert(reads)
-            case "delete":
+            case "delete" | "purge" if self.deletes:
                 old = reads.open(self.resource.name)
                 change = sql("DELETE FROM {}{}", self._named(old), self._where(reads, old, {}))
             case _:
@@ -170,6 +214,9 @@ class _Writer:
         made = dict(values)
         if self.resource.key.python is int:  # the database makes the id
             del made["id"]
+        if self.dialect.name == "postgres":  # the trigger numbers the row
+            for counter in self.resource.counters.values():
+                del made[counter.column]
         columns = join(", ", map(identifier, made))
         values_sql = join(", ", made.values())
         guards = self._conditions(reads, None, values, self._needed())
@@ -186,8 +233,18 @@ class _Writer:
             values[field.column] = reads.new_value(expr, row, field.scalar)
         now = self.dialect.value(NowBind(DATETIME))
         if old is None:
+            values |= self._numbers(values)
             return {**values, "version": Fragment("1"), "created_at": now, "updated_at": now}
         return {**values, "version": sql("{} + 1", old.column("version")), "updated_at": now}
+
+    def _numbers(self, values: Mapping[str, Fragment]) -> Iterator[tuple[str, Fragment]]:
+        """The counters of a new row, where the statement itself reads the next number."""
+        for counter in self.resource.counters.values():
+            if self.dialect.name == "postgres":
+                yield counter.column, self.dialect.null(counter.scalar)
+            else:
+                scope = values[self.resource.fields[counter.counts].column] if counter.counts else None
+                yield counter.column, next_number(self.resource.table, counter.column, scope)
 
     def _where(self, reads: Reads, old: TableRef, values: Mapping[str, Fragment]) -> Fragment:
         own = [sql("{} = {}", old.id, self._id), *self._unmoved(reads, old)]
@@ -251,6 +308,17 @@ class _Writer:
             return Fragment("1 = 0")
         return parts[0] if len(parts) == 1 else sql("({})", join(" OR ", parts))
 
+    def _merge(self) -> Plan | None:
+        names = [assign.name for assign in self.write.values if assign.merge]
+        if not names:
+            return None
+        reads = self._reads()
+        row = reads.open(self.resource.name)
+        fields = [self.resource.fields[name] for name in names]
+        tests = [f"CASE WHEN {self.dialect.test(field.scalar)} THEN CAST({{0}} AS text) END" for field in fields]
+        texts = join(", ", [sql(test, row.column(field.column)) for test, field in zip(tests, fields, strict=True)])
+        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {} = {}", texts, reads.source(row), row.id, self._id))
+
     # rules that come back to the changed row
 
     def _hold(self) -> Plan | None:
@@ -278,7 +346,7 @@ class _Writer:
     def _why(self) -> Fragment:
         reads = self._reads()
         old = None if self.write.verb == "create" else reads.open(self.resource.name)
-        values = {} if self.write.verb == "delete" else self._values(reads, old)
+        values = {} if self.deletes else self._values(reads, old)
         conditions = self._conditions(reads, old, values, self.guards)
         guards = [sql(self.dialect.boolean, condition) for condition in conditions]
         states = [reads.value(seen, old) for _, seen in self.changed.states] if old else []
@@ -292,16 +360,29 @@ class _Writer:
     def _inside(self) -> Fragment | None:
         """The answer as an expression over the changed row, if it need not look at the table that was written."""
         answer = self.changed.answer
-        if answer is None or (self.write.verb == "delete" and not self.dialect.sees_before):
+        trashes = self.write.verb == "delete" and not self.deletes  # the answer is the row before
+        if answer is None or trashes or (self.deletes and not self.dialect.sees_before):
             return None
         reads = self._reads()
         reads.joins = False
         name = self._table.text if self.write.verb == "create" else self.dialect.changed.format(self._table.text)
         row = TableRef(self.resource, name)
         text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
-        if self.write.verb != "delete" and self.resource.name in reads.opened:
+        if not self.deletes and self.resource.name in reads.opened:
             return None
         return text
+
+    def _depends(self, follows: Follows) -> bool:
+        """Can what follows in a nested write change the answer, or whether the row may be read?"""
+        answer = self.changed.answer
+        if answer is None:
+            return False
+        reads = self._reads()
+        reads.joins = False
+        row = TableRef(self.resource, self._table.text)
+        reads.object(cast("Sequence[Pick]", answer.pick), row)
+        looks = bool(reads.opened) or any(reach(answer.where, self.resource, self.model.resources))
+        return looks or follows.again
 
     def _lookup(self) -> Plan:
         """Read what the change returned, for a statement whose connection broke before it answered."""

@@ -36,6 +36,7 @@ _SQLITE_REFERENCES = """
 """
 _SQLITE_CHECKS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%'"
 _CHECK = re.compile(r'CONSTRAINT "([a-z0-9_]+)" CHECK')
+_SEARCHES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych_search_%'"
 _RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 
@@ -51,7 +52,9 @@ def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     references = _references(db.execute(_SQLITE_REFERENCES))
     is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
     checks = {table: frozenset(_CHECK.findall(text)) for table, text in db.execute(_SQLITE_CHECKS)}
-    return Catalogue(tables, indexes, references, checks, _recorded(db.execute(_RECORD) if is_recorded else ()))
+    searches = frozenset(name for (name,) in db.execute(_SEARCHES))
+    record = _recorded(db.execute(_RECORD) if is_recorded else ())
+    return Catalogue(tables, indexes, references, checks, searches, record)
 
 
 _POSTGRES_COLUMNS = """
@@ -107,7 +110,8 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     references = _references(await connection.fetch(_POSTGRES_REFERENCES))
     checks = {table: frozenset(names) for table, names in await connection.fetch(_POSTGRES_CHECKS)}
     rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
-    return Catalogue(tables, indexes, references, checks, _recorded(rows))
+    searches = frozenset(index.name for index in indexes if index.name.startswith("diptych_search_"))
+    return Catalogue(tables, indexes, references, checks, searches, _recorded(rows))
 
 
 def _references(rows: Iterable[Any]) -> list[ExistingReference]:

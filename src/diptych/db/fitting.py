@@ -121,8 +121,12 @@ def _refusal_text(refused: Sequence[Difference], model: Model, have: Catalogue) 
         for statement in getattr(difference, part) or ()
     ]
     if mends:
-        lines.append("These statements make it fit; `diptych dev` runs them by itself:")
+        lines.append("These statements make it fit; `diptych dev` runs them by itself, `diptych migrate` by a file:")
         lines += [f"{statement};" for statement in mends]
+    else:
+        lines.append(
+            "`diptych migrate make` makes a migration of what has changed, `diptych migrate apply` applies it."
+        )
     return "\n".join(lines)
 
 

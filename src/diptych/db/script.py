@@ -27,6 +27,8 @@ class Step(NamedTuple):
     sql: str
     parameters: Sequence[Any]
     marked: bool = False
+    many: Sequence[Sequence[Any]] = ()
+    """If it runs several times in one go: the values of each time, instead of `parameters`. All rows are sent back."""
 
 
 Script = Generator[Step, ResultRow, T]

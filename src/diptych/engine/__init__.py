@@ -2,5 +2,5 @@
 
     api → Ask → engine: policy → compile → db → bytes
 
-Imports check, compile, db, ask, model, identity, fair and api.ask_builder; live, explain and serve import it.
+Imports policy, compile, db, ask, model, identity, fair and api.ask_builder; live, explain and serve import it.
 """

@@ -14,22 +14,26 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from diptych.ask.measures import RequestMeasures
+from diptych.ask.measures import RequestMeasures, too_many_writes
 from diptych.ask.nodes import Call, Field, Page, Read
 from diptych.ask.slots import SIZE
 from diptych.ask.wish import CallWish
 from diptych.compile.fragment import identifier, sql
+from diptych.compile.locks import taking
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import compile_reads
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.nest import nest_steps
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import ReadPlan, without_viewer
 from diptych.engine.references import NO_ROW, check_references, resolved
+from diptych.engine.refusals import joined, moved
 from diptych.engine.transaction import ModelTx
 from diptych.engine.write import IdempotentReply, WriteEngine
-from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult, joined, locked_steps, moved
+from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult
+from diptych.engine.write_steps import locked_steps, take
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.model.declare import rows
 from diptych.model.declare.fault import Fault as ModelFault
@@ -37,7 +41,7 @@ from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.defs import CallDef, ResourceDef
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, Slot, and_
-from diptych.model.scalars import from_json, to_json
+from diptych.model.scalar_values import from_json, to_json
 from diptych.model.view import View, ViewName, not_yours
 from diptych.nesting import decode
 from diptych.policy.cache_age import max_age_of_call
@@ -160,7 +164,14 @@ class CallEngine:
         async def work(session: Session) -> list[WriteResult]:
             done: list[WriteResult] = []
             ids: dict[str, Any] = {}
+            nest: list[BoundWrite] = []
             for op in bound:
+                if isinstance(op, BoundWrite) and (nest or op.op.more):
+                    nest.append(op)
+                    if not op.op.more:
+                        done.append(await self._nested(nest, session, ids))
+                        nest = []
+                    continue
                 done.append(await self._do(op, viewer, session, ids))
                 ids[op.op.step] = done[-1].id
             return done
@@ -195,9 +206,12 @@ class CallEngine:
                 earlier[op.step] = op.prepared.write.resource if isinstance(op, WriteOp) else NO_ROW
         if refusals:
             raise joined(refusals)
+        if len(ops) > self.engine.limits.writes:
+            raise too_many_writes(len(ops), self.engine.limits)
         most = self.engine.limits.page
         price = sum(op.price if isinstance(op, BoundWrite) else op.op.prepared.price(op.values, most) for op in bound)
-        self.engine.checks.price(ops[0].prepared.measures, viewer, price)
+        first = next(op for op in ops if not (isinstance(op, WriteOp) and op.part))
+        self.engine.checks.price(first.prepared.measures, viewer, price)
         return bound
 
     async def _do(
@@ -215,6 +229,10 @@ class CallEngine:
         except Refusal as refusal:
             refusal.path = bound.op.path
             raise
+
+    async def _nested(self, nest: Sequence[BoundWrite], session: Session, ids: dict[str, Any]) -> WriteResult:
+        await session.drive(lambda: take(taking(write.op.prepared.plan.locks for write in nest)))
+        return await session.drive(lambda: nest_steps(nest, ids, self.engine.store.dialect))
 
     async def _call(self, prepared: PreparedCall, values: list[Any], viewer: Viewer, session: Session) -> WriteResult:
         tx = ModelTx(self.write_engine, session, viewer, self.engine.model.view(prepared.view.signature))

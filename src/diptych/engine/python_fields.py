@@ -21,7 +21,7 @@ from diptych.ask.python_fields import ObjectShape, PythonField, PythonFields
 from diptych.fair.eager import in_task
 from diptych.model.declare.resource import Resource
 from diptych.model.defs import FieldDef, Resources
-from diptych.model.scalars import to_json
+from diptych.model.scalar_values import to_json
 from diptych.model.transfer import row_of
 from diptych.nesting import decode
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.ask.cursor import binding, derive, key_scalars, unseal, where_slots
+from diptych.ask.cursor import binding, bound_slots, derive, key_scalars, unseal
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Page, Read
 from diptych.ask.python_fields import PythonFields, extract
@@ -25,7 +25,7 @@ from diptych.ask.wish import Wish
 from diptych.compile.plan import PageLayout, Plan
 from diptych.compile.read import compile_reads
 from diptych.db.store import Store
-from diptych.engine.page import put_together
+from diptych.engine.page import PageParts, page_parts, put_together
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.errors import Code, Refusal
@@ -239,6 +239,40 @@ class Engine:
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
     ) -> Awaitable[Sequence[bytes | None]]:
         """bind → price → run: an awaitable of the bytes of every Ask."""
+        return self._answers(*self._run(prepared, inputs, viewer), viewer)
+
+    async def answer_list(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> PageParts | bytes | None:
+        """The same for a page by itself: its parts, or its bytes if that is what the statement returns."""
+        planned, values, keys, columns = self._run(prepared, inputs, viewer)
+        layout = planned.plan.page
+        if layout is None or planned.finish is not None:
+            (answer,) = await self._answers(planned, values, keys, columns, viewer)
+            return answer
+        try:
+            return page_parts(layout, await columns, values[layout.size], keys[layout.size])
+        except Refusal as refusal:
+            (answer,) = await self._as_a_whole(refusal, planned, values, viewer, keys)
+        return answer
+
+    def _answers(
+        self,
+        planned: ReadPlan,
+        values: Sequence[Any],
+        keys: Mapping[int, bytes],
+        answers: Awaitable[Sequence[bytes | None]],
+        viewer: Viewer,
+    ) -> Awaitable[Sequence[bytes | None]]:
+        """The answers of a statement that was run: put together, and with their Python fields."""
+        if planned.plan.page is not None:
+            answers = self._put_together(planned, planned.plan.page, answers, values, viewer, keys)
+        return answers if planned.finish is None else self._finished(planned.finish, answers)
+
+    def _run(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> tuple[ReadPlan, list[Any], Mapping[int, bytes], Awaitable[Sequence[bytes | None]]]:
+        """bind → price → run: the plan, the values of its slots, the keys of its cursors, and its columns."""
         values = prepared.binder(inputs)
         if prepared.price is not None:
             self.checks.price(prepared.measures, viewer, prepared.price(values), prepared.cost.price, values)
@@ -247,10 +281,7 @@ class Engine:
             planned = prepared.by_size.get(values, planned)
         keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
         plan = planned.plan
-        answers = self.store.run(plan, plan.parameters(values, viewer, keys))
-        if plan.page is not None:
-            answers = self._put_together(planned, plan.page, answers, values, viewer, keys)
-        return answers if planned.finish is None else self._finished(planned.finish, answers)
+        return planned, values, keys, self.store.run(plan, plan.parameters(values, viewer, keys))
 
     async def _put_together(
         self,
@@ -265,8 +296,19 @@ class Engine:
         try:
             return (put_together(layout, await columns, values[layout.size], keys[layout.size]),)
         except Refusal as refusal:
-            if refusal.code is not Code.TOO_COMPLEX or planned.whole is None:
-                raise
+            return await self._as_a_whole(refusal, planned, values, viewer, keys)
+
+    async def _as_a_whole(
+        self,
+        refusal: Refusal,
+        planned: ReadPlan,
+        values: Sequence[Any],
+        viewer: Viewer,
+        keys: Mapping[int, bytes],
+    ) -> Sequence[bytes | None]:
+        """A page whose parts are too long together, as one text."""
+        if refusal.code is not Code.TOO_COMPLEX or planned.whole is None:
+            raise refusal
         whole = planned.whole()
         return await self.store.run(whole, whole.parameters(values, viewer, keys))
 
@@ -279,9 +321,9 @@ class Engine:
     def pages(self, asks: Sequence[Read]) -> list[Paged]:
         """The lists of a request that issue or accept cursors."""
         return [
-            Paged(page, binding(read), where_slots(read.where), key_scalars(read, self.model.resources[read.resource]))
+            Paged(page, binding(read), bound_slots(read), key_scalars(read, self.model.resources))
             for read in reads(asks)
-            if (page := read.page) is not None and (read.take == "page" or page.after or page.before)
+            if (page := read.page) is not None and (read.take in ("page", "groups") or page.after or page.before)
         ]
 
     def cursor_key(self, paged: Paged, values: Sequence[Any], viewer: Viewer) -> bytes:

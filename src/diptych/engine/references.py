@@ -25,9 +25,11 @@ def check_references(values: Sequence[Any], binder: Binder, earlier: Mapping[str
     """
     references = [index for index in binder.references if type(values[index]) is Ref]
     if not references:
-        return False
+        return any(type(values[index]) is list for index in binder.references)
     faults = []
     for index in references:
+        if type(values[index].step) is int:
+            continue
         source = binder.sources[index]
         resource = earlier.get(values[index].step)
         if alone and source.path[:1] == ("path",):
@@ -47,10 +49,19 @@ def _message(step: str, resource: str | None, target: str) -> str:
     return f"the step '{step}' writes a row of {resource}, and this is the id of a row of {target}"
 
 
-def resolved(values: Sequence[Any], binder: Binder, ids: Mapping[str, Any]) -> list[Any]:
-    """A copy of the values with the ids of earlier steps in the place of references."""
+def resolved(values: Sequence[Any], binder: Binder, ids: Mapping[str, Any], rows: Sequence[Any] = ()) -> list[Any]:
+    """A copy of the values with the ids of earlier steps in the place of references. `rows` are the ids of the steps
+    before this one in its nested write."""
     copy = list(values)
     for index in binder.references:
-        if type(copy[index]) is Ref:
-            copy[index] = ids[copy[index].step]
+        value = copy[index]
+        if type(value) is Ref:
+            copy[index] = _row(value, ids, rows)
+        elif type(value) is list:  # their steps were checked where each is by itself
+            copy[index] = [_row(item, ids, rows) if type(item) is Ref else item for item in value]
     return copy
+
+
+def _row(ref: Ref, ids: Mapping[str, Any], rows: Sequence[Any]) -> Any:
+    step = ref.step
+    return rows[step] if isinstance(step, int) else ids[step]

@@ -18,17 +18,19 @@ from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
 from diptych.engine.write import WriteEngine
-from diptych.engine.write_op import WriteOp, WriteResult, locked_steps
+from diptych.engine.write_op import WriteOp, WriteResult
+from diptych.engine.write_steps import locked_steps
 from diptych.errors import Code, Refusal
 from diptych.model.declare import rows
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import Viewer
 from diptych.model.declare.tx import Tx
 from diptych.model.defs import ResourceDef
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import TRUE, Col, Compare
-from diptych.model.scalars import as_json
+from diptych.model.scalar_values import as_json
 from diptych.model.transfer import input_of, row_of, values_of
-from diptych.model.view import ResourceView, View, not_yours
+from diptych.model.view import View, not_yours
 from diptych.policy.values import Binder
 
 R = TypeVar("R", bound=Resource)
@@ -50,7 +52,9 @@ class ModelTx(Tx):
 
     @property
     def trusted(self) -> Tx:
-        view = self._engine.model.trusted(self._viewer.id is not None)
+        model = self._engine.model
+        knows = model.signature(self._viewer).knows if model.viewer_values else frozenset[str]()
+        view = model.trusted(self._viewer.id is not None, knows)
         return ModelTx(self._write_engine, self._session, self._viewer, view)
 
     # reading
@@ -121,7 +125,7 @@ class ModelTx(Tx):
         known = vars(row)
         key = builder.row_id(resource_view, None if verb == "create" else RawValue(row.id, ("id",), fixed=True))
         body = RawValue(dict(changed), (resource_view.resource.one,), fixed=True)
-        values = builder.values(verb, resource_view, body) if verb != "delete" else ()
+        values = builder.values(verb, resource_view, body, merge=False)
         version = builder.version(RawValue(known.get("version"), ("version",), fixed=True))
         picks = _all(resource_view) if verb != "delete" else ()
         wish = builder.write(

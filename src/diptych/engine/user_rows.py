@@ -14,7 +14,8 @@ from diptych.ask.nodes import Field, Write
 from diptych.ask.slots import RawValue
 from diptych.db.store import Session
 from diptych.engine.write import WriteEngine
-from diptych.engine.write_op import WriteOp, locked_steps
+from diptych.engine.write_op import WriteOp
+from diptych.engine.write_steps import locked_steps
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.declare.roles import NOBODY
 from diptych.model.read.sign_ups import SignUpDef

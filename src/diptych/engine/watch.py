@@ -21,14 +21,14 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.python_fields import PythonFields, extract_watch
 from diptych.ask.wish import WatchWish
-from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.engine.read import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import Code
 from diptych.lru import footprint
-from diptych.model.declare.roles import Viewer
+from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.rules.expr import And, Col, Compare, Slot
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
@@ -160,6 +160,11 @@ class BoundWatch:
         self._plan = prepared.planned.plan
         self._finish = prepared.planned.finish if any(prepared.planned.finish) else None
         self._parameters = self._plan.parameters([*values, *[None] * len(BOUNDS)], viewer, keys)
+        self._clocks = [
+            (at, self._plan.getters[at]) for at, bind in enumerate(self._plan.binds) if isinstance(bind, NowBind)
+        ]
+        for at, _ in self._clocks:  # read anew by every evaluation, and so no part of the key
+            self._parameters[at] = None
         self._bounds = [self._plan.binds.index(SlotBind(len(values) + at, BIGINT)) for at in range(len(BOUNDS))]
         parts = tuple((part.what, part.label) for part in prepared.ask.parts)
         computed = prepared.ask.parts if self._finish else ()  # what Python computes is not in the statement
@@ -185,6 +190,8 @@ class BoundWatch:
         parameters = self._parameters.copy()
         for at, value in zip(self._bounds, (after, upto, most), strict=True):
             parameters[at] = value
+        for at, clock in self._clocks:
+            parameters[at] = clock((), NOBODY, {})
         (answer,) = await self._engine.store.run(self._plan, parameters)
         oldest, rows = decode(_feed_rows, answer or b"[0,[]]")
         shown = [row[5:] for row in rows]

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from diptych.ask.measures import RequestMeasures
-from diptych.ask.nodes import Field, Pick, Read, Write
+from diptych.ask.measures import RequestMeasures, too_many_writes
+from diptych.ask.nodes import BulkPart, Field, Nodes, Pick, Read, TypeName, Write
 from diptych.ask.python_fields import extract
-from diptych.ask.wish import CallWish, WriteWish
+from diptych.ask.wish import CallWish, Follows, WriteWish
+from diptych.compile.find import Lock, compile_find, compile_rows, compile_there
 from diptych.compile.locks import taking
 from diptych.compile.plan import Plan
 from diptych.compile.write import WritePlan, compile_write
@@ -25,16 +26,24 @@ from diptych.db.idempotency import IdempotencyClaim, StoredReply
 from diptych.db.script import ResultRow, Script
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.bulk import Bulk
+from diptych.engine.nest import nest_steps, nests
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import Engine, known_sizes, without_viewer
-from diptych.engine.references import check_references
-from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteResult, joined, moved, steps, take
+from diptych.engine.references import NO_ROW, check_references
+from diptych.engine.refusals import joined, moved
+from diptych.engine.upsert import LOCKS, CreateUnder, DeleteByKey, Upsert
+from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteResult
+from diptych.engine.write_steps import steps, take
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
+from diptych.model.rules.expr import TRUE, Col, Compare, Slot
 from diptych.model.view import View
+from diptych.policy.bulk import asked, each_of, reached, rows_of, shown
 from diptych.policy.cost import cost_of_write
 from diptych.policy.guards import add_guards
+from diptych.policy.upserts import as_create, as_update, key_of, without_key
 from diptych.policy.values import Binder
 
 T = TypeVar("T")
@@ -53,16 +62,89 @@ class WriteEngine:
         """policy → compile, once for a shape of requests. Faults of shape and values are reported together."""
         write = wish.ask
         binder = self.binder(wish, inputs)
+        if write.rows is not None:
+            return self._bulk(wish, binder, view, measures)
         answer = Read(write.resource, "one", write.pick)
+        if measures is not None and wish.depth > measures.depth:
+            measures.depth = wish.depth
         self.engine.checks.shape(measures, (answer,))
         sizes = known_sizes((answer,), binder)
         whole, rest = extract(answer, self.engine.model.resources)
-        plan = self._plan(replace(write, pick=cast("tuple[Pick, ...]", whole.pick)), view, sizes)
+        stored = replace(write, pick=cast("tuple[Pick, ...]", whole.pick))
+        first = as_create(stored) if write.verb == "upsert" else without_key(stored)
+        plan = self._plan(first, view, sizes, wish.follows)
         pages = tuple(self.engine.pages((answer,)))
-        cost = cost_of_write(write, self.engine.model.resources)
+        cost = cost_of_write(write, self.engine.model.resources, wish.depth)
         versioned = Field("version", "version") in write.pick
         kept = without_viewer(measures)
-        return PreparedWrite(write, plan, cost, pages, binder, view.name, wish.path, kept, rest, versioned)
+        waits = wish.follows is not None and (plan.after is not None or plan.answer is not None)
+        prepared = PreparedWrite(write, plan, cost, pages, binder, view.name, wish.path, kept, rest, versioned, waits)
+        if write.verb == "upsert":
+            return self._upsert(prepared, stored, view, sizes)
+        if write.verb == "delete" and write.key:
+            key, engine = key_of(write, view), self.engine
+            find = compile_find(key.resource, key.has, key.seen, engine.model, engine.store.dialect, "NO KEY UPDATE")
+            return replace(prepared, composed=DeleteByKey(find, replace(prepared, write=without_key(write))))
+        if write.verb == "create" and binder.sources[write.id.index].make is None:
+            return self._own_id(prepared)
+        return prepared
+
+    def _bulk(self, wish: WriteWish, binder: Binder, view: View, measures: RequestMeasures | None) -> PreparedWrite:
+        """A change of many rows: the plan that finds them, and that of the change of each."""
+        engine, write = self.engine, wish.ask
+        model, dialect = engine.model, engine.store.dialect
+        page = asked(write)
+        engine.checks.shape(measures, (page,))
+        whole, rest = extract(page, model.resources)
+        stored = replace(write, parts=cast("tuple[BulkPart | Nodes | TypeName, ...]", whole.pick))
+        one = each_of(write)
+        plan = replace(self._plan(one, view, {}), lookup=None)
+        lists = shown(stored, Slot(len(wish.slots), write.id.scalar, many=True))
+        answer = engine.plan_reads(lists, view, {}) if lists else None
+        single = PreparedWrite(
+            one, plan, cost_of_write(one, model.resources), (), binder, view.name, wish.path, without_viewer(measures)
+        )
+        rows, lock = rows_of(write), "UPDATE" if write.verb == "delete" else "NO KEY UPDATE"
+        find = compile_rows(write.resource, reached(write, view), rows.most, model, dialect, cast(Lock, lock))
+        there = compile_there(write.resource, write.id, model, dialect)
+        bulk = Bulk(stored, find, there, single, answer, engine.limits.page, self._around(write, view))
+        pages, cost = tuple(engine.pages(lists)), cost_of_write(write, model.resources)
+        return replace(single, write=write, cost=cost, pages=pages, finish=rest, composed=bulk)
+
+    def _around(self, write: Write, view: View) -> Plan | None:
+        """The statement that finds and locks the row whose links are written."""
+        if write.within is None:
+            return None
+        has, name = Compare("eq", Col(("id",)), write.within.id), write.within.resource
+        seen = view.resources[name].read
+        return compile_find(name, has, seen, self.engine.model, self.engine.store.dialect, "NO KEY UPDATE")
+
+    def _own_id(self, prepared: PreparedWrite) -> PreparedWrite:
+        """A creation whose id the client makes: a row that has it was perhaps not made by this request."""
+        alone = replace(prepared, plan=replace(prepared.plan, lookup=None))
+        if not prepared.write.key:
+            return alone
+        engine, write = self.engine, prepared.write
+        has = Compare("eq", Col(("id",)), write.id)
+        find = compile_find(write.resource, has, TRUE, engine.model, engine.store.dialect)
+        return replace(alone, composed=CreateUnder(find, alone))
+
+    def _upsert(self, prepared: PreparedWrite, stored: Write, view: View, sizes: Mapping[int, int]) -> PreparedWrite:
+        """An upsert of the plans of the creation and of the update that it may become."""
+        engine, key = self.engine, key_of(stored, view)
+        create = replace(prepared, write=as_create(stored))
+        update, answer = None, None
+        if stored.keep:
+            where = Compare("eq", Col(("id",)), stored.id)
+            answer = engine.plan_reads((Read(stored.resource, "one", stored.pick, where),), view, sizes).plan
+        else:
+            write = as_update(stored, key.fields)
+            update = replace(prepared, write=write, plan=self._plan(write, view, sizes))
+        find = compile_find(key.resource, key.has, key.seen, engine.model, engine.store.dialect, LOCKS[stored.keep])
+        upsert = Upsert(key.columns, find, create, update, answer)
+        locks = create.plan.locks if update is None else create.plan.locks | update.plan.locks
+        plan = replace(prepared.plan, lookup=None, locks=locks, opening=taking([locks]))
+        return replace(prepared, plan=plan, composed=upsert)
 
     def binder(self, wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> Binder:
         """The binder of a wish's values; one Refusal reports all faults of its shape and of these values."""
@@ -76,10 +158,11 @@ class WriteEngine:
             faults += refusal.faults
         raise Refusal(wish.code, "Some values are not valid.", faults)
 
-    def _plan(self, write: Write, view: View, sizes: Mapping[int, int]) -> WritePlan:
+    def _plan(self, write: Write, view: View, sizes: Mapping[int, int], follows: Follows | None = None) -> WritePlan:
         model, dialect = self.engine.model, self.engine.store.dialect
+        key = write if follows is None else (write, follows)
         return self._plans.get(
-            write, view, sizes, lambda: compile_write(add_guards(write, view), model, dialect, sizes)
+            key, view, sizes, lambda: compile_write(add_guards(write, view), model, dialect, sizes, follows)
         )
 
     async def write(
@@ -91,7 +174,10 @@ class WriteEngine:
     ) -> T:
         """Run all writes in one transaction. `finish` makes the reply of the results; `kept` stores it for retries."""
         bound = self.bind(ops, viewer)
-        self.engine.checks.price(ops[0].prepared.measures, viewer, sum([write.price for write in bound]))
+        if len(ops) > self.engine.limits.writes:
+            raise too_many_writes(len(ops), self.engine.limits)
+        first = ops[0] if not ops[0].part else next(op for op in ops if not op.part)
+        self.engine.checks.price(first.prepared.measures, viewer, sum([write.price for write in bound]))
         if any([op.prepared.finish for op in ops]):
             return await self.write_apart(lambda session: session.drive(lambda: self._locked(bound)), finish, kept)
         found_plan = ops[0].prepared.plan.lookup if len(ops) == 1 and kept is None else None
@@ -105,7 +191,7 @@ class WriteEngine:
             before = None if kept is None else (yield from self._claim(kept))
             if before is not None:
                 return before
-            result = finish((yield from self._changes(bound)))
+            result = finish((yield from self.changes(bound)))
             if kept is not None:
                 yield from self._keep(kept, result)
             return result
@@ -121,16 +207,21 @@ class WriteEngine:
 
     def _locked(self, bound: Sequence[BoundWrite]) -> Script[list[WriteResult]]:
         yield from take(self._opening(bound))
-        return (yield from self._changes(bound))
+        return (yield from self.changes(bound))
 
     def _change_alone(self, bound: BoundWrite, found_plan: Plan) -> Awaitable[ResultRow]:
         """Run a write that is a single statement."""
         step = bound.step(bound.op.prepared.plan.change, self.engine.store.dialect.marks)
         return self.engine.store.change(step, partial(bound.step, found_plan))
 
-    def _changes(self, bound: Sequence[BoundWrite]) -> Script[list[WriteResult]]:
+    def changes(self, bound: Sequence[BoundWrite]) -> Script[list[WriteResult]]:
+        """The statements of all writes of a request, in an open transaction with its locks."""
         done: list[WriteResult] = []
         ids: dict[str, Any] = {}
+        if len(bound) > 1 and any([write.op.more for write in bound]):
+            for nest in nests(bound):
+                done.append((yield from nest_steps(nest, ids, self.engine.store.dialect)))
+            return done
         for write in bound:
             try:
                 done.append((yield from steps(write.resolved(ids), self.engine.store.dialect)))
@@ -181,7 +272,9 @@ class WriteEngine:
         if not any(todo):
             return done
         answers = await finish_answers(todo, [result.answer for result in done], self.engine.model.resources)
-        return [WriteResult(result.id, answer) for result, answer in zip(done, answers, strict=True)]
+        return [
+            WriteResult(result.id, answer, created=result.created) for result, answer in zip(done, answers, strict=True)
+        ]
 
     async def replay(self, kept: IdempotentReply[T]) -> T | None:
         """The stored reply, if there is one. The key is not claimed."""
@@ -212,7 +305,7 @@ class WriteEngine:
             except Refusal as refusal:
                 refusals.append(moved(refusal, op.prefix))
             if op.step:
-                steps[op.step] = prepared.write.resource
+                steps[op.step] = prepared.write.resource if prepared.write.rows is None else NO_ROW
         if refusals:
             raise joined(refusals)
         return bound

@@ -20,16 +20,25 @@ from diptych.policy.cache_age import max_age, max_age_of_call
 from diptych.policy.cost import Cost, cost_of, cost_of_watch, cost_of_write
 
 
+def measured(wanted: Wanted, resources: Resources, limits: Limits) -> tuple[int, int]:
+    """The depth and the price of a request; of a subscription, those of one change."""
+    if wanted.watch is not None:
+        wish, values = wanted.watch
+        cost, _ = cost_of_watch(wish.ask, resources)
+        return cost.depth, cost.price(values)
+    parts = [*_parts(wanted, resources, limits)]
+    return max((cost.depth for cost, _ in parts), default=0), sum(cost.price(values) for cost, values in parts)
+
+
 def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str]:
     """The depth and the price of a request."""
     if wanted.watch is not None:
         return _watch_lines(wanted, resources, limits)
     parts = [*_parts(wanted, resources, limits)]
-    price = sum(cost.price(values) for cost, values in parts)
+    deep, price = measured(wanted, resources, limits)
     words = [cost.price.describe(values) for cost, values in parts]
     lists = any(cost.price.steps for cost, _ in parts)
     breakdown = f" = {' + '.join(words)}" if lists or len(words) > 1 else ""
-    deep = max((cost.depth for cost, _ in parts), default=0)
     lines = [f"Depth  {deep} of {limits.depth}", f"Price  {price} of {limits.complexity}{breakdown}"]
     if price > limits.complexity:
         left = limits.complexity - price

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
-from diptych.ask.slots import SlotValues
+from diptych.ask.slots import Ref, SlotValues
 from diptych.ask.walk import picks
 from diptych.compile.verdict import Listing
 from diptych.errors import Refusal
@@ -27,6 +27,7 @@ from diptych.model.rules.expr import FALSE, TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
 from diptych.policy.access import narrow_expr
+from diptych.policy.upserts import as_create, as_update, key_of, without_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,9 @@ class RowReport:
         if self.wanted.watch is not None:
             await self._watch(self.wanted.watch[0].ask, self.wanted.watch[1])
         for wish, inputs in self.wanted.ops:
-            if isinstance(wish.ask, Write):
+            if Ref in map(type, inputs):
+                self._say(f"{wish.ask.resource}: it refers to a row that this request writes first", 0)
+            elif isinstance(wish.ask, Write):
                 await self._write(wish.ask, inputs)
             elif wish.ask.id is not None:
                 await self._call(wish.ask, wish.ask.id, inputs)
@@ -185,7 +188,45 @@ class RowReport:
 
     # changing
 
+    async def _by_key(self, write: Write, values: SlotValues) -> None:
+        """The deletion of the row that has a unique key: the link of two rows."""
+        if self.wanted.bare:
+            return
+        key = key_of(write, self.wanted.view)
+        existing = await self.inquiry.find(key.resource, key.has, key.seen, values)
+        if existing is None:
+            self._say(f"{write.resource}: no row has this {write.key}", 0, denied=True)
+            return
+        there = [*values]
+        there[write.id.index] = existing[0]
+        await self._write(without_key(write), there)
+
+    async def _upsert(self, write: Write, values: SlotValues) -> None:
+        """An upsert, as what it becomes: an update of the row that is found, or else a creation."""
+        if self.wanted.bare:
+            return
+        key = key_of(write, self.wanted.view)
+        row = await self.inquiry.find(key.resource, key.has, key.seen, values)
+        if row is None:
+            self._say(f"{write.resource}: no row has this {write.key}", 0)
+        elif not row[1]:
+            self._say(f"{write.resource} {row[0]}: it has this {write.key}, and is hidden", 0, denied=True)
+        if row is None or not row[1]:
+            return await self._write(as_create(write), values)
+        there = [*values]
+        there[write.id.index] = row[0]
+        if write.keep:
+            await self._row(write.resource, write.id, there)
+        else:
+            await self._write(as_update(write, key.fields), there)
+
     async def _write(self, write: Write, values: SlotValues) -> None:
+        if write.rows is not None:
+            return await self._list(_Rows(Read(write.resource, "list", (), write.rows.where), values), 0)
+        if write.verb == "upsert":
+            return await self._upsert(write, values)
+        if write.verb == "delete" and write.key:
+            return await self._by_key(write, values)
         there = write.verb == "create" or await self._row(write.resource, write.id, values)
         if self.wanted.bare or not there:
             return

@@ -14,6 +14,7 @@ from typing import Any
 from diptych.ask.guarded import GuardedWrite
 from diptych.ask.slots import SlotValues
 from diptych.compile.dialect import Dialect
+from diptych.compile.find import compile_find
 from diptych.compile.plan import Plan
 from diptych.compile.verdict import Asking, Listing, compile_counts, compile_hidden, compile_verdict
 from diptych.db.store import Session
@@ -88,6 +89,11 @@ class Inquiry:
         plan = compile_verdict([], columns, subject.resource, subject.id, self.model, self._dialect)
         rows = await self._run(plan, subject.values)
         return [json.loads(cell) for cell in rows[0]] if rows else None
+
+    async def find(self, resource: str, has: Expr, seen: Expr, values: SlotValues) -> tuple[Any, bool] | None:
+        """The id of the row that has a key, and whether the viewer may know of it; None if there is none."""
+        rows = await self._run(compile_find(resource, has, seen, self.model, self._dialect), values)
+        return (rows[0][0], bool(rows[0][1])) if rows else None
 
     async def count(self, listing: Listing, values: SlotValues) -> Counts:
         """Count the rows of a list, all and visible."""

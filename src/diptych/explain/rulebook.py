@@ -23,6 +23,7 @@ from diptych.model.defs import CallDef, FieldDef, QueryDef, RelationDef, Resourc
 from diptych.model.describe.rule_text import in_words, render
 from diptych.model.model import Model
 from diptych.model.read.source import lines_of
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import (
     FALSE,
     TRUE,
@@ -37,7 +38,7 @@ from diptych.model.rules.expr import (
     leaves,
     or_,
 )
-from diptych.model.view import ResourceView, View
+from diptych.model.view import View
 
 RuleKind = Literal["read", "write"]
 

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import picks
+from diptych.ask.walk import cells, picks
 from diptych.explain.rulebook import Matter, Rulebook
 from diptych.explain.understood import Wanted
-from diptych.model.defs import SERVER_FIELDS
-from diptych.model.rules.expr import Col, Expr, Has, leaves
+from diptych.model.rules.expr import Col, Expr, Has, Measure, Via, leaves
 from diptych.model.viewer_object import VIEWER
+from diptych.policy.bulk import asked
+from diptych.policy.upserts import parts
 
 
 def matters_of(wanted: Wanted, rulebook: Rulebook) -> list[Matter]:
@@ -36,7 +37,8 @@ def of_read(read: Read, rulebook: Rulebook) -> Iterator[Matter]:
     """The matters of a Read: its rows, and the fields that it selects, filters and sorts by."""
     if read.resource != VIEWER:  # everyone with a token may read who it is
         yield rulebook.verb(read.resource, "read")
-    for expr in (read.where, *(key.by for key in read.order)):
+    grouped = () if read.groups is None else (*read.groups.by, read.groups.having)
+    for expr in (read.where, *grouped, *(key.by for key in read.order), *(cell.of for cell in cells(read.pick))):
         yield from of_filter(expr, read.resource, rulebook)
     yield from of_picks(read.pick, read.resource, rulebook)
 
@@ -58,6 +60,11 @@ def of_filter(expr: Expr, resource: str, rulebook: Rulebook) -> Iterator[Matter]
             yield rulebook.way(resource, part.relation)
             yield from rulebook.behind(relation)
             yield from of_filter(part.where, relation.target, rulebook)
+        elif isinstance(part, Via | Measure):
+            relation = rulebook.model.resources[resource].relations[part.relation]
+            yield rulebook.way(resource, part.relation)
+            yield from rulebook.behind(relation)
+            yield from of_filter(part.of, relation.target, rulebook)
 
 
 def of_picks(parts: Iterable[Pick | ConnectionPart], resource: str, rulebook: Rulebook) -> Iterator[Matter]:
@@ -73,15 +80,19 @@ def of_picks(parts: Iterable[Pick | ConnectionPart], resource: str, rulebook: Ru
 def of_write(write: Write, values: SlotValues, rulebook: Rulebook) -> Iterator[Matter]:
     """The matters of a Write: the verb, the fields, the rows that it refers to, and the fields of the answer."""
     yield rulebook.verb(write.resource, "read")
-    yield from of_verb(write, rulebook)
-    yield from (matter for _, matter in states(write, values, rulebook))
+    if write.rows is not None:
+        yield from of_filter(write.rows.where, write.resource, rulebook)
+        yield from of_picks(asked(write).pick, write.resource, rulebook)
+    for part in parts(write, rulebook.model.resources):
+        yield from of_verb(part, rulebook)
+        yield from (matter for _, matter in states(part, values, rulebook))
     yield from (rulebook.verb(target, "read") for target, _ in references(write, values, rulebook))
     yield from of_picks(write.pick, write.resource, rulebook)
 
 
 def of_verb(write: Write, rulebook: Rulebook) -> Iterator[Matter]:
     """The rules of the verb, and those of every written field, where they differ."""
-    if write.verb == "delete":
+    if write.verb in ("delete", "restore", "purge"):
         yield rulebook.verb(write.resource, "delete")
         return
     verb: Literal["create", "update"] = "create" if write.verb == "create" else "update"
@@ -93,7 +104,7 @@ def of_verb(write: Write, rulebook: Rulebook) -> Iterator[Matter]:
         written |= {name: field for name, field in fields.items() if field.required}
     for name, field in written.items():
         matter = rulebook.writing(write.resource, name, verb)
-        if field.stored and name not in SERVER_FIELDS and matter.left != whole.left:
+        if field.stored and not field.is_server_set and matter.left != whole.left:
             yield matter
 
 

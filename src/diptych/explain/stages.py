@@ -21,15 +21,14 @@ from diptych.ask.python_fields import PythonFields, extract, extract_watch
 from diptych.ask.wish import WatchWish, WriteWish
 from diptych.compile.dialect import POSTGRES, SQLITE, Dialect
 from diptych.compile.plan import Plan
-from diptych.compile.read import compile_reads
-from diptych.compile.watch import BOUNDS, compile_watch
-from diptych.compile.write import compile_write
+from diptych.compile.watch import BOUNDS
 from diptych.db.store import Store
 from diptych.engine.read import Engine
 from diptych.errors import Refusal
 from diptych.explain.cost import cache_lines, cost_lines
 from diptych.explain.rulebook import Rulebook
 from diptych.explain.scope import matters_of
+from diptych.explain.statements import read_plan, watch_plan, write_plans
 from diptych.explain.text import lay, matter_lines
 from diptych.explain.understood import Sent, Wanted, interpret
 from diptych.explain.why import report_rows
@@ -37,9 +36,9 @@ from diptych.explain.writes import dry_run
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE
-from diptych.policy.access import narrow, narrow_watch
 from diptych.policy.guards import add_guards
 from diptych.policy.limits import Checks
+from diptych.policy.upserts import parts
 
 _CLAUSES = r"\b(FROM|WHERE|ORDER BY|LIMIT)\b"
 _DIALECTS = (SQLITE, POSTGRES)
@@ -105,22 +104,23 @@ class Explanation:
         yield from self._reads(wanted)
         for op, _ in wanted.ops:
             if isinstance(op, WriteWish):
-                guarded = add_guards(op.ask, wanted.view)
-                for dialect in _DIALECTS:
-                    yield from _plan_lines(compile_write(guarded, self.model, dialect).change, dialect)
+                yield from self._writes(op.ask)
+
+    def _writes(self, write: Write) -> Iterator[str]:
+        for dialect in _DIALECTS:
+            for plan in write_plans(self.wanted, write, self.model, dialect):
+                yield from _plan_lines(plan, dialect)
 
     def _watch(self, wish: WatchWish, values: list[Any]) -> Iterator[str]:
         """The stages of a subscription. Its statement runs over one range of the feed after another."""
         yield f"Ask 0\n{pformat(wish.ask, width=110)}\n"
         yield f"Values {values}"
         yield from self._cost()
-        whole, finishes = extract_watch(wish.ask, self.model.resources)
+        _, finishes = extract_watch(wish.ask, self.model.resources)
         yield from _python_lines([finish for finish in finishes if finish])
-        narrowed = narrow_watch(whole, self.wanted.view)
         slots = len(wish.slots)
         for dialect in _DIALECTS:
-            rules = narrowed.seen, narrowed.deleted, narrowed.readable
-            yield from _plan_lines(compile_watch(narrowed.watch, *rules, slots, self.model, dialect), dialect)
+            yield from _plan_lines(watch_plan(self.wanted, wish, self.model, dialect), dialect)
             ends = ", ".join(f"slot {slots + number} = {name}" for number, name in enumerate(BOUNDS))
             yield f"  for a range of the feed: {ends}"
 
@@ -130,9 +130,8 @@ class Explanation:
             return
         parts = [extract(ask, self.model.resources) for ask in asks]
         yield from _python_lines([finish for _, finish in parts if finish])
-        narrowed = [narrow(ask, wanted.view) for ask, _ in parts]
         for dialect in _DIALECTS:
-            yield from _plan_lines(compile_reads(narrowed, self.model, dialect), dialect)
+            yield from _plan_lines(read_plan(wanted, self.model, dialect), dialect)
 
     def _cost(self) -> Iterator[str]:
         for line in cost_lines(self.wanted, self.model.resources, self.limits):
@@ -140,8 +139,10 @@ class Explanation:
 
     def _guards(self, write: Write) -> Iterator[str]:
         """The guards of a Write, in the order in which their failure is reported."""
-        for guard in add_guards(write, self.wanted.view).guards:
-            yield from lay(f"Guard  {self._guard_text(guard, write.resource)}", 0)
+        for part in parts(write, self.model.resources):
+            title = "Guard  " if part is write else f"Guard of {'each ' * (write.rows is not None)}{part.verb}  "
+            for guard in add_guards(part, self.wanted.view).guards:
+                yield from lay(f"{title}{self._guard_text(guard, write.resource)}", 0)
 
     def _guard_text(self, guard: Guard, resource: str) -> str:
         sides = [("the row as it is", guard.was), ("the row as it becomes", guard.becomes)]

@@ -9,19 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.understand import read_operation, translate_operation
+from diptych.api.links import has_links, link_rows, writes_links
+from diptych.api.rest.precondition import preferences, versions
+from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target, find_target
-from diptych.api.rest.translate import read_query, write_inputs
+from diptych.api.rest.translate import write_inputs
 from diptych.api.understand import (
     METHOD_VERBS,
+    understand_bulk,
     understand_call,
     understand_changes,
     understand_read,
-    understand_write,
+    understand_writes,
+    verb_of,
 )
 from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Assign, WriteVerb
@@ -39,12 +45,24 @@ _CHECKS = Checks(_LIMITS)
 
 
 class RestRequest(NamedTuple):
-    """A REST request; its body is decoded JSON."""
+    """A REST request; its body is decoded JSON, and the names of its headers are in lower case."""
 
     method: str
     path: str
     query: str = ""
     body: Any = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def versions(self) -> tuple[int, ...] | None:
+        """The versions of its `If-Match`, one of which the row must have."""
+        sent = self.headers.get("if-match")
+        return None if sent is None else versions(sent.encode("latin-1", "replace"), None)
+
+    @property
+    def wants_row(self) -> bool:
+        """Does it ask for the row of a deletion (`Prefer: return=representation`)?"""
+        return "return=representation" in preferences(self.headers.get("prefer", "").encode("latin-1", "replace"))
 
 
 Sent = Parameters | RestRequest
@@ -63,6 +81,8 @@ class Wanted:
     """Writes and calls, in their order, each with its values."""
     inputs: tuple[Mapping[str, Any], ...] = ()
     """The inputs that the values of each of these were bound from."""
+    nests: tuple[tuple[int, bool], ...] = ()
+    """For each of `ops`: how many of the same nested write follow, and is it a part that is not answered?"""
     bare: bool = False
     """Are the values of writes left out? Then only their rows and field names are known."""
     watch: tuple[WatchWish, BoundValues] | None = None
@@ -103,37 +123,61 @@ def _from_graphql(sent: Parameters, model: Model, view: View) -> Wanted:
     operation = translate_operation(document, variables, view, schema)
     if operation.watch is not None:
         return _followed(view, operation.watch, variables)
-    return _wanted(
-        view, operation.wish, [(wish, variables) for wish in (*operation.writes, *operation.calls)], variables
-    )
+    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]] = [
+        (wish, variables) for wish in (*operation.parts, *operation.calls)
+    ]
+    return replace(_wanted(view, operation.wish, ops, variables), nests=operation.nests)
 
 
 def _from_rest(sent: RestRequest, model: Model, view: View, bare: bool) -> Wanted:
     target = find_target(sent.path, model)
     if target is None:
         raise Refusal(Code.NOT_FOUND, f"There is no path {sent.path}.")
+    if writes_links(sent.method, target):
+        return _from_links(sent, target, model, view, bare)
     query = read_query(sent.query, target)
     query.fields()
     if target.call:
         return _from_call(sent, target, model, view, bare)
-    if sent.method == "GET" and not target.batch:
+    if sent.method == "GET" and not (target.batch or target.restore):
         if target.changes:
             return _followed(view, understand_changes(target, query, view), query.inputs)
         return _wanted(view, understand_read(target, query, view), [], query.inputs)
-    verb = METHOD_VERBS.get(sent.method)
-    if verb is None or target.relation or target.changes or (verb == "create") != (target.id is None):
+    if sent.method not in METHOD_VERBS or (target.restore and sent.method != "POST"):
         raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
-    answer = verb != "delete"
-    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]] = [
-        understand_write(verb, target, query, body, None, view, answer=answer) for body in _bodies(sent, verb)
-    ]
-    return _wanted(view, Wish((), (), ()), ops, {}, bare)
+    verb = verb_of(sent.method, target, query, model.resources)
+    if verb in ("update", "delete") and target == Target(target.resource):
+        body = sent.body if isinstance(sent.body, dict) else {}
+        return _wanted(view, Wish((), (), ()), [understand_bulk(verb, target, query, body, view)], {}, bare)
+    if target.relation or target.changes or (verb == "create") != (target.id is None):
+        raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
+    answer = verb not in ("delete", "purge") or sent.wants_row
+    if verb == "create" and "by" in query.parameters:
+        verb = "upsert"
+    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]] = []
+    nests: list[tuple[int, bool]] = []
+    for body in _bodies(sent, verb):
+        writes, head = understand_writes(verb, target, query, body, view, sent.versions, answer=answer)
+        ops += writes
+        nests += [(len(writes) - 1 - index, index != head) for index in range(len(writes))]
+    return replace(_wanted(view, Wish((), (), ()), ops, {}, bare), nests=tuple(nests))
+
+
+def _from_links(sent: RestRequest, target: Target, model: Model, view: View, bare: bool) -> Wanted:
+    """Links by their path: of two rows, or all of one row."""
+    if sent.method not in ("PUT", "DELETE") or not has_links(target, model):
+        raise Refusal(Code.METHOD_NOT_ALLOWED, f"{sent.method} is no method of {sent.path}.")
+    whole = target.other is None and not isinstance(sent.body, list)
+    rows = link_rows(sent.method, target, [] if whole else sent.body, view, _LIMITS)
+    nests = tuple((len(rows) - 1 - index, index > 0) for index in range(len(rows)))
+    ops: list[tuple[WriteWish | CallWish, Mapping[str, Any]]] = [(row.wish(view), row.inputs) for row in rows]
+    return replace(_wanted(view, Wish((), (), ()), ops, {}, bare), nests=nests)
 
 
 def _bodies(sent: RestRequest, verb: WriteVerb) -> list[Any]:
     """The bodies of a request: one for each new row. What a JSON Patch changes is known only with its row."""
     if isinstance(sent.body, list):
-        return sent.body or [{}] if verb == "create" else [{}]
+        return sent.body or [{}] if verb in ("create", "upsert") else [{}]
     return [{} if sent.body is None else sent.body]
 
 
@@ -164,7 +208,7 @@ def _wanted(
     ops = [(_bare(wish), sources) for wish, sources in ops] if bare else ops
     bound = tuple((wish, _bound(wish, sources)) for wish, sources in ops)
     values = Binder(reads.slots, reads.sources, _LIMITS, Code.BAD_USER_INPUT)(inputs)
-    return Wanted(view, (reads, values), bound, tuple(sources for _, sources in ops), bare)
+    return Wanted(view, (reads, values), bound, tuple(sources for _, sources in ops), bare=bare)
 
 
 def _bound(wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> BoundValues:
@@ -182,5 +226,5 @@ def _bare(wish: WriteWish | CallWish) -> WriteWish | CallWish:
         call = replace(wish.ask, id=key, values=(), pick=())
         return replace(wish, ask=call, slots=(key,), sources=(source,), faults=())
     names = tuple(Assign(assign.name, None) for assign in wish.ask.values)
-    write = replace(wish.ask, id=key, values=names, version=None, pick=())
+    write = replace(wish.ask, id=key, values=names, version=None, pick=(), rows=None, parts=())
     return replace(wish, ask=write, slots=(key,), sources=(source,), faults=())

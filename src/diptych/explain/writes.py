@@ -15,7 +15,7 @@ from diptych.ask.slots import SlotValues
 from diptych.ask.wish import WriteWish
 from diptych.engine.read import Engine
 from diptych.engine.write import WriteEngine
-from diptych.engine.write_op import WriteOp, steps
+from diptych.engine.write_op import WriteOp
 from diptych.errors import Refusal
 from diptych.explain.rows import Finding, Inquiry, Question, Subject
 from diptych.explain.rulebook import Clause, Matter
@@ -65,7 +65,7 @@ class WriteReport:
         yield from (Question(matter, new) for _, matter in states(self.write, self.subject.values, self.rulebook))
         if verb in ("update", "replace"):
             yield from (Question(matter, new=True) for matter in rules)
-        if verb != "delete":
+        if verb in ("create", "update", "replace"):
             yield Question(self.rulebook.verb(self.write.resource, "read"), new=True)
 
     def _or_same(self, matter: Matter) -> Matter:
@@ -115,15 +115,16 @@ async def dry_run(wanted: Wanted, viewer: Viewer, engine: Engine) -> Refusal | N
     """
     write_engine = WriteEngine(engine)
     ops: list[WriteOp] = []
-    for (wish, _), inputs in zip(wanted.ops, wanted.inputs, strict=True):
+    nests = wanted.nests or ((0, False),) * len(wanted.ops)
+    for (wish, _), inputs, (more, part) in zip(wanted.ops, wanted.inputs, nests, strict=True):
         assert isinstance(wish, WriteWish)
-        ops.append(WriteOp(write_engine.prepare(wish, inputs, wanted.view), inputs))
+        prepared = write_engine.prepare(wish, inputs, wanted.view)
+        ops.append(WriteOp(prepared, inputs, more=more, part=part))
     session = await engine.store.session()
     try:
         writes = write_engine.bind(ops, viewer)
         engine.checks.price(RequestMeasures("rest", viewer), viewer, sum(bound.price for bound in writes))
-        for bound in writes:
-            await session.drive(partial(steps, bound, engine.store.dialect))
+        await session.drive(partial(write_engine.changes, writes))
     except Refusal as refusal:
         return refusal
     finally:

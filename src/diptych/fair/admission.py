@@ -127,7 +127,8 @@ class Measured(Generic[T]):
             try:
                 awaited = self._work.send(sent) if error is None else self._work.throw(error)
             except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+                result: T = end.value
+                return result
             finally:
                 self.seconds += time.monotonic() - begun
             sent, error = None, None

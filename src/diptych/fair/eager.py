@@ -43,7 +43,8 @@ class Waiting(Generic[T]):
                 else:
                     awaited = work.send(sent)
         except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+            result: T = done.value
+            return result
 
 
 def start(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
@@ -51,7 +52,8 @@ def start(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     try:
         awaited = work.send(None)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        result: T = done.value
+        return result
     return Waiting(work, awaited)
 
 

@@ -39,7 +39,13 @@ class TokenBuckets:
     def debt(self, caller: str) -> float:
         """What is missing until the bucket of a caller is full."""
         full_at = self._full_at.get(caller)
-        return 0.0 if full_at is None or not caller else max(0.0, (full_at - time.monotonic()) * self.rate)
+        if full_at is None or not caller:
+            return 0.0
+        debt = (full_at - time.monotonic()) * self.rate
+        if debt <= 0.0:
+            self._full_at.drop(caller)
+            return 0.0
+        return debt
 
     def has_tokens(self, caller: str) -> bool:
         """Are there tokens in the bucket of a caller?"""

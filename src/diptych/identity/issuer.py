@@ -1,10 +1,10 @@
 """The issuer of a database: the public address of its service, given once as `base_url` and remembered.
 
 Every process of a database must know the same one: it is in the tokens that all of them make and verify, in the
-metadata, and in what clients were told. So the first `base_url` is written down, later starts may leave it out, and
+metadata, and in the configuration of clients. So the first `base_url` is stored, later starts may leave it out, and
 one that names another is refused with what to do. `diptych issuer set` changes it on purpose.
 
-A service that was never told its address answers on loopback addresses only, each of which is its own issuer there.
+A service without a configured address answers on loopback addresses only, each of which is its own issuer there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
 
 
 async def remembered_issuer(store: Store) -> str:
-    """The issuer that a database has; "" if it was never told one."""
+    """The issuer that a database has; "" if it has none."""
     setting = await store.write(lambda: SETTINGS.find(store.dialect, name=_NAME))
     return setting.value if setting else ""
 
@@ -60,7 +60,7 @@ def is_local_host(host: str) -> bool:
 
 
 def is_local_issuer(issuer: object) -> bool:
-    """Is it the issuer of a service that was never told its address?"""
+    """Is it the issuer of a service without a configured address?"""
     if not isinstance(issuer, str) or not issuer.startswith("http://"):
         return False
     return is_local_host(issuer.removeprefix("http://").partition("/")[0])

@@ -165,7 +165,7 @@ class TotpKey:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCode:
-    """A code that stands in for the authenticator app once."""
+    """A code that replaces the authenticator app once."""
 
     hash: str
     account_id: str

@@ -1,4 +1,4 @@
-"""The scopes of identity (OpenID Connect Core, §5.4): they tell an app about its user, and allow nothing in the API."""
+"""The scopes of identity (OpenID Connect Core, §5.4): they select claims about a user, and allow nothing in the API."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ class LiveService:
         self.tail = Tail(engine.store, engine.secret, self._advance)
         self._heartbeats = Heartbeats(config.heartbeat, self._beat)
         self._token_watch = TokenWatch(context, self._end)
-        self._retention = Retention(engine.store, config.feed_keep, config.feed_rows)
+        kept = engine.model.resources.values()
+        self._retention = Retention(engine.store, config.feed_keep, config.feed_rows, kept)
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that replay to one subscription, or send many changes to a group."""
         self._closing = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.model.declare.markers import Key, Max, MaxLen, Min, MinLen, Pattern
+from diptych.model.list_scalar import ElementError
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,27 @@ class MaxBytes:
     """Maximum length of a text, in bytes of UTF-8. Not for model files: every text field with an index has it."""
 
     length: int
+
+
+@dataclass(frozen=True, slots=True)
+class MinItems:
+    """Minimum number of elements: `MinLen` of a list."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaxItems:
+    """Maximum number of elements: `MaxLen` of a list."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Constraints on every element of a list."""
+
+    constraints: tuple[object, ...]
 
 
 INDEXED = MaxBytes(2_048)
@@ -34,10 +56,24 @@ _TESTS: dict[type[Any], tuple[Callable[[Any], Test], str]] = {
         "expected at most {0.length} bytes, since the field has an index",
     ),
     Pattern: (lambda marker: re.compile(marker.regex).fullmatch, "expected a match of {0.regex}"),
+    MinItems: (lambda marker: lambda value: len(value) >= marker.length, "expected at least {0.length} elements"),
+    MaxItems: (lambda marker: lambda value: len(value) <= marker.length, "expected at most {0.length} elements"),
+    Each: (lambda marker: _each(tests_of(marker.constraints)), "expected valid elements"),
     Key: (lambda marker: lambda value: value is not None, "expected an id"),
     Min: (lambda marker: lambda value: value >= marker.value, "expected {0.value} or more"),
     Max: (lambda marker: lambda value: value <= marker.value, "expected {0.value} or less"),
 }
+
+
+def _each(tests: list[tuple[Test, str]]) -> Test:
+    def test(value: Any) -> bool:
+        for index, element in enumerate(value):
+            for holds, message in tests:
+                if not holds(element):
+                    raise ElementError((index,), message)
+        return True
+
+    return test
 
 
 def tests_of(constraints: Iterable[object]) -> list[tuple[Test, str]]:

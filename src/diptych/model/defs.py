@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from diptych.model.declare.markers import Move
-from diptych.model.declare.resource import Resource, Verb
+from diptych.model.declare.resource import GrantVerb, Resource
 from diptych.model.naming import kebab
-from diptych.model.rules.expr import TRUE, Const, Expr, Moment
-from diptych.model.scalars import JSON, JsonText, Scalar, encode_json
+from diptych.model.rules.expr import TRUE, Col, Const, Expr, IsNull, Moment, ViewerId, ViewerValue
+from diptych.model.scalars import JsonText, Scalar
 
 SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
 """The fields that every resource has and the server sets."""
+DELETED_AT = "deletedAt"
+"""The field of resources with a trash: when the row was deleted; null if it was not."""
+PRESENT = IsNull(Col((DELETED_AT,)))
+"""The condition that a row with a trash is not deleted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +31,7 @@ class RuleDef:
     """A rule: the verbs and actions allowed on rows that match `expr`, or on named fields, for a role or anyone."""
 
     name: str
-    verbs: tuple[Verb, ...]
+    verbs: tuple[GrantVerb, ...]
     role: str | None
     fields: tuple[str, ...]
     expr: Expr
@@ -46,8 +51,14 @@ class FieldDef:
     hideable: bool = False
     """May a rule hide it from someone? Then it is nullable on the wire for all."""
     default: Any = None
-    generated: Literal["", "now", "today"] = ""
-    """The generated default of a new row: the current time or date."""
+    generated: Literal["", "now", "today", "viewer"] = ""
+    """The generated default of a new row: the current time or date, or a value of who creates it."""
+    ahead: timedelta = timedelta()
+    """How much later than the current time or date it is."""
+    of_viewer: ViewerId | ViewerValue | None = None
+    """That value of the viewer. A viewer without it has to send one, unless the field is nullable."""
+    counts: str | None = None
+    """For a counter: the field within which it counts, or "" for all rows."""
     required: bool = False
     unique: bool = False
     indexed: bool = False
@@ -73,22 +84,37 @@ class FieldDef:
     """The canonical value that documents show, if the model gives one."""
     description: str = ""
 
+    marks_deleted: bool = False
+    """Is it `deletedAt` of a resource with a trash?"""
+
     @property
     def stored(self) -> bool:
         """Is it a column of the table, not computed?"""
         return self.column != ""
 
     @property
+    def is_server_set(self) -> bool:
+        """Does the server set it, and no client?"""
+        return self.name in SERVER_FIELDS or self.counts is not None or self.marks_deleted
+
+    @property
+    def filled(self) -> bool:
+        """Does the database have the default too, for rows that others insert and that are there?"""
+        return self.default is not None or (self.generated in ("now", "today") and not self.ahead)
+
+    @property
     def default_value(self) -> Const:
         """The default, or null, as a constant. Expressions are hashed, so JSON is text here."""
-        if self.scalar is JSON and self.default is not None:
-            return Const(JsonText(encode_json(self.default)), JSON)
+        if self.scalar.is_json and self.scalar.to_sqlite is not None and self.default is not None:
+            return Const(JsonText(self.scalar.to_sqlite(self.default)), self.scalar)
         return Const(self.default, self.scalar)
 
     @property
-    def fresh_value(self) -> Const | Moment:
+    def fresh_value(self) -> Const | Moment | ViewerId | ViewerValue:
         """The value of a new row for which the client sends none."""
-        return Moment(self.scalar) if self.generated else self.default_value
+        if self.of_viewer is not None:
+            return self.of_viewer
+        return Moment(self.scalar, self.ahead) if self.generated else self.default_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,11 +249,25 @@ class ResourceDef:
     queries: Mapping[str, QueryDef] = field(default_factory=dict)
     keys: tuple[KeyDef, ...] = ()
     checks: Mapping[str, CheckDef] = field(default_factory=dict)
+    search: tuple[str, ...] = ()
+    """The fields of its full-text search."""
     public: int = 0
     """The max-age in seconds of answers to anonymous viewers; 0 is never cached."""
+    trash: int = 0
+    """The time in seconds for which a deleted row can be restored; 0 if it is deleted at once."""
 
-    def offers(self, verb: Verb) -> bool:
-        """Does any rule allow the verb?"""
+    @property
+    def present(self) -> Expr:
+        """The condition that a row is not deleted; TRUE where there is no trash."""
+        return PRESENT if self.trash else TRUE
+
+    def offers(self, verb: GrantVerb | Literal["replace", "upsert", "restore", "purge"]) -> bool:
+        """Does any rule allow the verb? An upsert also needs a unique key, a restore a trash."""
+        if verb == "upsert":
+            return bool(self.unique_keys) and self.offers("create")
+        if verb in ("restore", "purge"):
+            return self.trash > 0 and self.offers("delete")
+        verb = "update" if verb == "replace" else verb
         return any(verb in rule.verbs and (not rule.fields or verb == "update") for rule in self.rules)
 
     @property
@@ -236,9 +276,37 @@ class ResourceDef:
         return self.fields["id"].scalar
 
     @property
+    def counters(self) -> Mapping[str, FieldDef]:
+        """Its counters by their names, each with the field within which it counts in `counts`."""
+        return {name: field for name, field in self.fields.items() if field.counts is not None}
+
+    @property
+    def client_ids(self) -> bool:
+        """May clients make the ids of new rows?"""
+        return bool(self.cls.__diptych__["ids"] == "client")
+
+    @property
+    def unique_keys(self) -> Mapping[str, tuple[str, ...]]:
+        """The unique keys that cover all rows and whose values a client may give, by name, with their fields."""
+        single = {name: (name,) for name, field in self.fields.items() if field.unique and field.stored}
+        if self.client_ids:
+            single = {"id": ("id",), **single}
+        return single | {key.name: key.fields for key in self.keys if key.unique and key.where == TRUE}
+
+    @property
     def connection(self) -> str:
         """The root field of the list with its page: `orderLinesConnection`."""
         return self.many + "Connection"
+
+    @property
+    def groups(self) -> str:
+        """The root field of groups of its rows: `orderLinesGroups`."""
+        return self.many + "Groups"
+
+    @property
+    def summary(self) -> str:
+        """The root field of numbers of its rows: `orderLinesSummary`."""
+        return self.many + "Summary"
 
     @property
     def changed(self) -> str:

@@ -61,7 +61,7 @@ class Model:
         self.sign_up = built.sign_up
         """How people make accounts by themselves; None if they cannot."""
         self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
-        self.enums: tuple[Scalar, ...] = tuple(built.enums.values())
+        self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
         self.collections = {name: resource.collections for name, resource in self.resources.items()}
@@ -72,8 +72,8 @@ class Model:
         """The actions and queries of a resource, by (row or class, path segment)."""
         self.by_path: Mapping[str, ResourceDef] = {resource.path: resource for resource in self.resources.values()}
         self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, largest=1)
-        self.trusted = functools.lru_cache(maxsize=2)(self._trusted)
-        """The view of trusted model code (`tx.trusted`), for a viewer with an id or without."""
+        self.trusted = functools.lru_cache(maxsize=8)(self._trusted)
+        """The view of trusted model code (`tx.trusted`), for a viewer with an id or without, and with these values."""
         self.viewer_type = viewer
         self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
         self.anonymous = self._settled(viewer())
@@ -140,8 +140,8 @@ class Model:
         """The roles that `--as` accepts."""
         return (ANONYMOUS, SIGNED_IN, *(name for name in self.roles if name != SIGNED_IN))
 
-    def _trusted(self, has_id: bool) -> View:
-        return TrustedView(self.resources, (SIGNED_IN, *self.roles), has_id)
+    def _trusted(self, has_id: bool, knows: frozenset[str] = frozenset()) -> View:
+        return TrustedView(self.resources, (SIGNED_IN, *self.roles), has_id, knows)
 
     def view(self, signature: Signature) -> View:
         view = self.views.get(signature)

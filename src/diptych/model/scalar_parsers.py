@@ -25,6 +25,7 @@ _DATETIME = re.compile(
     r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
+_TIME = re.compile(r"((?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?", re.ASCII)
 _JSON_DEPTH = 64
 
 
@@ -141,6 +142,23 @@ def parse_datetime(value: Any) -> str:
     except (ValueError, OverflowError):
         raise ValueError("expected a time that exists, between the years 1 and 9999") from None
     return f"{moment.isoformat()}.{(fraction or '').ljust(6, '0')}Z"
+
+
+def parse_plain_uuid(value: Any) -> str:
+    """A UUID that is a value, not the id of a row: an ill-formed one is an error."""
+    lower = value.lower() if isinstance(value, str) else ""
+    if not _UUID.fullmatch(lower):
+        raise ValueError("expected a UUID such as 0197c2a4-7d31-7cc3-98c4-dc0c0c07398f")
+    return lower
+
+
+def parse_time(value: Any) -> str:
+    """A time of day, with six fraction digits, so that the text sorts by time."""
+    matched = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if matched is None:
+        raise ValueError("expected a time of day such as 14:30:00, with at most six fraction digits")
+    minutes, seconds, fraction = matched.groups()
+    return f"{minutes}:{seconds or '00'}.{(fraction or '').ljust(6, '0')}"
 
 
 def parse_json_value(value: Any) -> Any:

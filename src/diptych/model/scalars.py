@@ -12,30 +12,31 @@ are never output.
     Int         int              INTEGER           integer          42
     Decimal     Decimal          INTEGER (scaled)  numeric(p,s)     "12.50"
     DateTime    str              TEXT              timestamptz      "2026-01-02T03:04:05.000000Z"
+
+Scalars with parameters are made by `decimal_scalar`, `enum_scalar`, `list_scalar` and `value_scalar`; `scalar_values`
+converts values between JSON and Python.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import enum
-import functools
-import inspect
 import sys
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from diptych.model.duration import duration_out, parse_duration, read_duration
+from diptych.model.operators import EQUALITY, ORDERED, TEXTUAL
 from diptych.model.scalar_parsers import (
     parse_bigint,
     parse_bool,
     parse_bool_text,
     parse_date,
     parse_datetime,
-    parse_decimal,
     parse_float,
     parse_float_text,
     parse_int,
@@ -43,17 +44,24 @@ from diptych.model.scalar_parsers import (
     parse_integer_id,
     parse_json_text,
     parse_json_value,
+    parse_plain_uuid,
     parse_string,
+    parse_time,
     parse_uuid,
 )
 
-EQUALITY = ("eq", "ne", "in", "isNull")
-ORDERED = ("eq", "ne", "lt", "lte", "gt", "gte", "in", "isNull")
-SEARCHES = ("contains", "startsWith")
-"""Operators that search a text; what is searched for has at most MAX_SEARCHED characters."""
-TEXTUAL = (*ORDERED, *SEARCHES)
-MAX_SEARCHED = 256
-"""The longest text in a search (`contains`, `startsWith`), in characters."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A member of a value object. An absent one has its default (a canonical value) or null."""
+
+    name: str
+    attr: str
+    scalar: Scalar
+    nullable: bool = False
+    required: bool = False
+    default: Any = None
+    constraints: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +91,21 @@ class Scalar:
     to_postgres: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
     digits: tuple[int, int] | None = None
+    items: Scalar | None = None
+    """The type of the elements of a list."""
+    members: Mapping[str, Member] | None = None
+    """The members of a value object."""
     description: str = ""
     graphql: str = field(default="")
     """The name of the GraphQL type, where it differs from `name`."""
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def is_json(self) -> bool:
+        """Is it stored as JSON? Then it has no order, and equal values may be stored as different texts."""
+        return self.items is not None or self.members is not None or self.name == "JSON"
 
 
 class JsonText(str):
@@ -100,13 +117,15 @@ def encode_json(value: Any) -> str:
     return str(value) if isinstance(value, JsonText) else msgspec.json.encode(value).decode()
 
 
-def _table(**entry: Any) -> Mapping[str, Any]:
+def frozen(**entry: Any) -> Mapping[str, Any]:
+    """A mapping that cannot change, for the JSON schema of a scalar."""
     return MappingProxyType(entry)
 
 
 QUOTED = "json_quote(CAST({} AS TEXT))"
 """Any value of SQLite as a JSON string."""
-_WHOLE = "CAST({0} AS INTEGER) = {0}"
+WHOLE = "CAST({0} AS INTEGER) = {0}"
+"""The test of an integer in SQLite."""
 _PAIRS = r"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F].."
 _WRITABLE = {
     "sqlite": r"json_valid({0}) AND (instr({0}, '\ud') + instr({0}, '\uD') = 0 OR diptych_has_no_half({0}))",
@@ -119,7 +138,7 @@ _FIRST, _LAST = "0001-01-01", "9999-12-31"
 STRING = Scalar(
     "String",
     str,
-    _table(type="string"),
+    frozen(type="string"),
     parse_string,
     parse_string,
     "TEXT",
@@ -133,7 +152,7 @@ STRING = Scalar(
 ID = Scalar(
     "ID",
     str,
-    _table(type="string", format="uuid"),
+    frozen(type="string", format="uuid"),
     parse_uuid,
     parse_uuid,
     "TEXT",
@@ -146,13 +165,13 @@ ID = Scalar(
 INTEGER_ID = Scalar(
     "IntegerID",
     int,
-    _table(type="string", pattern="^[1-9][0-9]{0,18}$"),
+    frozen(type="string", pattern="^[1-9][0-9]{0,18}$"),
     parse_integer_id,
     parse_integer_id,
     "INTEGER",
     "bigint",
     "bigint",
-    sqlite_test=_WHOLE,
+    sqlite_test=WHOLE,
     quoted=True,
     ops=EQUALITY,
     graphql="ID",
@@ -160,31 +179,31 @@ INTEGER_ID = Scalar(
 INT = Scalar(
     "Int",
     int,
-    _table(type="integer", format="int32", minimum=-(2**31), maximum=2**31 - 1),
+    frozen(type="integer", format="int32", minimum=-(2**31), maximum=2**31 - 1),
     parse_int,
     parse_int_text,
     "INTEGER",
     "integer",
     "integer",
-    sqlite_test=f"{{0}} BETWEEN {-(2**31)} AND {2**31 - 1} AND {_WHOLE}",
+    sqlite_test=f"{{0}} BETWEEN {-(2**31)} AND {2**31 - 1} AND {WHOLE}",
 )
 BIGINT = Scalar(
     "BigInt",
     int,
-    _table(type="string", format="int64", pattern="^-?(0|[1-9][0-9]{0,18})$"),
+    frozen(type="string", format="int64", pattern="^-?(0|[1-9][0-9]{0,18})$"),
     parse_bigint,
     parse_bigint,
     "INTEGER",
     "bigint",
     "bigint",
-    sqlite_test=_WHOLE,
+    sqlite_test=WHOLE,
     quoted=True,
     description="An integer of 64 bits, as a string.",
 )
 FLOAT = Scalar(
     "Float",
     float,
-    _table(type="number", format="double"),
+    frozen(type="number", format="double"),
     parse_float,
     parse_float_text,
     "REAL",
@@ -197,7 +216,7 @@ FLOAT = Scalar(
 BOOLEAN = Scalar(
     "Boolean",
     bool,
-    _table(type="boolean"),
+    frozen(type="boolean"),
     parse_bool,
     parse_bool_text,
     "INTEGER",
@@ -211,7 +230,7 @@ BOOLEAN = Scalar(
 DATE = Scalar(
     "Date",
     dt.date,
-    _table(type="string", format="date"),
+    frozen(type="string", format="date"),
     parse_date,
     parse_date,
     "TEXT",
@@ -226,7 +245,7 @@ DATE = Scalar(
 DATETIME = Scalar(
     "DateTime",
     dt.datetime,
-    _table(type="string", format="date-time"),
+    frozen(type="string", format="date-time"),
     parse_datetime,
     parse_datetime,
     "TEXT",
@@ -238,10 +257,58 @@ DATETIME = Scalar(
     postgres_test=f"{{0}} BETWEEN '{_FIRST}Z'::timestamptz AND '{_LAST} 23:59:59.999999Z'::timestamptz",
     description="A moment in UTC, as 2026-01-31T12:00:00.000000Z (RFC 3339).",
 )
+UUID = Scalar(
+    "UUID",
+    uuid.UUID,
+    frozen(type="string", format="uuid"),
+    parse_plain_uuid,
+    parse_plain_uuid,
+    "TEXT",
+    "uuid",
+    "text::uuid",
+    sqlite_out=QUOTED,
+    quoted=True,
+    description="A UUID in lower case.",
+)
+TIME = Scalar(
+    "Time",
+    dt.time,
+    frozen(type="string", format="time-local", pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}$"),
+    parse_time,
+    parse_time,
+    "TEXT",
+    "time without time zone",
+    "text::time",
+    sqlite_out=QUOTED,
+    postgres_out="to_char({}::interval, 'HH24:MI:SS.US')",
+    postgres_test="{0} < '24:00'::time",
+    quoted=True,
+    description="A time of day, as 14:30:00.000000.",
+)
+DURATION = Scalar(
+    "Duration",
+    dt.timedelta,
+    frozen(
+        type="string", format="duration", pattern=r"^-?P([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,6})?S)?)?$"
+    ),
+    parse_duration,
+    parse_duration,
+    "INTEGER",
+    "bigint",
+    "bigint",
+    sqlite_out=duration_out("format('%06d', {})"),
+    postgres_out=duration_out("lpad(({})::text, 6, '0')"),
+    sqlite_test=f"{{0}} >= {-(2**63) + 1} AND {WHOLE}",
+    postgres_test=f"{{0}} >= {-(2**63) + 1}",
+    quoted=True,
+    to_sqlite=read_duration,
+    to_postgres=read_duration,
+    description="A duration of ISO 8601 without months and years, as P1DT2H30M.",
+)
 JSON = Scalar(
     "JSON",
     object,
-    _table(),
+    frozen(),
     parse_json_value,
     parse_json_text,
     "TEXT",
@@ -257,133 +324,18 @@ JSON = Scalar(
 )
 
 PLAIN: Mapping[type, Scalar] = MappingProxyType(
-    {str: STRING, int: INT, bool: BOOLEAN, float: FLOAT, dt.date: DATE, dt.datetime: DATETIME}
+    {
+        str: STRING,
+        int: INT,
+        bool: BOOLEAN,
+        float: FLOAT,
+        dt.date: DATE,
+        dt.datetime: DATETIME,
+        dt.time: TIME,
+        dt.timedelta: DURATION,
+        uuid.UUID: UUID,
+    }
 )
 """The scalars of plain Python types in a model file."""
-
-
-@functools.cache
-def decimal(precision: int, scale: int) -> Scalar:
-    """A decimal number of at most `precision` digits, `scale` of them after the point."""
-    parse = functools.partial(parse_decimal, precision, scale, Decimal(0).scaleb(-scale))
-    out = "{}"
-    if scale:
-        digits, one = f"%d.%0{scale}d", 10**scale
-        out = f"CASE WHEN {{0}} >= 0 THEN format('{digits}', {{0}} / {one}, {{0}} % {one}) "
-        out += f"WHEN {{0}} < 0 THEN format('-{digits}', -{{0}} / {one}, -{{0}} % {one}) END"
-    most = 10**precision - 1
-    return Scalar(
-        f"Decimal({precision},{scale})",
-        Decimal,
-        _table(type="string", format="decimal", pattern=_decimal_pattern(precision, scale)),
-        parse,
-        parse,
-        "INTEGER",
-        f"numeric({precision},{scale})",
-        "text::numeric",
-        sqlite_out=out,
-        quoted=True,
-        sqlite_test=f"{{0}} BETWEEN {-most} AND {most} AND {_WHOLE}",
-        postgres_test="{0} <> 'NaN'::numeric",
-        to_sqlite=lambda number: int(f"{number:f}".replace(".", "")),
-        to_postgres=str,
-        graphql="Decimal",
-        description="A decimal number as a string, always with all its fraction digits.",
-        digits=(precision, scale),
-    )
-
-
-def _decimal_pattern(precision: int, scale: int) -> str:
-    fraction = rf"\.[0-9]{{{scale}}}" if scale else ""
-    return rf"^-?[0-9]{{1,{precision - scale}}}{fraction}$" if precision > scale else rf"^-?0{fraction}$"
-
-
-_FEW = 8
-"""So many values SQLite compares one by one in less time than by a list, for which it makes a table in every run."""
-
-
-@functools.cache
-def enumeration(kind: type[enum.Enum]) -> Scalar:
-    """One of the values of an enum; stored and sent as the member's value."""
-    choices = tuple(str(member.value) for member in kind)
-    known = frozenset(choices)
-    test = f"{{0}} IN ({', '.join(map(_literal, choices))})"
-    few = f"CASE {{0}} {' '.join(f'WHEN {_literal(choice)} THEN 1' for choice in choices)} END"
-
-    def parse(value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"expected one of {', '.join(choices)}")
-        return value
-
-    return Scalar(
-        kind.__name__,
-        kind,
-        _table(type="string", enum=list(choices)),
-        parse,
-        parse,
-        "TEXT",
-        'text COLLATE "C"',
-        "text",
-        sqlite_test=few if len(choices) <= _FEW else test,
-        postgres_test=test,
-        quoted=True,
-        choices=choices,
-        description=own_doc(kind),
-    )
-
-
-def _literal(choice: str) -> str:
-    """A value of an enum as an SQL literal in a template."""
-    return "'" + choice.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"
-
-
-def own_doc(kind: type) -> str:
-    """The docstring of a class itself, not one that it inherits."""
-    return inspect.cleandoc(vars(kind).get("__doc__") or "")
-
-
-def as_json(value: Any) -> Any:
-    """Convert a Python value of a model file (a default, a constant of a rule) to what `parse` accepts."""
-    match value:
-        case enum.Enum():
-            return value.value
-        case Decimal():
-            return f"{value:f}"
-        case dt.datetime(tzinfo=None):
-            raise ValueError("expected a time with a zone, such as datetime(2026, 1, 31, tzinfo=UTC)")
-        case dt.datetime():
-            return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat() + "Z"
-        case dt.date():
-            return value.isoformat()
-    return value
-
-
-def from_json(scalar: Scalar, value: Any) -> Any:
-    """Convert JSON from the database, or a canonical value, to a Python value for the model's own code.
-
-    A time is a datetime in UTC, a decimal a Decimal, an enum its member, an id a string.
-    """
-    convert = _PYTHON.get(scalar)
-    if convert is None and (scalar.choices or scalar.python is Decimal):
-        convert = scalar.python
-    return value if value is None or convert is None else convert(value)
-
-
-def to_json(scalar: Scalar, value: Any) -> Any:
-    """Convert a Python value of the model's own code to JSON. Raises ValueError "expected …" if it is not valid."""
-    if value is None:
-        return None
-    canonical = scalar.parse(as_json(value))
-    if isinstance(canonical, Decimal):
-        return f"{canonical:f}"
-    return str(canonical) if canonical is not None and scalar in (BIGINT, INTEGER_ID) else canonical
-
-
-_PYTHON: Mapping[Scalar, Callable[[Any], Any]] = {
-    BIGINT: int,
-    FLOAT: float,
-    INTEGER_ID: str,
-    DATE: dt.date.fromisoformat,
-    DATETIME: dt.datetime.fromisoformat,
-}
-"""Conversions of JSON values to Python, where they differ."""
+ALL = (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, TIME, DURATION, UUID, JSON)
+"""The scalars without parameters."""

@@ -11,7 +11,7 @@ from typing import Any
 from diptych.model.declare import rows
 from diptych.model.declare.resource import Resource
 from diptych.model.defs import ResourceDef
-from diptych.model.scalars import as_json, from_json
+from diptych.model.scalar_values import as_json, from_json
 
 
 def row_of(resources: Mapping[str, ResourceDef], name: str, data: Mapping[str, Any]) -> Resource:

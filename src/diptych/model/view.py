@@ -8,12 +8,13 @@ for one without a token `self.author.id == viewer.id` is false. What is left of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any
 
 from diptych.errors import Code, Fault, Refusal
-from diptych.model.declare.resource import Verb
-from diptych.model.defs import SERVER_FIELDS, CallDef, FieldDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.declare.resource import GrantVerb
+from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.resource_view import FieldView, RelationView, ResourceView, WriteView
 from diptych.model.rules.expr import (
     FALSE,
     TRUE,
@@ -36,108 +37,6 @@ from diptych.model.rules.expr import (
 from diptych.model.rules.paths import rebase
 from diptych.model.signature import Signature
 from diptych.model.viewer_object import VIEWER, ByName
-
-Taking = Literal["create", "update", "replace"]
-"""A verb whose request has values."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FieldView:
-    """A field that the role may read, on the rows that match `rule`."""
-
-    field: FieldDef
-    rule: Expr
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteView:
-    """A field that the role may write, on new rows that match `create` and existing rows that match `update`."""
-
-    field: FieldDef
-    create: Expr
-    update: Expr
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InputView:
-    """A field of the input of a write: is it required, may it be null, or must it keep its value (`fixed`)?"""
-
-    field: FieldDef
-    required: bool = False
-    nullable: bool = False
-    fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RelationView:
-    """A relation that the role may read: on rows that match `rule`, to rows of the target that match `back`, through
-    rows of the linking resource that match `link`."""
-
-    relation: RelationDef
-    rule: Expr
-    back: Expr
-    link: Expr
-    known: Expr = TRUE
-    """What holds for all rows that it leads to, since it holds for the row that it leads from."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceView:
-    """A resource that the role may read, and the predicates of the rows that it may read, create, update and delete."""
-
-    resource: ResourceDef
-    read: Expr
-    fields: Mapping[str, FieldView]
-    relations: Mapping[str, RelationView]
-    create: Expr = FALSE
-    """The new rows that the role may create; FALSE if it may not write a required field."""
-    update: Expr = FALSE
-    """The rows on which the role may update some field."""
-    delete: Expr = FALSE
-    writes: Mapping[str, WriteView] = field(default_factory=dict)
-
-    @property
-    def searchable(self) -> Mapping[str, FieldView]:
-        """The fields that filters can use: all except those that Python computes."""
-        return {name: shown for name, shown in self.fields.items() if shown.field.python is None}
-
-    def may(self, verb: Verb | Literal["replace"]) -> bool:
-        """May the role do this on any row?"""
-        match verb:
-            case "read":
-                return self.read != FALSE
-            case "create":
-                return self.create != FALSE
-            case "delete":
-                return self.delete != FALSE
-        return self.update != FALSE
-
-    def takes(self, verb: Taking) -> Mapping[str, InputView]:
-        """The input fields of a write, in the order of the model. A replacement accepts all that can be read."""
-        if verb == "replace":
-            known = (
-                (name, field)
-                for name, field in self.resource.fields.items()
-                if name in self.fields or self._may_change(name)
-            )
-            return {name: self._replaces(name, field) for name, field in known}
-        creates = verb == "create"
-        mine = (
-            write.field
-            for name, write in self.writes.items()
-            if (write.create != FALSE if creates else self._may_change(name))
-        )
-        return {field.name: InputView(field, creates and field.required, field.nullable) for field in mine}
-
-    def _may_change(self, name: str) -> bool:
-        return name in self.writes and self.writes[name].update != FALSE
-
-    def _replaces(self, name: str, field: FieldDef) -> InputView:
-        """The input of a replacement. Null is accepted for a field that a rule may hide, since then null was shown."""
-        shown, mine = self.fields.get(name), self._may_change(name)
-        always = shown is not None and shown.rule == TRUE and mine and self.writes[name].update == self.update
-        masked = shown is not None and shown.rule != TRUE
-        return InputView(field, field.required and not field.moves and always, field.nullable or masked, not mine)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,6 +66,8 @@ class View:
         }
         """The actions and queries that the role may call, by root field."""
         self.name = ViewName(model, signature)
+        self.memo: dict[Any, Any] = {}
+        """What others derived from this view, by a key of their own."""
 
     @property
     def size(self) -> int:
@@ -179,7 +80,14 @@ class View:
     def _resource(self, resource: ResourceDef, readable: Mapping[str, Expr]) -> ResourceView:
         relations = self._relations(resource, readable)
         writes = self._writes(resource)
-        required = (name for name, field in resource.fields.items() if field.required)
+        unfilled = frozenset(
+            name for name, field in resource.fields.items() if field.of_viewer and self._is_unknown(field.of_viewer)
+        )
+        required = (
+            name
+            for name, field in resource.fields.items()
+            if field.required or (name in unfilled and not field.nullable)
+        )
         rules = (writes[name].create if name in writes else FALSE for name in required)
         create = and_(self.rule(resource, "create"), *rules)
         update = or_(*(write.update for write in writes.values()))
@@ -191,7 +99,10 @@ class View:
             create,
             update,
             self.rule(resource, "delete"),
+            self._deleted_rule(resource),
             writes,
+            unfilled,
+            self.rule(resource, "export") != FALSE,
         )
 
     def _viewer(self, readable: Mapping[str, Expr]) -> ResourceView:
@@ -265,12 +176,18 @@ class View:
 
     def _read_rule(self, name: str) -> Expr:
         if name not in self._read:
-            self._read[name] = self.rule(self.model[name], "read")
+            self._read[name] = and_(self.rule(self.model[name], "read"), self.model[name].present)
         return self._read[name]
 
-    def rule(self, resource: ResourceDef, verb: Verb, field: str = "") -> Expr:
+    def _deleted_rule(self, resource: ResourceDef) -> Expr:
+        """The deleted rows that the role may see: those that it may read and delete but for that."""
+        if not resource.trash:
+            return FALSE
+        return and_(not_(resource.present), self.rule(resource, "read"), self.rule(resource, "delete"))
+
+    def rule(self, resource: ResourceDef, verb: GrantVerb, field: str = "") -> Expr:
         """The rows on which a verb is allowed, or, with `field`, on which rules about that field allow it."""
-        if not self.signature.allows(resource.path, "read" if verb == "read" else "write"):
+        if not self.signature.allows(resource.path, "read" if verb in ("read", "export") else "write"):
             return FALSE
         rules = (rule for rule in resource.rules if verb in rule.verbs)
         about = (rule for rule in rules if (field in rule.fields if field else not rule.fields))
@@ -281,7 +198,7 @@ class View:
         writes: dict[str, WriteView] = {}
         row = {verb: self.rule(resource, verb) for verb in ("create", "update")}
         for name, definition in resource.fields.items():
-            if name in SERVER_FIELDS or not definition.stored:
+            if definition.is_server_set or not definition.stored:
                 continue
             open_ = definition.write_roles is None or self.signature.roles.intersection(definition.write_roles)
             by_role = TRUE if open_ else FALSE
@@ -355,10 +272,12 @@ class View:
 class TrustedView(View):
     """The view of trusted model code: no access rule applies. State transitions and references are still checked."""
 
-    def __init__(self, model: Mapping[str, ResourceDef], roles: Iterable[str], has_id: bool) -> None:
-        super().__init__(model, Signature(True, has_id, frozenset({*roles, _TRUSTED})))
+    def __init__(
+        self, model: Mapping[str, ResourceDef], roles: Iterable[str], has_id: bool, knows: frozenset[str]
+    ) -> None:
+        super().__init__(model, Signature(True, has_id, frozenset({*roles, _TRUSTED}), knows=knows))
 
-    def rule(self, resource: ResourceDef, verb: Verb, field: str = "") -> Expr:
+    def rule(self, resource: ResourceDef, verb: GrantVerb, field: str = "") -> Expr:
         return FALSE if field else TRUE
 
     def call_rule(self, resource: ResourceDef, call: CallDef) -> Expr:

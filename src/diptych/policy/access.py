@@ -13,10 +13,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, OrderBy, Pick, Read, Watch
+from diptych.ask.nodes import (
+    Cell,
+    Cells,
+    ConnectionPart,
+    EdgePart,
+    Edges,
+    Field,
+    Follow,
+    Groups,
+    Nodes,
+    OrderBy,
+    Pick,
+    Read,
+    TypeName,
+    Watch,
+)
 from diptych.errors import Code, Refusal
-from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Or, and_, mask, or_, rewrite
-from diptych.model.view import ResourceView, View
+from diptych.model.resource_view import RelationView, ResourceView
+from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Key, Measure, Or, Via, and_, mask, or_, rewrite
+from diptych.model.view import View
 from diptych.policy.past_rows import certain
 
 
@@ -26,10 +42,17 @@ def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Rea
     `known` already holds for every row that it can reach.
     """
     resource = _visible(view, read.resource)
-    where = and_(narrow_expr(read.where, resource, view), assume(resource.read, known), back)
+    rows = resource.deleted if read.deleted else assume(resource.read, known)
+    where = and_(narrow_expr(read.where, resource, view), rows, back)
     order = tuple([OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order])
     pick = tuple([_part(part, resource, view) for part in read.pick])
-    return Read(read.resource, read.take, pick, where, order, read.page)
+    groups = None if read.groups is None else _groups(read.groups, resource, view)
+    return Read(read.resource, read.take, pick, where, order, read.page, read.deleted, groups)
+
+
+def _groups(groups: Groups, resource: ResourceView, view: View) -> Groups:
+    by = tuple(Key(narrow_expr(key.of, resource, view), key.by) for key in groups.by)
+    return Groups(by, narrow_expr(groups.having, resource, view), groups.paged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +106,10 @@ def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:
             return _column(part, resource)
         if isinstance(part, Has):
             return _has(part, resource, view)
+        if isinstance(part, Via):
+            return _via(part, resource, view)
+        if isinstance(part, Measure) and part.relation:
+            return _measure(part, resource, view)
         return None
 
     return rewrite(expr, leaf)
@@ -117,10 +144,32 @@ def _column(column: Col, resource: ResourceView) -> Expr:
     return mask(shown.rule, shown.field.computed or column)
 
 
-def _has(has: Has, resource: ResourceView, view: View) -> Expr:
-    relation = resource.relations.get(has.relation)
+def _way(name: str, resource: ResourceView) -> RelationView:
+    relation = resource.relations.get(name)
     if relation is None:
-        raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{has.relation}'.")
+        raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{name}'.")
+    return relation
+
+
+def _via(via: Via, resource: ResourceView, view: View) -> Expr:
+    """A value of a related row: null where that row, the way to it, or the value is hidden."""
+    relation = _way(via.relation, resource)
+    target = _visible(view, relation.relation.target)
+    where = and_(target.read, relation.back)
+    return mask(relation.rule, Via(via.relation, narrow_expr(via.of, target, view), where))
+
+
+def _measure(measure: Measure, resource: ResourceView, view: View) -> Expr:
+    """A number of related rows, of those that a list of them would show."""
+    relation = _way(measure.relation, resource)
+    target = _visible(view, relation.relation.target)
+    of = narrow_expr(measure.of, target, view)
+    where = and_(narrow_expr(measure.where, target, view), target.read, relation.back)
+    return Measure(measure.fn, of, measure.relation, where, relation.link, relation.rule)
+
+
+def _has(has: Has, resource: ResourceView, view: View) -> Expr:
+    relation = _way(has.relation, resource)
     target = _visible(view, relation.relation.target)
     inner = and_(narrow_expr(has.where, target, view), target.read, relation.back)
     return and_(relation.rule, Has(has.relation, inner, relation.link))
@@ -132,8 +181,17 @@ def _part(part: Pick | ConnectionPart, resource: ResourceView, view: View) -> Pi
             return Nodes(label, tuple(_pick(inner, resource, view) for inner in pick))
         case Edges(label, parts):
             return Edges(label, tuple(_edge(edge, resource, view) for edge in parts))
-        case Field() | Follow():
+        case Field() | Follow() | Cell() | Cells():
             return _pick(part, resource, view)
+    return part
+
+
+def _cell(part: Cell | Cells | TypeName, resource: ResourceView, view: View) -> Cell | Cells | TypeName:
+    match part:
+        case Cell(label, of):
+            return Cell(label, narrow_expr(of, resource, view))
+        case Cells(label, parts):
+            return Cells(label, tuple(_cell(inner, resource, view) for inner in parts))
     return part
 
 
@@ -147,11 +205,13 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
             if name not in resource.fields:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no field '{name}'.")
             rule = resource.fields[name].rule
-            return pick if rule is pick.rule else Field(name, pick.label, rule)
+            return pick if rule is pick.rule else replace(pick, rule=rule)
         case Follow(name):
             if name not in resource.relations:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{name}'.")
             relation = resource.relations[name]
             read = narrow(pick.read, view, relation.known, relation.back)
             return Follow(name, pick.label, read, relation.rule, relation.link)
+        case Cell() | Cells():
+            return _cell(pick, resource, view)
     return pick

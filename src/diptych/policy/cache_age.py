@@ -8,7 +8,8 @@ shows, filters or sorts by.
     views: Annotated[int, Public(5)]      { posts(orderBy: {views: DESC}) { title } }   5 s
     class User(Resource)                  { posts { author { name } } }          never: User is not declared public
 
-A computed field depends on all fields that it is computed from. Rules do not count: declaring a resource public says
+A computed field depends on all fields that it is computed from; one that depends on the current time is never public,
+unless it says for how long: `@computed(public=5)`. Rules do not count: declaring a resource public says
 for how long an answer may outlive the rule that allowed it. Only answers to anonymous viewers can be public.
 """
 
@@ -18,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read
-from diptych.ask.walk import picks
+from diptych.ask.walk import cells, picks
 from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef, Resources
-from diptych.model.rules.expr import Col, Expr, Has, May, leaves
+from diptych.model.rules.expr import Col, Expr, Has, May, Measure, Moment, Via, leaves
 from diptych.model.view import View
 
 
@@ -70,6 +71,10 @@ class _Ages:
         yield from self.rows(read.resource, read.pick)
         for expr in (read.where, *(key.by for key in read.order)):
             yield from self._expr(expr, resource)
+        if read.take in ("summary", "groups"):
+            grouped = () if read.groups is None else (*read.groups.by, read.groups.having)
+            for expr in (*(cell.of for cell in cells(read.pick)), *grouped):
+                yield from self._expr(expr, resource)
 
     def rows(self, name: str, parts: Iterable[Pick | ConnectionPart]) -> Iterator[MaxAge]:
         """The ages of the rows of a resource, and of what is picked of them."""
@@ -89,6 +94,8 @@ class _Ages:
         for need in field.needs:
             yield from self._field(resource.fields[need], resource)
         if field.computed is not None:
+            if field.public is None and any(isinstance(part, Moment) for part in leaves(field.computed)):
+                yield MaxAge(0, f"{resource.name}.{field.name} depends on the current time")
             yield from self._expr(field.computed, resource)
 
     def _relation(self, relation: RelationDef, resource: ResourceDef) -> Iterator[MaxAge]:
@@ -117,6 +124,10 @@ class _Ages:
                     relation = resource.relations[name]
                     yield from self._relation(relation, resource)
                     yield from self._expr(where, self.resources[relation.target])
+                case Via(name, of) | Measure(of=of, relation=name):
+                    relation = resource.relations[name]
+                    yield from self._relation(relation, resource)
+                    yield from self._expr(of, self.resources[relation.target])
 
     def _path(self, relations: tuple[str, ...], resource: ResourceDef, last: str = "") -> Iterator[MaxAge]:
         for name in relations:

@@ -2,7 +2,8 @@
 
 Depth: a root field is 1, every relation below it one more; a relation in `where` counts; plain fields and the parts of
 a page do not. Price: the most objects that can be returned. One object is 1; a list is its page size times the price of
-one row; a page counts the larger of its nodes and its edges; `totalCount` is 20, a relation in `where` 10; and fields
+one row; a page counts the larger of its nodes and its edges; `totalCount` is 20, a relation in `where` or in a sort 10,
+and a number of its rows 20 more; a summary is 20 and 5 for each measure, groups are as much and their page size. Fields
 and relations have the weights of the model. The price depends on page sizes, which are values; so an Ask is priced once
 into a formula over its slots, and evaluating it for a cached plan takes a microsecond.
 """
@@ -12,20 +13,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from diptych.ask.nodes import ConnectionPart, Edges, Field, Follow, Nodes, PageInfo, Pick, Read, Total, Watch, Write
+from diptych.ask.nodes import (
+    ConnectionPart,
+    Edges,
+    Field,
+    Follow,
+    Nodes,
+    PageInfo,
+    Pick,
+    Read,
+    Total,
+    Watch,
+    Write,
+)
 from diptych.ask.page_hint import PagedList, PageHint, page_hint
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import picks
+from diptych.ask.walk import cells, picks
 from diptych.model.defs import ResourceDef, Resources
-from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, Has, IsNull, Mask, Not, Or
+from diptych.model.rules.expr import (
+    TRUE,
+    And,
+    Col,
+    Compare,
+    Expr,
+    Has,
+    IsNull,
+    Key,
+    Mask,
+    Matches,
+    Measure,
+    Not,
+    Or,
+    Part,
+    Via,
+)
 
 TOTAL_PRICE = 20
 HOP_PRICE = 10
+MEASURE_PRICE = 5
+SEARCH_PRICE = 20
 
 
 def depth(read: Read) -> int:
     """The number of levels of objects in a Read."""
     deepest = 0 if read.where is TRUE else where_depth(read.where)
+    for key in read.order:
+        if not isinstance(key.by, Col):
+            deepest = max(deepest, where_depth(key.by))
     for pick in picks(read.pick):
         if isinstance(pick, Follow):
             deepest = max(deepest, depth(pick.read))
@@ -36,21 +70,26 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case And(of) | Or(of):
             return of
-        case Not(of) | IsNull(of) | Mask(of=of):
+        case Not(of) | IsNull(of) | Mask(of=of) | Part(of):
             return (of,)
         case Has(where=where):
             return (where,)
+        case Compare(left=left):
+            return () if isinstance(left, Col) else (left,)
+        case Via(of=of) | Key(of) | Measure(of=of):
+            return (of,)
     return ()
 
 
 def where_depth(expr: Expr) -> int:
     """The number of nested relations in a filter."""
-    return isinstance(expr, Has) + max(map(where_depth, _parts(expr)), default=0)
+    follows = isinstance(expr, Has | Via) or (isinstance(expr, Measure) and expr.relation != "")
+    return follows + max(map(where_depth, _parts(expr)), default=0)
 
 
 def filter_terms(expr: Expr) -> int:
     """The number of comparisons in a filter."""
-    return isinstance(expr, Compare | IsNull) + sum(map(filter_terms, _parts(expr)))
+    return isinstance(expr, Compare | IsNull | Matches) + sum(map(filter_terms, _parts(expr)))
 
 
 class Price:
@@ -115,9 +154,29 @@ def cost_of(asks: Sequence[Read], resources: Resources, constant: int = 0) -> Co
     return Cost(max(map(depth, asks), default=0), price_of(asks, resources, constant))
 
 
-def cost_of_write(write: Write, resources: Resources) -> Cost:
+def cost_of_bulk(write: Write, resources: Resources) -> Cost:
+    """The cost of a change of many rows: for each row that it may reach, the change and what is shown of it."""
+    rows = write.rows
+    assert rows is not None
+    shown = [Read(write.resource, "one", part.pick) for part in write.parts if isinstance(part, Nodes)]
+    filtered = Read(write.resource, "one", (), rows.where)
+    pricer = _Pricer(resources, filter_price(rows.where, resources[write.resource], resources))
+    pricer.lists.append((0, rows.most.index))
+    pricer.costs.append(1)
+    pricer.names.append(resources[write.resource].many)
+    for read in shown:
+        pricer.read(read, 1, "")
+    price = Price(pricer.costs[0], tuple(pricer.steps()), pricer.names)
+    return Cost(max(map(depth, (filtered, *shown))), price)
+
+
+def cost_of_write(write: Write, resources: Resources, levels: int = 1) -> Cost:
+    """The cost of a write and its answer; `levels` are those of the nested write that it is the head of."""
+    if write.rows is not None:
+        return cost_of_bulk(write, resources)
     answer = (Read(write.resource, "one", write.pick),) if write.pick else ()
-    return Cost(max(map(depth, answer), default=1), price_of(answer, resources, constant=1))
+    statements = 2 if write.verb == "upsert" else 1
+    return Cost(max(levels, *map(depth, answer), 1), price_of(answer, resources, constant=statements))
 
 
 def cost_of_watch(watch: Watch, resources: Resources) -> tuple[Cost, int]:
@@ -144,9 +203,17 @@ def filter_price(where: Expr, resource: ResourceDef, resources: Resources) -> in
             return resource.fields[path[-1]].weight
         case Compare(left=left):
             return filter_price(left, resource, resources)
+        case Matches(of):
+            return SEARCH_PRICE + sum(filter_price(part, resource, resources) for part in of)
         case Has(relation, inner):
             way = resource.relations[relation]
             return HOP_PRICE + way.weight + filter_price(inner, resources[way.target], resources)
+        case Via(relation, inner):
+            way = resource.relations[relation]
+            return HOP_PRICE + way.weight + filter_price(inner, resources[way.target], resources)
+        case Measure(of=inner, relation=relation) if relation:
+            way = resource.relations[relation]
+            return HOP_PRICE + TOTAL_PRICE + way.weight + filter_price(inner, resources[way.target], resources)
     return sum(filter_price(part, resource, resources) for part in _parts(where))
 
 
@@ -172,6 +239,9 @@ class _Pricer:
             self.costs[at] += filter_price(read.where, resource, self.resources)
         for key in read.order:
             self.costs[at] += filter_price(key.by, resource, self.resources)
+        if read.take in ("summary", "groups"):
+            self._aggregate(read, resource, at, name)
+            return
         if read.page is None:
             self.costs[at] += 1
             self._picks(read.pick, resource, at)
@@ -186,11 +256,26 @@ class _Pricer:
         self.names.append(name or resource.many)
         self._picks(read.pick, resource, len(self.lists))
 
+    def _aggregate(self, read: Read, resource: ResourceDef, at: int, name: str) -> None:
+        """The price of a summary or of groups: does not depend on how many rows they are of."""
+        shown = cells(read.pick)
+        self.costs[at] += TOTAL_PRICE + MEASURE_PRICE * sum(isinstance(cell.of, Measure) for cell in shown)
+        self.costs[at] += sum(filter_price(cell.of, resource, self.resources) for cell in shown)
+        if read.page is None or read.groups is None:
+            return
+        exprs = (read.groups.having, *read.groups.by)
+        self.costs[at] += sum(filter_price(expr, resource, self.resources) for expr in exprs)
+        self.costs[at] += TOTAL_PRICE * sum(isinstance(part, Total) for part in read.pick)
+        self.lists.append((at, read.page.size.index))
+        self.costs.append(1)
+        self.names.append(name or resource.many + "Groups")
+
     def _picks(self, parts: Iterable[Pick | ConnectionPart], resource: ResourceDef, at: int) -> None:
         for part in picks(parts):
             match part:
                 case Field(name):
-                    self.costs[at] += resource.fields[name].weight
+                    field = resource.fields[name]
+                    self.costs[at] += field.weight + (field.scalar.members is not None)  # a value object is an object
                 case Follow(relation, label, read):
                     self.costs[at] += resource.relations[relation].weight
                     self.read(read, at, label)

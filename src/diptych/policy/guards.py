@@ -4,7 +4,8 @@ The result has the new value of every column that changes, and the guards: condi
 the new one (`becomes`), of which one must hold. The first guard that fails decides the error, in this order:
 
     the row is readable (else "not found") → the rules of the verb, before and after → the version that the client
-    sent → read-only fields of a replacement are unchanged → the checks of the class hold → the state transition is
+    sent → read-only fields of a replacement are unchanged → the row stays where a
+    counter numbered it → the checks of the class hold → the state transition is
     allowed → references point to rows that the viewer may read
 
 No API style tests any of this, so none can forget it, and there is no gap between test and write.
@@ -18,8 +19,9 @@ from diptych.ask.guarded import Guard, GuardedWrite, Why
 from diptych.ask.nodes import Assign, Read, Write
 from diptych.errors import Code, Refusal
 from diptych.model.declare.markers import Move
-from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef
+from diptych.model.defs import DELETED_AT, SERVER_FIELDS, FieldDef, RelationDef
 from diptych.model.reach import reach
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import (
     FALSE,
     TRUE,
@@ -29,6 +31,7 @@ from diptych.model.rules.expr import (
     Expr,
     Has,
     IsNull,
+    Moment,
     Slot,
     and_,
     choose,
@@ -37,8 +40,10 @@ from diptych.model.rules.expr import (
     not_,
     or_,
 )
-from diptych.model.view import ResourceView, View
-from diptych.policy.access import narrow
+from diptych.model.scalars import DATETIME
+from diptych.model.view import View
+from diptych.policy.access import assume, narrow
+from diptych.policy.within import belongs
 
 
 def add_guards(write: Write, view: View) -> GuardedWrite:
@@ -63,13 +68,17 @@ class _WriteGuards:
         answer = None
         if self.write.pick:
             where = Compare("eq", Col(("id",)), self.write.id)
-            answer = narrow(Read(self.write.resource, "one", self.write.pick, where), self.view)
+            gone = self.write.verb == "purge"
+            answer = narrow(Read(self.write.resource, "one", self.write.pick, where, deleted=gone), self.view)
         states = [(guard.field, self._seen(guard.field)) for guard in guards if guard.why is Why.STATE]
         return GuardedWrite(self.write, tuple(values.items()), tuple(dict.fromkeys(guards)), answer, tuple(states))
 
     # the new row
 
     def _values(self) -> Iterator[tuple[str, Expr]]:
+        if self.resource.resource.trash and self.write.verb in ("delete", "restore"):
+            yield DELETED_AT, Moment(DATETIME) if self.write.verb == "delete" else Const(None, DATETIME)
+            return
         for name, field in self.fields.items():
             if not field.stored or (name not in self.resource.writes and self.write.verb != "create"):
                 continue
@@ -81,20 +90,20 @@ class _WriteGuards:
         """The new value of a column; None if it is not changed."""
         if name == "id":
             return self.write.id if self.write.verb == "create" else None
-        if name in SERVER_FIELDS or self.write.verb == "delete":
+        if field.is_server_set or self.write.verb in ("delete", "purge"):
             return None
         assign = self.assigned.get(name)
         if self.write.verb == "replace":
             return self._replaced(name, field, assign)
         if assign is not None:
             return _expr(assign, field)
-        return field.fresh_value if self.write.verb == "create" else None
+        return self.resource.fresh_value(field) if self.write.verb == "create" else None
 
     def _replaced(self, name: str, field: FieldDef, assign: Assign | None) -> Expr | None:
         """The new value in a replacement: an absent field is reset if the viewer may both see and write it."""
         shows, may = self._shows(name), self.resource.writes[name].update
         if assign is None:
-            if field.moves or field.required or shows == FALSE or may == FALSE:
+            if field.moves or field.required or field.of_viewer or shows == FALSE or may == FALSE:
                 return None
             return choose(and_(shows, may), field.fresh_value, Col((name,)))
         if may == FALSE:
@@ -114,12 +123,17 @@ class _WriteGuards:
         if write.verb == "create":
             rules = (resource.writes[name].create for name in self.assigned)
             yield Guard(Why.DENIED, becomes=and_(resource.create, *rules))
-            yield Guard(Why.DENIED, becomes=resource.read, stored=True)
+            yield Guard(Why.DENIED, becomes=assume(resource.read, resource.resource.present), stored=True)
             yield from self._checks(values)
             yield from self._states()
             yield from self._references()
             return
-        yield Guard(Why.HIDDEN, was=resource.read)
+        if write.verb in ("restore", "purge"):
+            yield Guard(Why.HIDDEN, was=resource.deleted)
+            yield from self._versions()
+            yield from self._kept_references() if write.verb == "restore" else ()
+            return
+        yield Guard(Why.HIDDEN, was=and_(resource.read, belongs(write.within, self.view)))
         if write.verb == "delete":
             yield Guard(Why.DENIED, was=resource.delete)
             yield from self._versions()
@@ -128,6 +142,7 @@ class _WriteGuards:
         yield from self._versions()
         if write.verb == "replace":
             yield from self._unchanged()
+        yield from self._numbered()
         yield from self._checks(values)
         yield from self._states()
         yield from self._references()
@@ -152,7 +167,7 @@ class _WriteGuards:
         """The written fields, each with the condition on the current row under which it keeps its value."""
         replaces = self.write.verb == "replace"
         for name, assign in self.assigned.items():
-            if self.fields[name].stored and name not in SERVER_FIELDS:
+            if self.fields[name].stored and not self.fields[name].is_server_set:
                 yield name, self._same(assign) if replaces else FALSE
         for name in values if replaces else ():
             if name not in self.assigned:
@@ -182,7 +197,8 @@ class _WriteGuards:
         """Guards of a replacement: read-only fields are unchanged, and no required field is missing."""
         for name, assign in self.assigned.items():
             field = self.fields[name]
-            if name in ("id", "createdAt", "updatedAt") or (not field.stored and field.computed is not None):
+            set_by_server = field.is_server_set and name != "version"
+            if set_by_server or (not field.stored and field.computed is not None):
                 yield Guard(Why.DIFFERS, was=self._same(assign), field=name)
         for name, writes in self.resource.writes.items():
             sent, field, shows = self.assigned.get(name), writes.field, self._shows(name)
@@ -190,6 +206,12 @@ class _WriteGuards:
                 yield Guard(Why.ABSENT, was=not_(and_(shows, writes.update)), field=name)
             if sent is not None and sent.value is None and not field.nullable:
                 yield Guard(Why.ABSENT, was=not_(shows), field=name)
+
+    def _numbered(self) -> Iterator[Guard]:
+        """A row stays where it was numbered: the field within which a counter counts keeps its value."""
+        for name in {field.counts for field in self.resource.resource.counters.values()}:
+            if name in self.assigned:
+                yield Guard(Why.NUMBERED, was=self._same(self.assigned[name]), field=name)
 
     def _checks(self, values: dict[str, Expr]) -> Iterator[Guard]:
         """The checks of the class that the new values can break."""
@@ -228,6 +250,13 @@ class _WriteGuards:
         return move.to is None or move.to.name in self.view.signature.roles
 
     def _references(self) -> Iterator[Guard]:
+        for name, field in self.fields.items() if self.write.verb == "create" else ():
+            if field.of_viewer is None or name in self.assigned or name in self.resource.unfilled:
+                continue
+            if field.relation:
+                yield Guard(Why.DANGLING, becomes=Has(field.relation, TRUE), field=name)
+            elif not field.nullable:  # the id of a viewer may be no id of this kind
+                yield Guard(Why.DENIED, becomes=not_(IsNull(Col((name,)))))
         for name, assign in self.assigned.items():
             relation = self._relation(name)
             if relation is None or assign.value is None:
@@ -236,6 +265,16 @@ class _WriteGuards:
             same = FALSE if self.write.verb == "create" else and_(self._shows(name), _equals(Col((name,)), assign))
             there = Has(relation.name, target.read) if target else FALSE
             yield Guard(Why.DANGLING, was=same, becomes=there, field=name)
+
+    def _kept_references(self) -> Iterator[Guard]:
+        """What a restored row refers to is not deleted."""
+        for name, field in self.fields.items():
+            relation = self.resource.resource.relations.get(field.relation)
+            if relation is None or not self.view.model[relation.target].trash:
+                continue
+            own = Compare("eq", Col((name,)), Col(("id",))) if relation.target == self.write.resource else FALSE
+            there = Has(relation.name, self.view.model[relation.target].present)
+            yield Guard(Why.DANGLING, was=or_(IsNull(Col((name,))), own, there), field=name)
 
     def _relation(self, name: str) -> RelationDef | None:
         return self.resource.resource.relations.get(self.fields[name].relation)

@@ -19,13 +19,13 @@ from dataclasses import fields, replace
 from operator import attrgetter, gt
 from typing import Any
 
-from diptych.ask.measures import Limits, RequestMeasures
+from diptych.ask.measures import Limits, RequestMeasures, too_many_levels
 from diptych.ask.nodes import Read
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import reads
+from diptych.ask.walk import cells, reads
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
-from diptych.model.rules.expr import TRUE
+from diptych.model.rules.expr import TRUE, Measure
 from diptych.policy.cost import Price, depth, filter_terms
 
 Check = Callable[[RequestMeasures, Limits], None]
@@ -51,9 +51,7 @@ def nesting(measures: RequestMeasures, limits: Limits) -> None:
 
 def levels(measures: RequestMeasures, limits: Limits) -> None:
     if measures.depth > limits.depth:
-        details = {"depth": measures.depth, "allowed": limits.depth}
-        cause = f"The request is {measures.depth} levels deep; {limits.depth} are allowed."
-        raise Refusal(Code.TOO_DEEP, cause, more=details)
+        raise too_many_levels(measures.depth, limits)
 
 
 def price(measures: RequestMeasures, limits: Limits) -> None:
@@ -122,8 +120,23 @@ class Checks:
             if read.where is not TRUE:
                 measures.filter_terms = max(measures.filter_terms, filter_terms(read.where))
             measures.sort_keys = max(measures.sort_keys, len(read.order))
+            if read.take in ("summary", "groups"):
+                self._aggregate(measures, read)
         measures.resources |= {read.resource for read in every}
         self(measures)
+
+    def _aggregate(self, measures: RequestMeasures, read: Read) -> None:
+        """Check the keys and measures of a summary or of groups."""
+        numbers = sum(isinstance(cell.of, Measure) for cell in cells(read.pick))
+        keys = 0 if read.groups is None else len(read.groups.by)
+        if read.groups is not None:
+            measures.filter_terms = max(measures.filter_terms, filter_terms(read.groups.having))
+        for count, allowed, what in (
+            (keys, self.limits.group_keys, "keys"),
+            (numbers, self.limits.numbers, "measures"),
+        ):
+            if count > allowed:
+                raise Refusal(Code.TOO_COMPLEX, f"Groups or a summary have {count} {what}; {allowed} are allowed.")
 
     def price(
         self,

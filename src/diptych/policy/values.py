@@ -7,14 +7,16 @@ request to request are fetched from the inputs and parsed for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
 from diptych.ask.measures import Limits
-from diptych.ask.slots import ID_COUNT, LITERALS, OFFSET, SIZE, Ref, Source
+from diptych.ask.slots import ID_COUNT, LITERALS, MOST, OFFSET, SIZE, Ref, Source
 from diptych.errors import Code, Fault, Refusal
 from diptych.lru import footprint
 from diptych.model.constraints import Test, tests_of
+from diptych.model.list_scalar import ElementError
 from diptych.model.rules.expr import Slot
 
 Parse = Callable[[Any], Any]
@@ -92,14 +94,15 @@ def _fetcher(source: Source) -> Fetch:
     if len(steps) == 1:
         return itemgetter(steps[0])
     outer, inner = steps
-    return lambda inputs: inputs[outer][inner]  # type: ignore[index]
+    return lambda inputs: inputs[outer][inner]  # type: ignore[index]  # as `fetch`, in one step
 
 
 def _try(values: list[Any], index: int, parse: Parse, raw: Any, source: Source, faults: list[Fault]) -> None:
     try:
         values[index] = parse(raw)
     except ValueError as error:
-        faults.append(Fault(source.path, str(error)))
+        inside = error.path if isinstance(error, ElementError) else ()
+        faults.append(Fault((*source.path, *inside), str(error)))
 
 
 def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
@@ -108,8 +111,10 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     parse = slot.scalar.parse_text if text else slot.scalar.parse
     if source.make is not None:
         return lambda made: made
+    if slot.scalar.items is not None and not text and source.path[:1] != ("body",):
+        parse = _one_or_more(parse)
     if source.target:
-        return _id_or_ref(parse)
+        return _ids_or_refs(parse) if slot.many else _id_or_ref(parse)
     if source.constraints:
         return _constrained(parse, tests_of(source.constraints))
     if slot.many:
@@ -118,13 +123,39 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
         return lambda raw: _at_most(parse(raw), limits.page, "a page size")
     if slot.scalar is ID_COUNT:
         return lambda raw: _at_most(parse(raw), limits.page, "a number of ids")
+    if slot.scalar is MOST:
+        return lambda raw: _at_most(parse(raw), limits.bulk, "a number of rows")
     if slot.scalar is OFFSET:
         return lambda raw: _at_most(parse(raw), limits.offset, "an offset")
     return parse
 
 
+def _one_or_more(parse: Parse) -> Parse:
+    """GraphQL takes a single value for a list of one."""
+    return lambda raw: parse(raw if isinstance(raw, list) else [raw])
+
+
 def _id_or_ref(parse: Parse) -> Parse:
-    return lambda raw: Ref(raw[1:]) if type(raw) is str and raw[:1] == "$" else parse(raw)
+    def parse_or_keep(raw: Any) -> Any:
+        if type(raw) is str:
+            return Ref(raw[1:]) if raw[:1] == "$" else parse(raw)
+        return raw if type(raw) is Ref else parse(raw)  # JSON has no Refs: that of a nested write
+
+    return parse_or_keep
+
+
+def _ids_or_refs(parse: Parse) -> Parse:
+    """The ids of the rows that a `set` names. What is no id is reported by the write of its link."""
+    one = _id_or_ref(parse)
+
+    def parse_all(raw: Any) -> list[Any]:
+        values = []
+        for item in raw:
+            with suppress(ValueError):
+                values.append(one(item))
+        return values
+
+    return parse_all
 
 
 def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:

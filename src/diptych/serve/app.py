@@ -11,11 +11,10 @@ import importlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from diptych.api.reply import Reply, problem
-from diptych.ask.measures import Limits
 from diptych.config import Config, load, misspelt
 from diptych.db.connect import connect
 from diptych.engine.read import Engine
@@ -47,9 +46,13 @@ from diptych.serve.http.uvicorn_fast_path import (
     send_reply,
 )
 from diptych.serve.logs import REQUEST, log_access, log_nothing
-from diptych.serve.on_demand import MAIL, SOCKETS
+from diptych.serve.on_demand import CONSOLE_RECENT, MAIL, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
+from diptych.serve.request_limits import request_limits
 from diptych.serve.stream.send_queue import StreamLimits
+
+if TYPE_CHECKING:
+    from diptych.serve.console.recent import Recent
 
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
 _LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
@@ -111,6 +114,12 @@ class Diptych:
         self._set_address(self.config.base_url)
         self._cors = Cors(self.config.cors_origins, self.config.cors_headers) if self.config.cors_origins else None
         self._log_access = log_access if config.access_log else log_nothing
+        self._recent: Recent | None = None
+        self._engine = Engine
+        if config.console:
+            recording = importlib.import_module(CONSOLE_RECENT)
+            self._recent, self._engine = recording.Recent(), recording.RecordingEngine
+            self._log_access = recording.Recent.around(self._recent, self._log_access)
         self._starting = asyncio.Lock()
 
     def _set_address(self, base_url: str) -> None:
@@ -162,13 +171,12 @@ class Diptych:
             self._set_address(tokens.address)
         config = self.config
         if config.smtp or config.mail_folder:
-            importlib.import_module(MAIL).post_of(
-                config, self.model.title
-            )  # what is wrong with it is told at the start
+            # what is wrong with it is reported at the start
+            importlib.import_module(MAIL).post_of(config, self.model.title)
         elif self.model.sign_up is not None:
             log.warning("nobody can sign up: the setting smtp says how mails are sent")
         checks = Checks(request_limits(config), self._checks)
-        engine = Engine(
+        engine = self._engine(
             self.model,
             self.store,
             checks,
@@ -180,6 +188,7 @@ class Diptych:
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, tokens, self.store, issuers)
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running
+        handler.recent = self._recent
         try:
             await context.revoked.start()
             await handler.live.start()
@@ -369,24 +378,3 @@ class Diptych:
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def request_limits(config: Config) -> Limits:
-    """The request limits of these settings."""
-    return Limits(
-        depth=config.max_depth,
-        complexity=config.max_complexity,
-        aliases=config.max_aliases,
-        roots=config.max_roots,
-        directives=config.max_directives,
-        selections=config.max_selections,
-        tokens=config.max_tokens,
-        string=config.max_string,
-        document=config.max_document,
-        nesting=config.max_nesting,
-        filter_terms=config.max_terms,
-        sort_keys=config.max_sort,
-        page=config.max_page,
-        offset=config.max_offset,
-        in_list=config.max_in,
-    )

@@ -19,9 +19,7 @@ from diptych.errors import Code, Refusal
 from diptych.explain.understood import RestRequest, Sent
 from diptych.explain.why import why
 from diptych.fair.eager import in_task
-from diptych.identity.tokens import COMMAND_LINE
-from diptych.identity.viewer import Caller
-from diptych.model.model import Model
+from diptych.serve.admins import is_admin
 from diptych.serve.handler import Handler, log
 from diptych.serve.http.coding import encode
 from diptych.serve.http.request import Request
@@ -39,12 +37,9 @@ _EXPLAINED = frozenset(
     }
 )
 """Codes that a rule can cause; also an unknown name can be one that the role may not see."""
+_RULELESS = ("/oauth/", "/.well-known/", "/console")
+"""Where no rule of the model refuses anything; pages and errors of OAuth are no problem details."""
 _SECONDS = 2.0
-
-
-def admin_roles(model: Model) -> list[str]:
-    """The roles of an admin: `admin`, or all of them if there is no such role. A model without roles has none."""
-    return [name for name in model.roles if name == "admin"] or list(model.roles)
 
 
 class ExplainingHandler(Handler):
@@ -67,7 +62,7 @@ class ExplainingHandler(Handler):
 
         request.body = read_and_keep
         reply = await super().handle(request)
-        if reply.status < 400 and not reply.body.startswith(_ERRORS):
+        if (reply.status < 400 and not reply.body.startswith(_ERRORS)) or request.path.startswith(_RULELESS):
             return reply
         try:
             return await self._explained(request, sent, reply)
@@ -81,7 +76,7 @@ class ExplainingHandler(Handler):
         caller = self.context.caller(request.headers.get(b"authorization"))
         assert caller is not None, "authenticated by the plain handler"
         viewer = caller.viewer
-        if not self._is_admin(caller):
+        if not is_admin(caller, self.engine.model, self.context.tokens):
             return reply
         decoded = msgspec.json.decode(reply.body)
         error = decoded["errors"][0]["extensions"] if request.path == "/graphql" else decoded
@@ -97,19 +92,6 @@ class ExplainingHandler(Handler):
             return reply
         error["why"] = lines
         return Reply(reply.status, reply.headers, msgspec.json.encode(decoded))
-
-    def _is_admin(self, caller: Caller) -> bool:
-        """Is this caller an admin? In a model without roles, that is a token of the command line without a user.
-
-        `dev` prints such a token; anyone who can make one can read the database.
-        """
-        wanted = admin_roles(self.engine.model)
-        if wanted:
-            return caller.viewer.signed_in and caller.viewer.roles.issuperset(wanted)
-        claims = caller.claims
-        if claims is None or claims.subject is not None:
-            return False
-        return (claims.get("iss"), claims.get("client_id")) == (self.context.tokens.issuer, COMMAND_LINE)
 
 
 def _sent(request: Request, body: bytes) -> Sent:

@@ -34,10 +34,12 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection
-from diptych.serve.on_demand import GRAPHQL, HOME, OAUTH, OPENAPI
+from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, GRAPHQL, HOME, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
 
 if TYPE_CHECKING:
+    from diptych.serve.console.endpoint import ConsoleEndpoint
+    from diptych.serve.console.recent import Recent
     from diptych.serve.endpoint.graphql import GraphqlEndpoint
     from diptych.serve.endpoint.oauth import OauthEndpoint
 
@@ -55,6 +57,8 @@ class Handler:
     """Are replies compressed here, as clients accept it?"""
     explains = False
     """May an error say `why`?"""
+    recent: Recent | None = None
+    """The last requests, where the console is on."""
 
     def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
@@ -64,7 +68,9 @@ class Handler:
         self.admission = Admission()
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
-        self.rest = RestEndpoint(engine, self.write_engine, self.live, max_body=config.max_body)
+        self.rest = RestEndpoint(
+            engine, self.write_engine, self.live, max_body=config.max_body, max_export=config.max_export
+        )
         self.padding_key = hashlib.blake2b(b"padding", key=engine.secret[:64]).digest()
         self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1
@@ -84,6 +90,14 @@ class Handler:
         """The endpoints of the authorization server, made on first use."""
         endpoint: OauthEndpoint = importlib.import_module(OAUTH).make_endpoint(
             self.write_engine, self.context, self.config, self.rest.read
+        )
+        return endpoint
+
+    @functools.cached_property
+    def console(self) -> ConsoleEndpoint:
+        """The console, made on first use."""
+        endpoint: ConsoleEndpoint = importlib.import_module(CONSOLE).ConsoleEndpoint(
+            self.engine, self.context, self.config, self.introspection, self.recent, dev=self.explains
         )
         return endpoint
 
@@ -142,8 +156,10 @@ class Handler:
         if request.path == "/batch":
             return await self.rest.batch.handle(request, caller)
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
-            if request.path in ("/", request.root) and self._shows_page(request):
-                return await self._page(request, caller)
+            if self.config.console and f"{request.path}/".startswith("/console/"):
+                return await self.console.handle(request, caller)
+            if request.path == "/" or (request.root and request.path == request.root):
+                return await self._root(request, caller)
             raise self._not_found(request)
         if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
             return reply
@@ -162,8 +178,24 @@ class Handler:
         accepts = b"html" in request.headers.get(b"accept", b"")
         return accepts and bool(importlib.import_module(HOME).wants_page(request))
 
+    async def _root(self, request: Request, caller: Caller) -> Reply:
+        """The root: a page for people, and for others where the documents are."""
+        if self._shows_page(request):
+            return await self._page(request, caller)
+        if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
+            return reply
+        if request.query or negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
+            raise row_not_found()
+        described = self.introspection.is_for(caller.viewer)
+        root: Reply = importlib.import_module(HOME).root_reply(
+            request, self.engine.model.title, described=described, console=self.config.console
+        )
+        return root
+
     async def _page(self, request: Request, caller: Caller) -> Reply:
-        """The page for people."""
+        """The page for people: the console where it is on."""
+        if self.config.console and importlib.import_module(CONSOLE_FILES).is_built():
+            return Reply(303, ((b"location", f"{request.root}/console/".encode()), *NO_STORE))
         model, described = self.engine.model, self.introspection.is_for(caller.viewer)
         with self.engine.planning_budget.planning():
             view = model.view(caller.signature)
@@ -211,6 +243,7 @@ class Handler:
                 server=server,
                 issuer=issuer,
                 max_page=self.engine.limits.page,
+                max_bulk=self.engine.limits.bulk,
                 explained=self.explains,
             )
         while True:

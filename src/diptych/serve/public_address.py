@@ -1,6 +1,6 @@
 """The public address of the service: its issuer, the prefix of its paths, and where its metadata is.
 
-It is `base_url`, or, for a service that was not told one, the loopback address by which a request came.
+It is `base_url`, or, for a service without one, the loopback address by which a request came.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def with_resource_metadata(reply: Reply, base_url: str, request: Request) -> Rep
         return reply
     more = f'resource_metadata="{address}"'.encode()
     others = tuple(pair for pair in reply.headers if pair[0] != _CHALLENGE)
-    told = (_CHALLENGE, sent + (b", " if b" " in sent else b" ") + more)
-    return Reply(reply.status, (*others, told), reply.body, reply.stream)
+    challenge = (_CHALLENGE, sent + (b", " if b" " in sent else b" ") + more)
+    return Reply(reply.status, (*others, challenge), reply.body, reply.stream)
 
 
 def issuer_of(base_url: str, request: Request) -> str:

@@ -258,7 +258,7 @@ def test_what_is_not_modified_says_the_same(kiosk: Service, url: str) -> None:
         ("GET", "/articles?first=0", 400),
         ("GET", "/articles?fields=nothing", 400),
         ("GET", "/nothing", 404),
-        ("DELETE", "/articles", 405),
+        ("PUT", "/articles", 405),
         ("GET", "/graphql?query={nothing}", 200),
         ("GET", "/graphql?query=%7B", 200),
         ("GET", "/graphql", 400),

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from diptych.ask.nodes import Field, Pick
-from diptych.model.view import ResourceView, View
+from diptych.model.resource_view import ResourceView
+from diptych.model.view import View
 from diptych.policy import access
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import ANN, BEN, ORDER, POST

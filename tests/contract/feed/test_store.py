@@ -95,9 +95,9 @@ def test_those_who_ask_at_once_share_a_round(on_postgres: Library) -> None:
         async def counted(*given: object) -> object:
             nonlocal asked
             asked += 1
-            return await run(*given)  # type: ignore[arg-type]
+            return await run(*given)  # type: ignore[arg-type]  # a spy
 
-        store._numbering._run = counted  # type: ignore[attr-defined]
+        store._numbering._run = counted  # type: ignore[attr-defined]  # a spy
         heads = await asyncio.gather(*(store.head() for _ in range(200)))
         assert len(set(heads)) == 1 and asked <= 2
 
@@ -297,8 +297,8 @@ def test_own_commits_wake(library: Library) -> None:
         insert = Step(SHELF.format(uuid(2), "2") + " RETURNING id", ())
         for change in (lambda: put(store, *shelves(1, 1)), lambda: _changed(store, insert), session):
             before = len(calls)
-            await change()  # type: ignore[no-untyped-call]
-            await _until(lambda: len(calls) > before)  # noqa: B023
+            await change()  # type: ignore[no-untyped-call]  # a spy
+            await _until(lambda: len(calls) > before)  # noqa: B023  # awaited in the loop
         store.on_commit(None)
         before = len(calls)
         await put(store, *shelves(4, 4))
@@ -334,7 +334,7 @@ def test_a_batch_wakes_once(on_sqlite: Library, monkeypatch: pytest.MonkeyPatch)
 def test_one_who_is_woken_and_fails_does_not_stop_the_writer(on_sqlite: Library) -> None:
     async def work(store: Store) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        store.on_commit(lambda: 1 // 0)  # type: ignore[arg-type]
+        store.on_commit(lambda: 1 // 0)  # type: ignore[arg-type]  # a spy
         for statement in shelves(1, 5):
             await asyncio.wait_for(put(store, statement), 30)
 

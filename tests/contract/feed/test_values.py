@@ -98,7 +98,7 @@ def test_a_row_of_every_type_is_read_back_from_the_feed(new_sqlite: NewDatabase,
     for url in (new_sqlite(), postgres.create()):
         library = Library(url, edge_cases.model)
         data = drawn(seed)
-        library.use(lambda store, data=data: edge_cases.load(store, edge_cases.model, data))  # type: ignore[misc]
+        library.use(lambda store, data=data: edge_cases.load(store, edge_cases.model, data))  # type: ignore[misc]  # mypy infers no type of its default
         _make_worse(library)
         library.sql("UPDATE things SET text = text || '!'")
         while not library.is_sqlite and library.sql("SELECT diptych_number(1000)") != [(0,)]:

@@ -14,7 +14,7 @@ from diptych.config import SETTINGS, Config
 from diptych.demo.model import model as default
 from diptych.errors import DiptychError
 from diptych.policy.limits import CHECKS, Checks
-from diptych.serve.app import request_limits
+from diptych.serve.request_limits import request_limits
 from tests.contract.calls.press import ANN, BOB, SEEN, TILL
 from tests.contract.guard.conftest import Pressed
 from tests.support.in_process import Answer, Service
@@ -265,7 +265,7 @@ def test_a_check_may_have_its_own_words_for_what_diptych_would_refuse(serving: P
 def test_what_diptych_checks_is_written_in_the_same_way() -> None:
     checks = Checks(Limits(), [Watchful()])
     assert checks._checks[: len(CHECKS)] == CHECKS
-    asked = checks(RequestMeasures("graphql", Refusal))  # type: ignore[arg-type]
+    asked = checks(RequestMeasures("graphql", Refusal))  # type: ignore[arg-type]  # wrong on purpose
     assert asked.style == "graphql"
     for check in CHECKS:
         check(asked, Limits())
@@ -300,7 +300,7 @@ def test_every_limit_with_a_setting_has_its_default() -> None:
     numbers: dict[str, Any] = {each.name: 77 for each in SETTINGS if each.name.startswith("max_")}
     moved = request_limits(Config(**numbers))
     without = {each.name for each in fields(Limits) if getattr(moved, each.name) != 77}
-    assert without == {"definitions", "expanded", "described", "listed", "values"}
+    assert without == {"definitions", "expanded", "described", "listed", "values", "group_keys", "numbers"}
 
 
 @dataclass(frozen=True)
@@ -447,6 +447,9 @@ def test_a_setting_moves_its_limit_in_both_styles(moved: Moved, serving: Pressed
 
 def test_every_setting_of_a_limit_is_moved_by_one_of_these() -> None:
     elsewhere = {"max_complexity", "max_body", "max_waiting", "max_requests", "max_connections", "max_streams"}
+    elsewhere.add("max_writes")  # of writes alone: tests/contract/writes/test_nests.py
+    elsewhere.add("max_bulk")  # tests/contract/writes/test_bulk.py
+    elsewhere.add("max_export")  # tests/contract/formats
     assert {each.name for each in SETTINGS if each.name.startswith("max_")} == {
         each.setting for each in MOVED
     } | elsewhere

@@ -81,7 +81,7 @@ def values_for(text: str) -> dict[str, Any]:
 def str_of(node: Node) -> str:
     inner = getattr(node, "type", None)
     if inner is None:
-        return str(node.name.value)  # type: ignore[attr-defined]
+        return str(node.name.value)  # type: ignore[attr-defined]  # all of these nodes have names
     return f"[{str_of(inner)}]" if node.kind == "list_type" else str_of(inner)
 
 
@@ -89,7 +89,7 @@ def _value(type_name: str) -> Any:
     if type_name.startswith("["):
         return []
     return {"Boolean": True, "Int": 3, "Float": 1.5}.get(
-        type_name, {} if type_name.endswith(("Where", "Filter")) else "x"
+        type_name, {} if type_name.endswith(("Where", "Filter", "Having")) else "x"
     )
 
 
@@ -103,7 +103,7 @@ def meaning(document: DocumentNode, text: str, scene: Scene) -> object:
         found = translate(document, operation, values_for(text), scene.view)
     except Refusal as refusal:
         return refusal.code, refusal.message, refusal.faults
-    writes = [wish.ask for wish in (*found.writes, *found.calls)]
+    writes = [wish.ask for wish in (*found.parts, *found.calls)]
     return found.roots, found.wish.asks, found.wish.slots, writes, found.watch and found.watch.ask
 
 
@@ -208,7 +208,7 @@ def disagrees(text: str, scene: Scene) -> bool:
 
 def test_fields_that_cannot_go_together_are_those_that_graphql_core_finds(scene: Scene) -> None:
     found = 0
-    for text in drawn(scene, "conflicts"):
+    for text in drawn(scene, "cannot go together"):
         assert not disagrees(text, scene), text
         found += by_core(text, scene.schema)
     assert DOCUMENTS // 10 < found < DOCUMENTS, "some have them, and some have none"
@@ -270,7 +270,9 @@ def test_a_text_costs_no_more_than_its_document(scene: Scene, serving: Pressed) 
     token, compared = service.token("01900000-0000-7000-8000-0000000000a1", "admin"), []
     random = Random("price")
     draw = Fitting(random, scene.schema)
-    for _ in range(DOCUMENTS):
+    for _ in range(
+        2 * DOCUMENTS
+    ):  # many are refused for what is not drawn to fit, such as fields that are no keys of groups
         text = re.sub(r"first: \d", lambda found: f"first: {random.randint(1, 100)}", draw.document())
         text = re.sub(r"(after|before): \S+?([,)])", r"\1: null\2", text)  # these would be of other lists
         shown.clear()
@@ -278,7 +280,7 @@ def test_a_text_costs_no_more_than_its_document(scene: Scene, serving: Pressed) 
         if answer.status == 200:
             compared.append((shown[-1].least, shown[-1].price, text))
     assert all(least <= price for least, price, _ in compared), max(compared)
-    assert len(compared) > DOCUMENTS // 4 and max(compared)[0] > 50
+    assert len(compared) > DOCUMENTS // 2 and max(compared)[0] > 50
 
 
 # sound or not
@@ -451,7 +453,7 @@ def test_a_merge_that_forgets_directives_is_seen(scene: Scene, monkeypatch: pyte
 
 def test_a_merge_that_forgets_arguments_is_seen(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "_same", without("arguments"))
-    assert any(disagrees(text, scene) for text in drawn(scene, "conflicts"))
+    assert any(disagrees(text, scene) for text in drawn(scene, "cannot go together"))
 
 
 ELSEWHERE = (

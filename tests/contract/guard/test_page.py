@@ -11,7 +11,7 @@ import pytest
 from diptych import Check, Diptych, Limits
 from diptych.config import Config
 from diptych.demo.model import model
-from diptych.serve.app import request_limits
+from diptych.serve.request_limits import request_limits
 from tests.contract.guard.conftest import Pressed
 from tests.contract.http.test_limits import STANDARD
 from tests.support.cases import cases

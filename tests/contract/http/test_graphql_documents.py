@@ -254,7 +254,8 @@ def test_introspection_is_exact_for_the_role(shop: Service) -> None:
     )
     assert anonymous["__type"] is None
     roots = {field["name"] for field in anonymous["__schema"]["queryType"]["fields"]}
-    lists = {name for one in ("user", "post", "comment") for name in (one, f"{one}s", f"{one}sConnection")}
+    of_many = ("s", "sConnection", "sGroups", "sGroupsConnection", "sSummary")
+    lists = {one + word for one in ("user", "post", "comment") for word in ("", *of_many)}
     assert roots == lists | {"viewer", "node", "nodes"}
     names = {field["name"] for field in staff["__type"]["fields"]}
     assert names - {field["name"] for field in customer["__type"]["fields"]} == {"internalNote"}
@@ -306,7 +307,7 @@ def test_introspection_can_be_for_all_who_signed_in(fresh: Fresh) -> None:
 def test_introspection_for_a_role_that_is_none_is_refused_at_the_start(fresh: Fresh, runner: asyncio.Runner) -> None:
     with pytest.raises(StartError, match="introspection_roles has 'boss', which is no role of the model"):
         fresh(introspection_roles=("boss",))
-    running = {task.get_coro().__qualname__ for task in asyncio.all_tasks(runner.get_loop())}  # type: ignore[union-attr]
+    running = {task.get_coro().__qualname__ for task in asyncio.all_tasks(runner.get_loop())}  # type: ignore[union-attr]  # never None here
     assert "RevocationList._poll_forever" not in running
 
 

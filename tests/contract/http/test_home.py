@@ -72,10 +72,10 @@ def test_it_has_no_script_and_loads_nothing(shop: Service) -> None:
 @cases(
     ("path", "accept", "status"),
     [
-        ("/", "", 404),
-        ("/", "*/*", 404),
-        ("/", "application/json", 404),
-        ("/", "text/html;q=0.1, application/json", 404),
+        ("/", "", 200),
+        ("/", "*/*", 200),
+        ("/", "application/json", 200),
+        ("/", "text/html;q=0.1, application/json", 200),
         ("/", "text/html;q=0", 404),
         ("/graphql", "", 400),
         ("/graphql", "*/*", 400),
@@ -89,6 +89,12 @@ def test_it_has_no_script_and_loads_nothing(shop: Service) -> None:
 def test_data_is_for_those_who_ask_for_it(shop: Service, path: str, accept: str, status: int) -> None:
     answer = shop.send("GET", path, headers={"accept": accept} if accept else {})
     assert (answer.status, "json" in answer.kind) == (status, True)
+
+
+def test_programs_get_the_addresses_of_the_documents(shop: Service) -> None:
+    answer = shop.get("/")
+    assert answer.json() == {"title": "Diptych", "graphql": "/graphql", "openapi": "/openapi.json"}
+    assert answer.headers["link"] == '</openapi.json>; rel="service-desc"; type="application/json"'
 
 
 @cases("method", ["POST", "PUT", "DELETE", "OPTIONS"])

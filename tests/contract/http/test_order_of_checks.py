@@ -113,7 +113,7 @@ def break_store(service: Service, error: Exception) -> None:
     async def run(plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         raise error
 
-    service.app.store.run = run  # type: ignore[method-assign]
+    service.app.store.run = run  # type: ignore[method-assign]  # a spy
 
 
 @pytest.mark.parametrize("accept", [RESPONSE, "application/json", "*/*"])
@@ -162,7 +162,7 @@ def test_a_failure_is_not_remembered(fresh: Fresh) -> None:
     break_store(service, RuntimeError("x"))
     assert [service.get("/users").status for _ in range(3)] == [500] * 3
     assert [service.query("{ users { id } }").status for _ in range(3)] == [500] * 3
-    service.app.store.run = run  # type: ignore[method-assign]
+    service.app.store.run = run  # type: ignore[method-assign]  # a spy
     assert service.get("/users").status == 200
     assert service.query("{ users { id } }").status == 200
 

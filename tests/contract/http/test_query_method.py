@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from diptych.api.rest.query import read_query
 from diptych.api.rest.query_body import read_query_body
 from diptych.api.rest.target import find_target
-from diptych.api.rest.translate import read_query, translate
+from diptych.api.rest.translate import translate
 from diptych.demo.model import model
 from tests.contract.http.data import ANN
 from tests.support.in_process import Answer, Service

@@ -57,6 +57,16 @@ def operators() -> Iterator[tuple[str, str, Any, list[int]]]:
     yield "version", "gt", 0, [1, 2, 3, 4, 5]
     for part, matches in {"i": [2, 4], "M": [2, 4], "m": [], "%": [1], "_": [5], "": [1, 2, 4, 5], "é": [5]}.items():
         yield "text", "contains", part, matches
+    for part, matches in {"id": [2, 4], "ID": [], "": [1, 2, 4, 5], "xMid": []}.items():
+        yield "text", "endsWith", part, matches
+    for part, matches in {"MID": [2, 4], "m\u0131d": [], "m\u00efd": [2, 4], "mi": [], "": []}.items():
+        yield "text", "ieq", part, matches
+    for part, matches in {"iD": [2, 4], "E\u0301": [5], "_": [5], "": [1, 2, 4, 5]}.items():
+        yield "text", "icontains", part, matches
+    for part, matches in {"m\u00cc": [2, 4], "E_": [5], "id": []}.items():
+        yield "text", "istartsWith", part, matches
+    for part, matches in {"\u0110": [], "\u00ccD": [2, 4], "\u017c": [5], "": [1, 2, 4, 5]}.items():
+        yield "text", "iendsWith", part, matches
     for part, matches in {"Mi": [2, 4], "mi": [], "%": [], "A%": [1], "é_": [5], "": [1, 2, 4, 5], "Mid ": []}.items():
         yield "text", "startsWith", part, matches
 
@@ -399,7 +409,10 @@ REFUSED_TREES: list[tuple[Any, str]] = [
     ({"labels": None}, "/labels"),
     ({"labels": {"some": None}}, "/labels/some"),
     ({"labels": {"any": {}}}, "/labels/any"),
-    ({"labels": {"word": {"eq": "red"}}}, "/labels/word"),
+    ({"labels": {"word": {"eq": "red"}}}, "/labels/word/eq"),
+    ({"labels": {"word": "red"}}, "/labels/word"),
+    ({"labels": {"word": {"sum": {"eq": "1"}}}}, "/labels/word/sum"),
+    ({"labels": {"count": {"contains": 1}}}, "/labels/count/contains"),
     ({"labels": {"some": {"word": {}}}}, "/labels/some/word"),
     ({"labels": {"some": {"nope": {}}}}, "/labels/some/nope"),
 ]

@@ -33,7 +33,6 @@ LISTS_ALONE = (
     "name=Ann",
 )
 NO_ROUTES = (
-    "/",
     "",
     "/user",
     "/Users",

@@ -20,7 +20,7 @@ from typing import Any
 from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from diptych.config import Issuer
+from diptych.setting_parsers import Issuer
 
 AUDIENCE = "https://api.example.org"
 OPENID = "/.well-known/openid-configuration"
@@ -122,7 +122,7 @@ def issuing(path: str = "", wrap: Callable[[ThreadingHTTPServer], str] | None = 
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     scheme = wrap(server) if wrap else "http"
     found = LocalIssuer(f"{scheme}://127.0.0.1:{server.server_port}", path)
-    server.found = found  # type: ignore[attr-defined]
+    server.found = found  # type: ignore[attr-defined]  # an attribute of our own
     found.discover(OPENID if not path else path + OPENID)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        issuer: LocalIssuer = self.server.found  # type: ignore[attr-defined]
+        issuer: LocalIssuer = self.server.found  # type: ignore[attr-defined]  # an attribute of our own
         issuer.asked.append(self.path)
         answer = issuer.answers.get(self.path, Sent(b"", 404))
         if answer.gate:

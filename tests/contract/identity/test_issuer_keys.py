@@ -371,7 +371,7 @@ def test_an_issuer_is_believed_only_if_this_machine_trusts_its_certificate(
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a spy
         return "https"
 
     with issuing(wrap=wrap) as issuer:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from diptych.config import Config, Issuer, as_environment, load
+from diptych.config import Config, as_environment, load
 from diptych.errors import StartError
+from diptych.setting_parsers import Issuer
 from tests.support.running import ROOT, Command
 
 LOGIN = "https://login.example.org"

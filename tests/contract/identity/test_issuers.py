@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 
-from diptych.config import Issuer
 from diptych.errors import StartError
 from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.revocation_list import keys_of
 from diptych.model.declare.roles import Claims
+from diptych.setting_parsers import Issuer
 from tests.contract.identity.issuer import (
     ALGORITHMS,
     AUDIENCE,

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from diptych.config import Config, Issuer
+from diptych.config import Config
 from diptych.demo.model import model
 from diptych.errors import StartError
 from diptych.identity.issuer import remembered_issuer, set_issuer, settled_issuer
 from diptych.identity.signed import parse_token
 from diptych.identity.tokens import load_tokens
 from diptych.serve.app import Diptych
+from diptych.setting_parsers import Issuer
 from tests.contract.identity.desk import Desk, NewDesk
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase

@@ -128,7 +128,7 @@ def test_one_without_room_goes_on_by_itself_and_comes_back(service: Service, run
     slow.open.set()
     service.settle()
     assert titles(slow) == ["one", "two", "three"]
-    assert slow.subscription.group is quick.subscription.group  # type: ignore[union-attr]
+    assert slow.subscription.group is quick.subscription.group  # type: ignore[union-attr]  # never None here
     rename(service, "four")
     service.settle()
     assert titles(slow) == titles(quick) == ["one", "two", "three", "four"]

@@ -147,7 +147,7 @@ def test_a_caller_without_time_is_told_later_and_all_at_once(service: Service) -
         for number in range(1, 4):
             await rename_soon(service, f"late {number}")
             await live.tail.refresh()
-            await until(lambda number=number: len(good.bodies) == number, "others are told at once")  # type: ignore[misc]
+            await until(lambda number=number: len(good.bodies) == number, "others are told at once")  # type: ignore[misc]  # mypy infers no type of its default
         assert bad.bodies == []
         seen = await counted(service, lambda: settle(live))
         assert seen == 1

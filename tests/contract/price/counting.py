@@ -32,7 +32,7 @@ def _edges(read: Read, answer: Any) -> Iterator[tuple[Parts, Any]]:
     """Every node of every edge; of an edge that shows none, itself."""
     for part in read.pick:
         for edge in answer[part.label] if isinstance(part, Edges) else ():
-            nodes = [(each.pick, edge[each.label]) for each in part.parts if each.kind == "node"]  # type: ignore[union-attr]
+            nodes = [(each.pick, edge[each.label]) for each in part.parts if each.kind == "node"]  # type: ignore[union-attr]  # never None here
             yield from nodes or [((), None)]
 
 

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from diptych.api.graphql.printer import print_graphql
 from diptych.api.graphql.translate import translate
+from diptych.api.rest.printer import print_rest
 from diptych.ask.nodes import EdgePart, Edges, Follow, Nodes, Read
 from diptych.ask.slots import SIZE
 from diptych.demo.model import model as default
@@ -30,11 +32,9 @@ from tests.contract.price.full import Asking, shape
 from tests.support import edge_cases
 from tests.support.asks import Dice, Drawn, World
 from tests.support.effort import scaled
-from tests.support.graphql_printer import print_graphql
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.proof import cursor_key
 from tests.support.reading import parsed
-from tests.support.rest_printer import print_rest
 
 MODELS = {"default": default, "edge_cases": edge_cases.model}
 LIMITLESS = 10**9

@@ -19,7 +19,7 @@ from diptych.model.scalars import ID
 from diptych.policy.cost import price_of
 from tests.support.cases import cases
 from tests.support.in_process import Service, encoded, in_process
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import declare
 
 SHOP = """
@@ -287,10 +287,10 @@ MISTAKES = [
 
 @cases("line", MISTAKES)
 def test_a_weight_that_is_none_is_a_mistake(line: str) -> None:
-    assert_told(f"\nclass T(Resource):\n    {line}\n")
+    assert_reported(f"\nclass T(Resource):\n    {line}\n")
 
 
-def test_a_formula_is_told_in_words_and_evaluated_in_microseconds() -> None:
+def test_a_formula_is_explained_in_words_and_evaluated_in_microseconds() -> None:
     author = Follow("author", "author", Read("User", "one", (Field("name", "name"),)))
     comments = Read("Comment", "list", (Field("body", "body"), author), page=Page(Slot(2, SIZE)))
     posts = Read(

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from diptych.demo.model import model as default
+from diptych.model.model import Model
 from tests.contract.http import data
 from tests.contract.writes import vault
 from tests.contract.writes.shop import Shop
-from tests.support.in_process import in_process
+from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 
 
@@ -20,6 +21,13 @@ def runner() -> Iterator[asyncio.Runner]:
     """The one event loop of these tests."""
     with asyncio.Runner() as found:
         yield found
+
+
+@pytest.fixture
+def service(model: Model, database: str) -> Iterator[Service]:
+    """A service of the model of a test, which is a fixture of its file."""
+    with asyncio.Runner() as own, in_process(model, database, own) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
 
 from diptych import Json, Model, Refusal, Resource, Tx, Unique, action, grant, inverse
 from diptych.errors import Code
-from tests.support.in_process import Answer, Service, in_process
-from tests.support.running import NewDatabase
+from tests.support.emptied import emptied
+from tests.support.in_process import Answer, Service
 
 
 class Person(Resource, plural="people"):
@@ -55,25 +53,7 @@ class Line(Resource, ids="integer"):
 
 
 MODEL = Model(Person, Order, Line)
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def shared(runner: asyncio.Runner, new_database: NewDatabase) -> Iterator[Service]:
-    with in_process(MODEL, new_database(), runner) as found:
-        yield found
-
-
-@pytest.fixture
-def service(shared: Service) -> Service:
-    for table in ("lines", "orders", "people"):
-        shared.execute(f"DELETE FROM {table}")
-    return shared
+shared, service = emptied(MODEL, "lines", "orders", "people")
 
 
 def send(service: Service, *requests: Any, headers: dict[str, str] | None = None) -> Answer:

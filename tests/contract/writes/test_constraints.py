@@ -12,7 +12,7 @@ import pytest
 
 from diptych import Model, ReadBy, Resource, Role, check, given, grant, index, inverse, is_null, not_, unique
 from diptych.errors import Mistake
-from tests.contract.test_schema_changes import told
+from tests.contract.test_schema_changes import report_of
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.mistakes import mistakes_in
 from tests.support.model_files import model_of
@@ -194,43 +194,43 @@ def outside(database: str) -> Outside:
 
 
 def test_dev_adds_changes_and_drops_a_check(outside: Outside) -> None:
-    told(BARE, outside)
+    report_of(BARE, outside)
     outside.sql("INSERT INTO things (a, b) VALUES (1, 2)")
-    assert told(CHECKED, outside) == ""  # it is enforced all the same
-    assert told(CHECKED, outside, add_columns=True) == "Made things check that a is at most b."
-    assert told(CHECKED, outside, add_columns=True) == ""
+    assert report_of(CHECKED, outside) == ""  # it is enforced all the same
+    assert report_of(CHECKED, outside, add_columns=True) == "Made things check that a is at most b."
+    assert report_of(CHECKED, outside, add_columns=True) == ""
     with pytest.raises(Exception, match=r"(?i)check"):
         outside.sql("UPDATE things SET a = 3")
-    assert "the table things has the check things_in_order_" in told(LOOSER, outside)
-    assert told(LOOSER, outside, add_columns=True).count("things_in_order_") == 1
+    assert "the table things has the check things_in_order_" in report_of(LOOSER, outside)
+    assert report_of(LOOSER, outside, add_columns=True).count("things_in_order_") == 1
     outside.sql("UPDATE things SET a = 3")
-    assert "things_in_order_" in told(BARE, outside, add_columns=True)
-    assert told(BARE, outside) == ""
+    assert "things_in_order_" in report_of(BARE, outside, add_columns=True)
+    assert report_of(BARE, outside) == ""
 
 
 def test_rows_that_break_a_new_check_are_named(outside: Outside) -> None:
-    told(BARE, outside)
+    report_of(BARE, outside)
     outside.sql("INSERT INTO things (a, b) VALUES (3, 2)")
-    assert told(CHECKED, outside) == "" == told(CHECKED, outside, add_columns=True)  # left to its owner
+    assert report_of(CHECKED, outside) == "" == report_of(CHECKED, outside, add_columns=True)  # left to its owner
     outside.sql("UPDATE things SET a = 1")
-    assert told(CHECKED, outside, add_columns=True) == "Made things check that a is at most b."
+    assert report_of(CHECKED, outside, add_columns=True) == "Made things check that a is at most b."
 
 
 def test_dev_adds_keys_and_serve_refuses_without_them(outside: Outside) -> None:
-    told(BARE, outside)
+    report_of(BARE, outside)
     for pair in ((1, 2), (1, 2), (0, 5), (0, 5)):
         outside.sql(f"INSERT INTO things (a, b) VALUES {pair}")
-    refused = told(KEYED, outside)
+    refused = report_of(KEYED, outside)
     assert "the database does not keep things (a, b) unique" in refused
     assert "the database does not keep things.b unique where the condition of its key holds" in refused
-    assert "and rows have equal values there" in told(KEYED, outside, add_columns=True)
+    assert "and rows have equal values there" in report_of(KEYED, outside, add_columns=True)
     outside.sql("DELETE FROM things WHERE id IN (2, 4)")
-    assert told(KEYED, outside, add_columns=True) == (
+    assert report_of(KEYED, outside, add_columns=True) == (
         "Made things (a, b) unique. Made an index on things (b, a). "
         "Made things.b unique where the condition of its key holds."
     )
-    assert told(KEYED, outside) == "" == told(KEYED, outside, add_columns=True)
-    assert told(BARE, outside) == ""
+    assert report_of(KEYED, outside) == "" == report_of(KEYED, outside, add_columns=True)
+    assert report_of(BARE, outside) == ""
 
 
 def test_replacing_a_row_from_outside_is_seen_by_the_feed(runner: asyncio.Runner, new_database: NewDatabase) -> None:

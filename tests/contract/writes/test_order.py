@@ -19,7 +19,7 @@ HTML = {"accept": "text/html"}
 LADDER: list[tuple[int, str, str, dict[str, str], Any, str]] = [
     (401, "PATCH", "/nope/1", {**HTML, **TEXT}, LARGE, "bad.token"),
     (404, "PATCH", "/nope/1", {**HTML, **TEXT}, LARGE, "anonymous"),
-    (405, "PATCH", "/users", {**HTML, **TEXT}, LARGE, "anonymous"),
+    (405, "PUT", "/users", {**HTML, **TEXT}, LARGE, "anonymous"),
     (406, "PATCH", f"/orders/{NOBODY}", {**HTML, **TEXT}, LARGE, "anonymous"),
     (415, "PATCH", f"/orders/{NOBODY}", TEXT, LARGE, "anonymous"),
     (413, "PATCH", f"/orders/{NOBODY}?%zz", {}, LARGE, "anonymous"),

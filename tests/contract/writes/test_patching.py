@@ -55,9 +55,16 @@ def test_a_merge_into_json_is_guarded_like_any_patch(safe: Shop) -> None:
     assert safe.rest("PATCH", "/things/1", {"data": {"z": 1}}, headers={"if-match": '"1.x"'}).status == 200
 
 
-def test_a_mutation_sets_json_as_a_whole(safe: Shop) -> None:
+def test_a_mutation_merges_into_json_too_in_order(safe: Shop) -> None:
     document = "mutation($d: JSON) { updateThing(id: 1, patch: {data: $d}) { data } }"
-    assert safe.data(document, {"d": {"y": None}}) == {"updateThing": {"data": {"y": None}}}
+    merged = safe.data(document, {"d": {"a": {"y": 2}, "b": None, "c": {"d": None}}})
+    assert merged == {"updateThing": {"data": {"a": {"x": True, "y": 2}, "c": {}}}}
+    assert safe.data(document, {"d": [{"y": None}]}) == {"updateThing": {"data": [{"y": None}]}}
+    several = (
+        "mutation { a: updateThing(id: 1, patch: {data: {p: 1}}) { data } "
+        "b: updateThing(id: 1, patch: {data: {q: 2}}) { data } }"
+    )
+    assert safe.data(several) == {"a": {"data": {"p": 1}}, "b": {"data": {"p": 1, "q": 2}}}
 
 
 # JSON Patch

@@ -91,7 +91,7 @@ def is_postgres(service: Service) -> bool:
 @pytest.mark.parametrize("case", BY_HAND)
 def test_a_constraint_by_hand_is_told_as_a_bare_fact(service: Service, case: str) -> None:
     if case.startswith("postgres") != is_postgres(service):
-        pytest.skip("of the other store")
+        pytest.skip("the statement is for the other database")
     assert send(service, "POST", "/items", {"name": "a", "price": 20}).status == 201
     for statement in BY_HAND[case]:
         for event in ("INSERT", "UPDATE") if "{}" in statement else ("",):

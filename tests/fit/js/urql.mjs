@@ -24,6 +24,7 @@ const socket = createClient({
   url: `${url.replace('http', 'ws')}/graphql`,
   webSocketImpl: WebSocket,
   connectionParams: { authorization },
+  lazyCloseTimeout: 1_000,
 })
 const client = new Client({
   url: `${url}/graphql`,

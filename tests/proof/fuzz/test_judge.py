@@ -121,13 +121,19 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert JUDGE.judge(sent + LAST, came + END, ended=True) is not None
 
 
+def kind(sent: bytes, came: bytes, *, ended: bool) -> str:
+    """The kind of the fault that is reported; "" if there is none."""
+    fault = JUDGE.judge(sent, came, ended=ended)
+    return fault.kind if fault else ""
+
+
 def test_every_request_is_answered_and_the_connection_goes_on_as_it_was_said() -> None:
     good = answered(200, {"data": []})
-    assert JUDGE.judge(USERS + LAST, good, ended=True).kind == "unanswered"  # type: ignore[union-attr]
-    assert JUDGE.judge(USERS + LAST, b"", ended=True).kind == "unanswered"  # type: ignore[union-attr]
-    assert JUDGE.judge(USERS + LAST, END + END, ended=True).kind == "after the end"  # type: ignore[union-attr]
-    assert JUDGE.judge(USERS + LAST, good + END, ended=False).kind == "not closed"  # type: ignore[union-attr]
-    assert JUDGE.judge(USERS + b"\x00", good, ended=True).kind == "unanswered"  # type: ignore[union-attr]
+    assert kind(USERS + LAST, good, ended=True) == "unanswered"
+    assert kind(USERS + LAST, b"", ended=True) == "unanswered"
+    assert kind(USERS + LAST, END + END, ended=True) == "after the end"
+    assert kind(USERS + LAST, good + END, ended=False) == "not closed"
+    assert kind(USERS + b"\x00", good, ended=True) == "unanswered"
 
 
 def test_bytes_are_foreseen_as_the_server_reads_them() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from diptych.api import ask_builder as draft
 from diptych.api.reply import Header, Reply
-from diptych.compile import dialect
+from diptych.compile import getters
 from diptych.model.model import Model
 from tests.proof.interference.dealing import Deal
 from tests.support.proof_writes import Clock, Run, untimed
@@ -127,6 +127,6 @@ def opened(kind: Callable[[Model, Sequence[str], asyncio.Runner], P], model: Mod
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
         found = kind(model, urls, runner)
         patch.setattr(draft, "_new_id", found.new_id)
-        patch.setattr(dialect, "_now", found.clock.now)
+        patch.setattr(getters, "_now", found.clock.now)
         yield found
         found.close()

@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
+from diptych.api.graphql.printer import print_subscription
 from diptych.api.reply import Reply
+from diptych.api.rest.printer import print_rest_watch
 from diptych.ask.nodes import OrderBy
 from diptych.identity.viewer import Caller
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import Expr
 from diptych.model.scalars import DATETIME, ID, INTEGER_ID
-from diptych.model.view import ResourceView
 from tests.proof.interference.altering import alike
 from tests.proof.interference.databases import Leak, Pairs, RequestMeasures
 from tests.proof.interference.dealing import Deal, SecretWorld, deal
@@ -33,14 +35,12 @@ from tests.proof.interference.reading import WHO, Keen
 from tests.support.asks import DrawnWatch
 from tests.support.edge_cases import pool
 from tests.support.following import Recorder, caller_of, follow, ready_for, settle
-from tests.support.graphql_printer import print_subscription
 from tests.support.oracle import Row, Sight
 from tests.support.oracle_changes import Change, History
 from tests.support.oracle_writes import TOUCHED
 from tests.support.proof import cursor_key
 from tests.support.proof_writes import Run, untimed
 from tests.support.random_writes import fitting
-from tests.support.rest_printer import print_rest_watch
 from tests.support.row_changes import delete_row, insert_row, update_row
 
 State = dict[str, list[dict[str, Any]]]
@@ -350,5 +350,5 @@ def _versions(history: History, changes: Sequence[Change]) -> Iterator[Any]:
 def _version(history: History, resource: ResourceDef, data: Any) -> Any:
     if data is None or not history.readable(row := Row(resource, data)):
         return None
-    sees: Callable[[FieldDef], bool] = lambda field: field.python is None and history.shows(field.name, row)  # noqa: E731
+    sees: Callable[[FieldDef], bool] = lambda field: field.python is None and history.shows(field.name, row)  # noqa: E731  # typed
     return {field.name: history.shown(field.name, row) for field in resource.fields.values() if sees(field)}

@@ -17,13 +17,13 @@ from pytest import MonkeyPatch
 from diptych.api.reply import tag
 from diptych.api.rest.target import Target
 from diptych.ask.guarded import Guard, Why
-from diptych.ask.nodes import Assign, ConnectionPart, Field, Follow, OrderBy, Page, Pick, Read, Total
+from diptych.ask.nodes import Assign, ConnectionPart, Field, Follow, Groups, OrderBy, Page, Pick, Read, Total
 from diptych.ask.slots import SIZE
 from diptych.compile.fragment import Fragment, sql
 from diptych.compile.page import Pages, Sheet
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.rows import Rows
-from diptych.compile.where import TableRef
+from diptych.compile.table_ref import TableRef
 from diptych.engine import call as calls
 from diptych.engine import read as engine
 from diptych.engine import transaction as tx
@@ -31,12 +31,72 @@ from diptych.engine import watch
 from diptych.identity.viewer import Caller
 from diptych.live import service as live
 from diptych.live.log_page import LogPage
-from diptych.model.rules.expr import TRUE, Col, Expr, Has, Mask, Slot, and_
-from diptych.model.view import FieldView, RelationView, ResourceView, View
+from diptych.model.resource_view import FieldView, RelationView, ResourceView
+from diptych.model.rules.expr import TRUE, Col, Expr, Has, Key, Mask, Measure, Slot, Via, and_
+from diptych.model.view import View
 from diptych.policy import access
 from diptych.policy import guards as change
 from diptych.serve.endpoint import rest
 from diptych.serve.endpoint.rest import RestEndpoint
+
+# numbers of rows
+
+
+def measured_field(patch: MonkeyPatch) -> None:
+    _seen_as(patch, {"_cell": lambda each: _with_fields(each, _open)})
+    original = access.narrow_expr
+    groups = access._groups
+
+    def narrowed(expr: Expr, resource: ResourceView, view: View) -> Expr:
+        is_key = isinstance(expr, Key)  # a key is the same everywhere
+        return original(expr, _with_fields(resource, _open) if is_key else resource, view)
+
+    def grouped(each: Groups, resource: ResourceView, view: View) -> Groups:
+        return replace(groups(each, _with_fields(resource, _open), view), having=groups(each, resource, view).having)
+
+    patch.setattr(access, "narrow_expr", narrowed)
+    patch.setattr(access, "_groups", grouped)
+
+
+def counted_rows(patch: MonkeyPatch) -> None:
+    original = access.narrow
+
+    def narrowed(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Read:
+        is_open = read.take in ("summary", "groups")
+        return original(read, view, view.resources[read.resource].read if is_open else known, back)
+
+    patch.setattr(access, "narrow", narrowed)
+    patch.setattr(engine, "narrow", narrowed)
+
+
+def having(patch: MonkeyPatch) -> None:
+    original = access._groups
+
+    def grouped(each: Groups, resource: ResourceView, view: View) -> Groups:
+        is_open = _with_fields(resource, _open)
+        return replace(original(each, resource, view), having=original(each, is_open, view).having)
+
+    patch.setattr(access, "_groups", grouped)
+
+
+def sorted_by_relation(patch: MonkeyPatch) -> None:
+    def via(part: Via, resource: ResourceView, view: View) -> Expr:
+        target = resource.relations[part.relation].relation.target
+        return Via(part.relation, access.narrow_expr(part.of, view.resources[target], view))
+
+    patch.setattr(access, "_via", via)
+
+
+def number_of_relation(patch: MonkeyPatch) -> None:
+    original = access._measure
+
+    def measure(part: Measure, resource: ResourceView, view: View) -> Expr:
+        narrowed = original(part, resource, view)
+        assert isinstance(narrowed, Measure)
+        return replace(narrowed, where=TRUE)
+
+    patch.setattr(access, "_measure", measure)
+
 
 # what is picked, compared and sorted by
 

@@ -13,19 +13,19 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from diptych.api.graphql.node_lookup import is_node
+from diptych.api.graphql.printer import print_graphql, print_node
 from diptych.api.reply import Reply
+from diptych.api.rest.printer import print_rest
 from diptych.ask.nodes import Field, OrderBy, Pick
 from diptych.model.defs import FieldDef
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import Col, Expr
-from diptych.model.view import ResourceView
 from diptych.model.viewer_object import VIEWER
 from tests.proof.interference.databases import Pairs, RequestMeasures
 from tests.proof.interference.dealing import Deal, SecretWorld, all_seeing, deal
 from tests.support.asks import Dice, Drawn
-from tests.support.graphql_printer import print_graphql, print_node
 from tests.support.oracle import Oracle
 from tests.support.proof import cursor_key
-from tests.support.rest_printer import print_rest
 
 WHO = ("anonymous", "someone", "another", "middle", "narrow")
 PER_DEAL = 10

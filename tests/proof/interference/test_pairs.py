@@ -17,6 +17,7 @@ from diptych.demo.model import model as default
 from diptych.model.model import Model
 from tests.conftest import STORES
 from tests.proof.interference import desk
+from tests.proof.interference.counting import Counting
 from tests.proof.interference.databases import Pairs, opened
 from tests.proof.interference.desk import Coding
 from tests.proof.interference.following import Following
@@ -44,6 +45,8 @@ class Plan(NamedTuple):
 PLANS = {
     "reads, default": Plan(Reading, default, 800, {"touching": 0.4}),
     "reads, edge_cases": Plan(Reading, edge_cases.model, 800, {"touching": 0.4}),
+    "numbers, default": Plan(Counting, default, 600, {"touching": 0.2}),
+    "numbers, edge_cases": Plan(Counting, edge_cases.model, 600, {"touching": 0.2}),
     "changes, default": Plan(Writing, default, 1000, {"touching": 0.2, "done": 0.15}),
     "changes, edge_cases": Plan(Writing, edge_cases.model, 600, {"touching": 0.35, "done": 0.1}),
     "followed, default": Plan(Following, default, 360, {"touching": 0.3}),

@@ -10,6 +10,7 @@ import pytest
 from diptych.demo.model import model as default
 from diptych.model.model import Model
 from tests.proof.interference import desk, leaks
+from tests.proof.interference.counting import Counting
 from tests.proof.interference.databases import Leak, Pairs, opened
 from tests.proof.interference.desk import Coding
 from tests.proof.interference.following import Following
@@ -46,6 +47,11 @@ CHANNELS: Mapping[str, Channel] = {
     "where a page ends": Channel(leaks.page_boundary, model=default),
     "a cursor": Channel(leaks.cursor),
     "an entity tag": Channel(leaks.entity_tag, model=default),
+    "a field that is measured or grouped by": Channel(leaks.measured_field, Counting),
+    "the rows of a summary or of groups": Channel(leaks.counted_rows, Counting, default),
+    "a condition on groups": Channel(leaks.having, Counting),
+    "a sort by a related row": Channel(leaks.sorted_by_relation, Counting),
+    "a number of related rows": Channel(leaks.number_of_relation, Counting, default),
     "a hidden row that is changed": Channel(leaks.hidden_row, Writing, default),
     "a reference to a hidden row": Channel(leaks.reference, Writing),
     "a replacement that gives a hidden value": Channel(leaks.replacement, Writing),
@@ -67,6 +73,8 @@ KEPT = (
     "a row by its id alone",
     "the rows of a relation",
     "a total",
+    "a field that is measured or grouped by",
+    "a number of related rows",
     "a cursor",
     "a hidden row that is changed",
     "a reference to a hidden row",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from diptych.engine import write_op as steps
+from diptych.engine import refusals
 from tests.support import edge_cases
 from tests.support.in_process import Service, in_process
 from tests.support.proof_writes import kind
@@ -47,5 +47,5 @@ def test_a_reference_to_a_hidden_row_is_refused_exactly_like_one_to_no_row(tags:
 
 
 def test_where_rules_are_told_first_the_hidden_row_shows(tags: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_reportable", lambda failed: failed)
+    monkeypatch.setattr(refusals, "_reportable", lambda failed: failed)
     assert references(tags, HIDDEN_TAG) != references(tags, NO_TAG)

@@ -78,7 +78,7 @@ class Writing(Pairs):
             self.check_same(replies, dealt, step)
             self.seen.update(pairs=1, done=verdicts[0] == DONE, touching=touching)
 
-    async def _make(self, step: Step, dealt: Deal, made: Sequence[tuple[str, Any]]) -> list[Reply]:
+    async def _make(self, step: Step, dealt: Deal, made: Sequence[tuple[int, Any]]) -> list[Reply]:
         replies = []
         for run in self.runs:
             self.ids = self.clock.step * 1_000

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from diptych.api.graphql.printer import print_subscription
+from diptych.api.rest.printer import print_rest_watch
 from diptych.ask.change_cursor import FeedPosition
 from diptych.ask.nodes import ChangePart, Read, Watch
 from diptych.db.store import Store
@@ -23,13 +25,11 @@ from diptych.model.model import Model
 from tests.support.asks import Dice, DrawnWatch, World
 from tests.support.edge_cases import pool, rows
 from tests.support.following import Recorder, caller_of, follow, ready_for, settle
-from tests.support.graphql_printer import print_subscription
 from tests.support.oracle import wire
 from tests.support.oracle_changes import AT, CURSOR, Change, fold, stored_changes, told
 from tests.support.proof import Reveal, cursor_key, exactly
 from tests.support.proof_writes import Run, kind, viewers
 from tests.support.random_writes import Wishes, fitting
-from tests.support.rest_printer import print_rest_watch
 from tests.support.row_changes import delete_row, insert_row, update_row
 
 LENGTH = 16
@@ -142,7 +142,7 @@ class FeedProof:
         if not world.resources:
             return self._drawn(random, state, hot)
         drawn = Dice(random, world).watch(after=False)
-        return drawn, viewer, Reveal(self, viewer, drawn.canonical())  # type: ignore[arg-type]
+        return drawn, viewer, Reveal(self, viewer, drawn.canonical())  # type: ignore[arg-type]  # of the same form
 
     async def _follower(self, random: Random, state: Any, hot: str) -> Follower:
         drawn, viewer, reveal = self._drawn(random, state, hot)
@@ -156,7 +156,7 @@ class FeedProof:
         return print_subscription(drawn.label, drawn.watch, raw, self.model)
 
     def _told(self, drawn: DrawnWatch, viewer: Viewer, changes: Sequence[Change], state: Any) -> list[tuple[int, Any]]:
-        show = lambda read, keys: {"cursor": keys}  # noqa: E731
+        show = lambda read, keys: {"cursor": keys}  # noqa: E731  # typed
         found = told(self.model, viewer, drawn.watch, changes, state, drawn.canonical(), show)
         self.seen.update(event.get("kind", "some kind") for _, event in found)
         return found

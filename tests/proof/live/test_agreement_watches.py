@@ -8,22 +8,23 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from diptych.api.filter_printer import watched_id
 from diptych.api.graphql.document import check_document
+from diptych.api.graphql.printer import print_subscription
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.translate import translate as translate_graphql
+from diptych.api.rest.printer import print_rest_watch
+from diptych.api.rest.query import read_query
 from diptych.api.rest.target import find_target
-from diptych.api.rest.translate import read_query, translate_changes
+from diptych.api.rest.translate import translate_changes
 from diptych.db.sqlite.store import SqliteStore
 from diptych.demo.model import model as default
 from diptych.model.model import Model
 from tests.support import edge_cases
 from tests.support.asks import DrawnWatch, watches
 from tests.support.effort import scaled
-from tests.support.filter_printer import watched_id
-from tests.support.graphql_printer import print_subscription
 from tests.support.proof import Proof
 from tests.support.reading import parsed
-from tests.support.rest_printer import print_rest_watch
 
 MODELS: Mapping[str, Model] = {"default": default, "edge_cases": edge_cases.model}
 EXAMPLES = scaled(900, 20)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from diptych.model.scalars import MAX_SEARCHED
+from diptych.model.operators import MAX_SEARCHED
 from tests.proof.long_running.followers import frame
 from tests.proof.long_running.parts import Wire
 

@@ -121,7 +121,7 @@ class Follower:
         while True:
             after = self._resume(self) if self.connections else self.cursors[0]
             try:
-                _, line = await loop.create_connection(lambda at=after: self._made(at), "127.0.0.1", self.port())  # type: ignore[misc]
+                _, line = await loop.create_connection(lambda at=after: self._made(at), "127.0.0.1", self.port())  # type: ignore[misc]  # mypy infers no type of its default
             except OSError:
                 pass
             else:

@@ -98,7 +98,7 @@ async def end_all(store: Store, nodes: list[Mortal], start: str) -> Mapping[str,
     all_ways = await ways(store, nodes[0].port)
     followers = {
         way: [
-            Follower(Watching(way, "user", token, None, bool, bool), style, lambda node=node: node.port, start)  # type: ignore[misc]
+            Follower(Watching(way, "user", token, None, bool, bool), style, lambda node=node: node.port, start)  # type: ignore[misc]  # mypy infers no type of its default
             for style in STYLES
             for node in nodes
         ]
@@ -110,7 +110,7 @@ async def end_all(store: Store, nodes: list[Mortal], start: str) -> Mapping[str,
         some = followers[way]
         assert not [each for each in some if each.ended], "ended before its time"
         moment = await end()
-        await until(lambda some=some: all(each.ended for each in some), f"not all ended: {way}")  # type: ignore[misc]
+        await until(lambda some=some: all(each.ended for each in some), f"not all ended: {way}")  # type: ignore[misc]  # mypy infers no type of its default
         found[way] = {each: each.ended - moment for each in some}
     for task in tasks.values():
         task.cancel()

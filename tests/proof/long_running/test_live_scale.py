@@ -111,7 +111,7 @@ def test_a_change_is_told_to_thousands_within_a_second(new_sqlite: NewDatabase) 
     machine = Machine()
     with stage(new_sqlite()) as found:
         for style in STYLES:
-            found.crowd.open(TOLD // len(STYLES), lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]
+            found.crowd.open(TOLD // len(STYLES), lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]  # mypy infers no type of its default
         found.warm()
         delays = found.change(10)
     tell(f"a change told to {len(delays) // 10}, all three ways: {shown(delays)}")
@@ -123,12 +123,12 @@ def test_those_who_never_read_are_cut_off_and_cost_others_nothing(new_sqlite: Ne
     with stage(new_sqlite()) as found:
         crowd = found.crowd
         for style in ("rest", "socket"):
-            crowd.open(READERS // 2, lambda _, style=style: STYLES[style]("title,body"))  # type: ignore[misc]
+            crowd.open(READERS // 2, lambda _, style=style: STYLES[style]("title,body"))  # type: ignore[misc]  # mypy infers no type of its default
         found.warm()
         alone = found.change(CHANGES, large)
         before = found.memory()
         for style in ("rest", "socket"):
-            crowd.open(idle // 2, lambda _, style=style: STYLES[style]("title,body"), reads=False)  # type: ignore[misc]
+            crowd.open(idle // 2, lambda _, style=style: STYLES[style]("title,body"), reads=False)  # type: ignore[misc]  # mypy infers no type of its default
         first = found.change(CHANGES // 2, large)
         most = found.memory()
         second = found.change(CHANGES // 2, large)
@@ -154,7 +154,7 @@ def test_all_who_are_told_the_same_are_told_by_one_statement(postgres: Postgres)
     (log,) = postgres.execute("SELECT current_setting('data_directory') || '/log'")[0]
     with stage(database) as found:
         for style in STYLES:
-            found.crowd.open(50, lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]
+            found.crowd.open(50, lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]  # mypy infers no type of its default
         found.warm()
         evaluations = []
         for more in range(2):

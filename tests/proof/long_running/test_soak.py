@@ -262,7 +262,7 @@ def test_honest_callers_are_served_while_everything_is_tried_at_once(
     assert "Traceback" not in said, said
     assert most <= bound
     if not LONG and together.others > BUSY * together.seconds:
-        pytest.skip("the machine did something else")
+        pytest.skip("other processes used the CPU, so the times mean nothing")
     assert not together.faults
     if LONG:
         assert together.p99 <= RATIO * alone.p99

@@ -63,8 +63,8 @@ def test_both_kinds_of_requests_take_the_same_statements(club: Club, monkeypatch
     steps: list[list[str]] = []
     write = store.write
 
-    async def counted(script, locks=""):  # type: ignore[no-untyped-def]
-        def noted():  # type: ignore[no-untyped-def]
+    async def counted(script, locks=""):  # type: ignore[no-untyped-def]  # passes on what it gets
+        def noted():  # type: ignore[no-untyped-def]  # passes on what it gets
             run, row = script(), None
             try:
                 while True:
@@ -130,7 +130,7 @@ def test_a_new_password_by_mail_verifies_the_address(club: Club) -> None:
     assert is_verified(club, email)
 
 
-def do(club: Club, browser, what: str, **fields: str):  # type: ignore[no-untyped-def]
+def do(club: Club, browser, what: str, **fields: str):  # type: ignore[no-untyped-def]  # passes on what it gets
     """Send a form of the page of an account."""
     page = browser.get("/oauth/account")
     token = page.body.decode().partition('name="token" value="')[2].partition('"')[0]

@@ -252,8 +252,8 @@ def test_without_mail_there_are_no_pages_for_it(database: str, runner: asyncio.R
         (SignUp(email="email", fields=("name", "phone")), "nobody can fill in"),
         (SignUp(email="email", fields=("name", "version")), "nobody can fill in"),
         (SignUp(email="name", fields=("name", "email")), "twice"),
-        (SignUp(email="email", fields=("name",), roles=("friend",)), "roles"),  # type: ignore[arg-type]
-        (SignUp(email="email", fields="name"), "names"),  # type: ignore[arg-type]
+        (SignUp(email="email", fields=("name",), roles=("friend",)), "roles"),  # type: ignore[arg-type]  # wrong on purpose
+        (SignUp(email="email", fields="name"), "names"),  # type: ignore[arg-type]  # wrong on purpose
         ("yes", "no SignUp"),
     ],
 )

@@ -29,4 +29,4 @@ def _careless(request: Request, max_age: int) -> tuple[Header, ...]:
     return may_keep(request, max_age)
 
 
-rest.may_keep = graphql.may_keep = code.may_keep = _careless  # type: ignore[attr-defined]
+rest.may_keep = graphql.may_keep = code.may_keep = _careless  # type: ignore[attr-defined]  # a planted fault

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from diptych import Diptych
-from diptych.config import Config, _origins, as_environment, load
+from diptych.config import Config, as_environment, load
 from diptych.errors import StartError
 from diptych.serve.http.cors import ALLOWED_HEADERS, Cors
+from diptych.setting_parsers import read_origins
 from tests.contract.caching.kiosk import ANN, ARTICLES, model
 from tests.contract.live.clients import EventStream, WebSocket
 from tests.support.cases import cases
@@ -25,7 +26,8 @@ EVERYTHING = [
     ("GET", "/articles", 200),
     ("GET", "/articles?first=0", 400),
     ("GET", "/nothing", 404),
-    ("DELETE", "/articles", 405),
+    ("PUT", "/articles", 405),
+    ("DELETE", "/articles", 401),
     ("DELETE", ONE, 401),
     ("OPTIONS", ONE, 204),
     ("GET", "/graphql?query={articles{title}}", 200),
@@ -148,7 +150,7 @@ def test_streams_may_be_read_and_sockets_opened(listed: Service, site: Site) -> 
     ("url", "methods"),
     [
         (ONE, "GET, HEAD, OPTIONS, PUT, PATCH, DELETE"),
-        ("/articles", "GET, HEAD, OPTIONS, QUERY, POST"),
+        ("/articles", "GET, HEAD, OPTIONS, QUERY, POST, PATCH, DELETE"),
         (f"/authors/{ANN}/articles", "GET, HEAD, OPTIONS, QUERY"),
         ("/graphql", "GET, HEAD, POST, QUERY, OPTIONS"),
         (f"{ONE}/like", "POST, OPTIONS"),
@@ -334,7 +336,7 @@ def test_a_star_lets_every_origin_in_and_depends_on_none() -> None:
     ],
 )
 def test_origins_are_read_as_browsers_send_them(text: str, origins: tuple[str, ...]) -> None:
-    assert _origins(text) == origins
+    assert read_origins(text) == origins
     config = Config(cors_origins=origins)
     assert (
         load({}, env={"DIPTYCH_CORS_ORIGINS": as_environment(config)["DIPTYCH_CORS_ORIGINS"]}).cors_origins == origins

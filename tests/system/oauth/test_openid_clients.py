@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from authlib.integrations.requests_client import OAuth2Session
-from joserfc import jwt
-from joserfc.jwk import KeySet
 
 from tests.contract.http.data import ANN
 from tests.support.running import NewDatabase, Service, node, served
-from tests.system.oauth.flow import PASSWORD, Browser
+from tests.system.oauth.authlib_client import NONCE, sign_in_by_authlib
+from tests.system.oauth.flow import PASSWORD
 from tests.system.oauth.stage import HERE, staged
 
 BACK = "https://app.example/auth/callback/diptych"
@@ -89,32 +87,8 @@ def test_auth_js(found: dict[str, Any], stage: Served) -> None:
 
 
 def test_authlib(stage: Served) -> None:
-    """Its client of OAuth, with the metadata of OpenID."""
-    service, given = stage.service, stage.given
-    metadata = service.get("/.well-known/openid-configuration").json()
-    token_url, info_url = (
-        metadata[name].replace(HERE, service.url) for name in ("token_endpoint", "userinfo_endpoint")
-    )
-    client = OAuth2Session(
-        given["backend"]["id"],
-        given["backend"]["secret"],
-        scope="openid profile",
-        redirect_uri=BACK,
-        code_challenge_method="S256",
-    )
-    verifier = "v" * 48
-    url, state = client.create_authorization_url(metadata["authorization_endpoint"], code_verifier=verifier, nonce="n")
-    browser = Browser(service.request, {"origin": HERE})
-    query = url.partition("?")[2]
-    page = browser.get(f"/oauth/authorize?{query}")
-    browser.submit(page, "login", email=given["email"], password=given["password"])
-    answer = browser.submit(browser.get(f"/oauth/authorize?{query}"), "authorize", decision="allow")
-    token = client.fetch_token(
-        token_url, authorization_response=answer.headers["location"], code_verifier=verifier, state=state
-    )
-    keys = KeySet.import_key_set(service.get("/.well-known/jwks.json").json())
-    claims = jwt.decode(token["id_token"], keys, algorithms=metadata["id_token_signing_alg_values_supported"]).claims
-    assert (claims["iss"], claims["nonce"], claims["aud"]) == (HERE, "n", given["backend"]["id"])
-    info = client.get(info_url).json()
-    assert (info["sub"], info["name"]) == (ANN, "Ann")
-    client.close()
+    found = sign_in_by_authlib(stage.service, HERE, stage.given)
+    claims = found.claims
+    assert (claims["iss"], claims["nonce"], claims["aud"]) == (HERE, NONCE, stage.given["backend"]["id"])
+    assert (found.info["sub"], found.info["name"]) == (ANN, "Ann")
+    assert found.viewer == 200

@@ -52,7 +52,7 @@ def test_a_token_that_one_process_revokes_ends_at_the_other(shared: Shared) -> N
         assert takes(one, token) and takes(other, token)
         assert stage.app.at(one.request).revoke(found[kind]).status == 200
         assert not takes(one, token), "on the next request"
-        assert soon(lambda token=token: not takes(other, token))  # type: ignore[misc]
+        assert soon(lambda token=token: not takes(other, token))  # type: ignore[misc]  # mypy infers no type of its default
 
 
 def test_a_token_that_is_used_again_at_one_process_ends_its_family_at_the_other(shared: Shared) -> None:

@@ -91,6 +91,7 @@ def test_every_function_that_remembers_is_declared(service: Service) -> None:
 
 
 BY_THE_MODEL = {
+    "Model._trusted",
     "decimal",
     "enumeration",
     "_trust",

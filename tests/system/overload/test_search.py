@@ -20,7 +20,7 @@ from diptych.db.sqlite.connection import BytesRow
 from diptych.db.sqlite.store import SqliteStore
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
-from diptych.model.scalars import MAX_SEARCHED
+from diptych.model.operators import MAX_SEARCHED
 from tests.contract.test_writers import Shop, on
 from tests.support.in_process import in_process
 from tests.support.machine import Machine
@@ -158,7 +158,7 @@ def test_what_searches_texts_never_runs_in_the_loop(new_sqlite: NewDatabase) -> 
             inline.append(plan.sql)
             return run(plan, parameters, steps, now)
 
-        store._inline.run_inline = noted  # type: ignore[method-assign]
+        store._inline.run_inline = noted  # type: ignore[method-assign]  # a spy
         assert service.get("/posts?title=x").status == 200
         assert len(inline) == 1
         for where in (

@@ -141,7 +141,7 @@ def test_whoever_uses_the_loop_too_much_is_served_by_a_thread(
             apart.append(CALLER.get())
             return await run_apart(plan, parameters)
 
-        store._run_apart = noted  # type: ignore[method-assign, assignment]
+        store._run_apart = noted  # type: ignore[method-assign, assignment]  # a spy
         CALLER.set("bad")
         for _ in range(40):
             await store.run(SEARCHED, (size,))

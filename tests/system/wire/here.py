@@ -36,6 +36,7 @@ def here(app: Diptych, behind: Callable[[Diptych], Any] = lambda app: app) -> It
         ws_ping_interval=None,
         log_level="critical",
         ws_per_message_deflate=False,
+        proxy_headers=False,
         lifespan="on",
         timeout_graceful_shutdown=1,
     )

@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,16 +17,20 @@ import pytest
 
 from diptych import Config, Diptych
 from diptych.demo.model import model
+from diptych.serve.http.known_heads import KnownHeads
 from tests.proof.fuzz.corpus import Corpus
 from tests.proof.fuzz.drive import completed, exchange
 from tests.proof.fuzz.ground import Ground, survey
 from tests.proof.fuzz.mutate import Mutator
 from tests.support.running import Client, NewDatabase, served
 from tests.system.wire.here import here
-from tests.system.wire.raw import QUERY, SIZED, connect, drain, get, post
+from tests.system.wire.raw import PATIENCE, QUERY, SIZED, connect, drain, get, post
 from tests.system.wire.test_heads import MALFORMED
 
 CASES = 300
+ATTEMPTS = 3
+QUIET = 0.3
+"""Seconds of silence after which the server is taken to wait for more."""
 _NEW = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # ids of new rows
     rb"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"  # when they were made
@@ -91,30 +96,51 @@ def known(raw: bytes) -> list[bytes]:
 
 
 def sent(client: Client, *pieces: bytes) -> bytes:
-    """All that comes back for bytes sent piece by piece, each in a packet of its own."""
+    """All that comes back for bytes sent piece by piece, each in a packet of its own.
+
+    The server ends the connection, unless it waits for more; then the client ends it.
+    """
     with connect(client) as connection:
         for piece in pieces:
             with suppress(ConnectionError):
                 connection.sendall(piece)
             if len(pieces) > 1:
                 time.sleep(0.01)
-        with suppress(OSError):
-            connection.shutdown(1)
-        return drain(connection)
+        came = bytearray()
+        connection.settimeout(QUIET)
+        try:
+            while part := connection.recv(65_536):
+                came += part
+        except TimeoutError:
+            connection.settimeout(PATIENCE)
+            with suppress(OSError):
+                connection.shutdown(1)
+            came += drain(connection)
+        except ConnectionError:
+            pass
+        return bytes(came)
+
+
+def assert_alike(doors: Doors, *pieces: bytes) -> None:
+    """Both paths answer alike, at least in one of a few attempts: a busy machine may keep one of them waiting."""
+    for _ in range(ATTEMPTS):
+        direct, asgi = (known(sent(client, *pieces)) for client in (doors.direct, doors.asgi))
+        if direct == asgi:
+            return
+    assert direct == asgi, pieces
 
 
 @pytest.mark.parametrize("name", PIECES)
 def test_both_paths_answer_alike(doors: Doors, name: str) -> None:
     raw = PIECES[name]
-    assert known(sent(doors.direct, raw)) == known(sent(doors.asgi, raw))
+    assert_alike(doors, raw)
     for cut in sorted(Random(name).sample(range(1, len(raw)), 8)):
-        direct, asgi = (known(sent(client, raw[:cut], raw[cut:])) for client in (doors.direct, doors.asgi))
-        assert direct == asgi, cut
+        assert_alike(doors, raw[:cut], raw[cut:])
 
 
 def test_both_paths_refuse_alike(doors: Doors) -> None:
-    for name, raw in MALFORMED.items():
-        assert known(sent(doors.direct, raw)) == known(sent(doors.asgi, raw)), name
+    for raw in MALFORMED.values():
+        assert_alike(doors, raw)
 
 
 def test_both_paths_answer_random_requests_alike(doors: Doors) -> None:
@@ -134,3 +160,44 @@ def test_both_paths_answer_random_requests_alike(doors: Doors) -> None:
         return answered
 
     assert asyncio.run(work()) > CASES // 10
+
+
+WHOLE = [
+    get("/users?first=2", close=False),
+    get("/users?first=2", close=False).replace(b"GET", b"HEAD", 1),
+    post(SIZED, close=False),
+    get("/users?first=1", SIZED, close=False) + QUERY,
+]
+EDITS = (b"", b" ", b"\r\n", b"\n", b"\r", b":", b"0", b"9", b"/", b"?", b"#", b"\x00", b"\xff", b"HEAD", b"POST", b"x")
+
+
+def edited(raw: bytes, random: Random) -> bytes:
+    """The same request with a small mistake, a part of it, or more than it."""
+    at, size = random.randrange(len(raw)), random.choice((0, 1, 1, 2, 4))
+    match random.randrange(6):
+        case 0:
+            return raw[:at]
+        case 1:
+            return raw + random.choice(WHOLE)[: random.randrange(1, 200)]
+        case 2:  # the same head, with another request line
+            return random.choice(WHOLE).partition(b"\r\n")[0] + b"\r\n" + raw.partition(b"\r\n")[2]
+        case _:
+            return raw[:at] + random.choice(EDITS) + raw[at + size :]
+
+
+def test_both_paths_answer_alike_after_the_head_is_known(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request follows others with the same headers on its connection, which are then in the cache of heads."""
+    hits = Counter[bool]()
+    find = KnownHeads.find
+
+    def counted(self: KnownHeads, data: bytes) -> Any:
+        found = find(self, data)
+        hits[found is not None] += 1
+        return found
+
+    monkeypatch.setattr(KnownHeads, "find", counted)
+    random = Random(11)
+    for _ in range(40):
+        whole = random.choice(WHOLE)
+        assert_alike(doors, whole, whole, edited(whole, random), whole, get("/health/live"))
+    assert hits[True] > 40 and hits[False] > 10

@@ -78,7 +78,6 @@ TRICKS = [
     "/../..",
     "/%2e%2e/%2e%2e/etc/passwd",
     "/../../etc/passwd",
-    "/",
     "//",
     "/*",
     "/users/{id}/",

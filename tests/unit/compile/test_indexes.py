@@ -18,7 +18,7 @@ from diptych.demo.model import model as default
 from diptych.model.describe.index_advice import advise
 from tests.support.cases import cases
 from tests.support.in_process import in_process
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import declare
 from tests.support.running import Command, NewDatabase
 from tests.unit.compile.test_tables import Outside, opened
@@ -188,7 +188,7 @@ def test_an_index_changes_nothing_on_the_wire() -> None:
 
 
 def test_an_index_where_it_means_nothing_is_refused() -> None:
-    assert_told("""
+    assert_reported("""
 class T(Resource):
     name: Annotated[str, Index(), Unique()]  #! T.name: a unique value has an index already | Remove Index()
     data: Annotated[Json, Index()]  #! T.data: Index means nothing on JSON | Remove it

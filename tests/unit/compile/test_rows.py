@@ -28,7 +28,7 @@ def test_a_page_after_a_cursor_is_not_planned_anew(tmp_path: Path) -> None:
             ran.append((plan, parameters))
             return await run(plan, parameters)
 
-        service.app.store.run = noting  # type: ignore[method-assign]
+        service.app.store.run = noting  # type: ignore[method-assign]  # a spy
         cursor = service.get("/posts?first=2").json()["page"]["next"]
         assert len(service.get(f"/posts?first=2&after={cursor}").json()["data"]) == 2
     assert plannings(path, *ran[-1]) == 0

@@ -15,7 +15,7 @@ from diptych.db.sqlite.store import SqliteStore
 from diptych.demo import data as sample
 from diptych.demo.model import OrderStatus, model
 from diptych.model.constraints import fault_of
-from diptych.model.scalars import as_json
+from diptych.model.scalar_values import as_json
 from tests.support.cases import cases
 
 COMMON = ("id", "version", "createdAt", "updatedAt")

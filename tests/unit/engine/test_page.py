@@ -7,7 +7,7 @@ from typing import Any
 
 from diptych.ask.cursor import sign
 from diptych.compile.plan import PageLayout, PagePiece
-from diptych.engine.page import put_together
+from diptych.engine.page import page_parts, put_together
 
 KEY = b"k" * 32
 ROW_A, ROW_B, ROW_C = b'{"n":1,"id":"a"}', b'{"n":2,"id":"b"}', b'{"n":3,"id":"c"}'
@@ -76,3 +76,17 @@ def test_there_are_more_if_the_rows_or_the_column_say_so() -> None:
     assert page(layout(column=1), ROW_A, b"true")["more"] is True
     assert page(layout(column=1), ROW_A, b"false")["more"] is False
     assert page(layout(column=1), b"\x1e".join([ROW_A, ROW_B, ROW_C]), b"false")["more"] is True
+
+
+def test_the_parts_of_a_list_have_the_cursors_that_lead_on() -> None:
+    facts: dict[str, bytes | PagePiece] = {
+        "hasNextPage": PagePiece("more"),
+        "hasPreviousPage": PagePiece("column", 1),
+        "totalCount": b"3",
+    }
+    plan = PageLayout((), 0, False, "id", facts)
+    rows, following, previous, total = page_parts(plan, (b"\x1e".join([ROW_A, ROW_B, ROW_C]), b"false"), 2, KEY)
+    assert (bytes(rows), following, previous, total) == (ROW_A + b"," + ROW_B, cursor('["b"]'), None, b"3")
+    rows, following, previous, _ = page_parts(plan, (ROW_C, b"true"), 2, KEY)
+    assert (bytes(rows), following, previous) == (ROW_C, None, cursor('["c"]'))
+    assert page_parts(plan, (None, b"true"), 2, KEY) == (b"", None, None, b"3")

@@ -283,7 +283,7 @@ def test_a_pool_that_cannot_connect_loses_no_place() -> None:
             await asyncio.sleep(0)
             raise OSError
 
-        pool = Pool(refuse, 4, 0.5)  # type: ignore[arg-type]
+        pool = Pool(refuse, 4, 0.5)  # type: ignore[arg-type]  # wrong on purpose
         CALLER.set("a")
         found = await asyncio.gather(*(pool.take() for _ in range(20)), return_exceptions=True)
         assert all(isinstance(each, OSError) for each in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import datetime
 from decimal import Decimal, localcontext
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.api.graphql.scalar_types import SCALAR_TYPES
+from diptych.api.openapi.examples import example_of
 from diptych.compile.dialect import SQLITE
+from diptych.compile.fragment import sql
+from diptych.compile.meaning import Meaning, storage
+from diptych.compile.members import member
+from diptych.model import scalars
+from diptych.model.decimal_scalar import decimal
+from diptych.model.defs import ArgumentDef
+from diptych.model.enum_scalar import enumeration
+from diptych.model.operators import OPERATORS
 from diptych.model.scalars import (
     BIGINT,
     BOOLEAN,
@@ -28,10 +38,7 @@ from diptych.model.scalars import (
     JSON,
     STRING,
     Scalar,
-    as_json,
-    decimal,
     encode_json,
-    enumeration,
 )
 from tests.support.cases import cases
 
@@ -382,26 +389,21 @@ def test_long_integers_are_refused_though_python_would_not_print_them() -> None:
         MONEY.parse(HUGE)
 
 
-@pytest.mark.parametrize(
-    ("value", "wire"),
-    [
-        (Color.red, "red"),
-        (Decimal("1E+2"), "100"),
-        (date(2024, 2, 29), "2024-02-29"),
-        (datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=UTC), "2024-02-29T01:02:03.000004Z"),
-        ("x", "x"),
-        (True, True),
-        (None, None),
-    ],
-)
-def test_a_value_of_python_has_a_form_on_the_wire(value: Any, wire: Any) -> None:
-    assert as_json(value) == wire
-
-
-def test_a_time_without_a_zone_has_no_form_on_the_wire() -> None:
-    with pytest.raises(ValueError, match="with a zone"):
-        as_json(datetime(2024, 2, 29))
-
-
 def test_json_is_stored_compactly() -> None:
     assert encode_json({"a": [1, None, "é"]}) == '{"a":[1,null,"é"]}'
+
+
+def test_all_scalars_without_parameters_are_listed() -> None:
+    declared = [value for value in vars(scalars).values() if isinstance(value, Scalar)]
+    assert sorted(map(repr, declared)) == sorted(map(repr, scalars.ALL))
+
+
+@pytest.mark.parametrize("scalar", scalars.ALL, ids=repr)
+def test_a_scalar_is_in_every_table(scalar: Scalar) -> None:
+    assert (scalar.graphql or scalar.name) in SCALAR_TYPES
+    assert example_of(ArgumentDef("a", "a", scalar)) is not None
+    for database in ("sqlite", "postgres"):
+        assert storage(Meaning(scalar.name), database)
+        if scalar not in (JSON, INTEGER_ID):
+            assert member(sql("x"), "a", scalar, database)  # as a member of a value object
+    assert set(scalar.ops) <= OPERATORS.keys()

@@ -23,6 +23,7 @@ from graphql import (
 )
 
 from diptych.api.graphql.names import NODE
+from diptych.ask.nodes import InfoKind, PageInfo
 from diptych.errors import Code, Fault, Refusal
 
 Fields = dict[str, list[FieldNode]]
@@ -76,7 +77,7 @@ def collect(
 
 
 def _applies(condition: NamedTypeNode | None, of: str) -> bool:
-    """Does a fragment apply to an object type? (Only NODE stands for several types.)"""
+    """Does a fragment apply to an object type? (Only NODE has several types.)"""
     return not of or condition is None or condition.name.value in (of, NODE)
 
 
@@ -92,3 +93,8 @@ def _included(node: SelectionNode, variables: Mapping[str, Any]) -> bool:
             if bool(condition) != (name == "include"):
                 return False
     return True
+
+
+def page_info(label: str, fields: Fields) -> PageInfo:
+    """What is selected of the `pageInfo` of a connection."""
+    return PageInfo(label, tuple((cast(InfoKind, nodes[0].name.value), key) for key, nodes in fields.items()))

@@ -11,21 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     DocumentNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLInputObjectType,
+    GraphQLNamedType,
     GraphQLSchema,
+    ListTypeNode,
     NamedTypeNode,
+    NonNullTypeNode,
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
     TypeNode,
     VariableDefinitionNode,
     execute_sync,
+    get_named_type,
 )
 from graphql.execution.values import get_variable_values
 
@@ -41,13 +46,15 @@ from diptych.api.graphql.rules import validate
 from diptych.api.graphql.scan import Outline
 from diptych.api.reply import DocumentRefusal
 from diptych.api.shape import PLAIN_VALUE, measure_filter, shape
-from diptych.ask.measures import Checking, RequestMeasures
+from diptych.ask.measures import Checking, Limits, RequestMeasures, too_many_writes
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
 from diptych.lru import cache_key
 from diptych.model.defs import ActionDef, QueryDef, ResourceDef
 from diptych.model.view import View, not_yours
 
 _ABSENT = "absent"
+_FILTERS = ("Where", "Having")
+"""How the names of the types of filters end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +195,7 @@ def _is_foreign(name: str, view: View) -> bool:
     """Is it a mutation that other roles have and this one does not?"""
     for resource in view.model.values():
         verb = mutation_names(resource).get(name)
-        if verb is not None and resource.offers("update" if verb == "replace" else verb):
+        if verb is not None and resource.offers(verb):
             own = view.resources.get(resource.name)
             return own is None or not own.may(verb)
     return False
@@ -200,8 +207,9 @@ def mutations(view: View) -> Iterator[str]:
     yield from (root for root, (_, call) in view.calls.items() if isinstance(call, ActionDef))
 
 
-def root_names(resource: ResourceDef) -> tuple[str, str, str]:
-    return resource.one, resource.many, resource.connection
+def root_names(resource: ResourceDef) -> tuple[str, ...]:
+    lists = (resource.many, resource.connection, resource.groups, resource.groups + "Connection")
+    return (resource.one, *lists, resource.summary)
 
 
 def check_document(document: DocumentNode, operation: OperationDefinitionNode, schema: GraphQLSchema) -> Document:
@@ -214,7 +222,7 @@ def check_document(document: DocumentNode, operation: OperationDefinitionNode, s
     definitions = operation.variable_definitions or ()
     names = tuple(node.variable.name.value for node in definitions)
     literal = frozenset(node.variable.name.value for node in definitions if _sorts(_named(node.type)))
-    filters = tuple(node.variable.name.value for node in definitions if _named(node.type).endswith("Where"))
+    filters = tuple(node.variable.name.value for node in definitions if _named(node.type).endswith(_FILTERS))
     return Document(document, operation, names, literal, filters)
 
 
@@ -226,13 +234,15 @@ def _has_nodes(document: DocumentNode, operation: OperationDefinitionNode) -> bo
 
 
 def _sorts(type_name: str) -> bool:
-    """Is a value of this type part of a sort, and so of the statement itself?"""
-    return type_name == "Direction" or type_name.endswith("Order")
+    """Is a value of this type part of a sort or a choice of statements, and so of the statement itself?"""
+    if type_name in ("Direction", "OnConflict"):
+        return True
+    return type_name.endswith(("Order", "UpsertKey", "GroupBy", "Bucket"))
 
 
 def _named(node: TypeNode) -> str:
     while not isinstance(node, NamedTypeNode):
-        node = node.type  # type: ignore[attr-defined]
+        node = cast(ListTypeNode | NonNullTypeNode, node).type
     return node.name.value
 
 
@@ -245,6 +255,32 @@ def count_variables(
     for name in document.filters:
         measure_filter(variables.get(name), measures)
     checks(measures)
+
+
+def count_nested_rows(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema, limits: Limits) -> None:
+    """Refuse variables with too many nested rows, before graphql-core visits them all."""
+    left = limits.writes
+    for definition in document.operation.variable_definitions or ():
+        kind = schema.get_type(_named(definition.type))
+        left = _without_rows(kind, variables.get(definition.variable.name.value), left, limits)
+
+
+def _without_rows(kind: GraphQLNamedType | None, value: Any, left: int, limits: Limits) -> int:
+    """How many rows may still be written, after those that are nested in a value."""
+    if not isinstance(kind, GraphQLInputObjectType):
+        return left
+    if isinstance(value, list):
+        for item in value:
+            left = _without_rows(kind, item, left, limits)
+        return left
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, list | dict) and name in kind.fields:
+            if isinstance(inner, list) and kind.name.endswith("Write"):
+                left -= len(inner)
+                if left < 0:
+                    raise too_many_writes(limits.writes + 1, limits)
+            left = _without_rows(get_named_type(kind.fields[name].type), inner, left, limits)
+    return left
 
 
 def check_variables(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> None:

@@ -121,7 +121,7 @@ def _joined(nodes: list[SelectionNode]) -> SelectionNode:
         return nodes[0]
     inner: tuple[SelectionNode, ...] = first.selection_set.selections
     if len(nodes) > 1:
-        sets: list[Any] = [node.selection_set for node in nodes]  # type: ignore[attr-defined]
+        sets: list[Any] = [cast(Any, node).selection_set for node in nodes]
         inner = tuple(selection for selected in sets for selection in selected.selections)
     merged = _selections(inner)
     if merged is first.selection_set.selections:

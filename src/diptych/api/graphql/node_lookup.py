@@ -1,6 +1,6 @@
 """`node(id:)` and `nodes(ids:)`: a row of any type, by its id alone, as Relay refetches it.
 
-An id is a plain UUID, the same in both styles, and does not tell its type. So each type that the viewer may read is
+An id is a plain UUID, the same in both styles, and does not contain its type. So each type that the viewer may read is
 looked into, by one Read each, in the one statement of the request; rules, prices and limits hold for these Reads as for
 all others. The row is the first that is found:
 
@@ -23,8 +23,9 @@ from diptych.api.graphql.names import NODE
 from diptych.ask.nodes import Read
 from diptych.errors import Code, Refusal
 from diptych.model.defs import ResourceDef
+from diptych.model.resource_view import ResourceView
 from diptych.model.scalars import ID
-from diptych.model.view import ResourceView, View
+from diptych.model.view import View
 
 NODE_FIELDS = ("node", "nodes")
 _MOST = 1_000

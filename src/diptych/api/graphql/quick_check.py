@@ -73,7 +73,7 @@ class _Unsure(Exception):
 
 
 def is_surely_valid(document: DocumentNode, schema: GraphQLSchema) -> bool:
-    """Is a document valid, as far as one walk can tell?"""
+    """Is a document valid, as far as one walk can see?"""
     try:
         _Walk(document, schema).run()
     except (_Unsure, RecursionError):
@@ -163,7 +163,7 @@ class _Walk:
     def _narrowed(
         self, name: str, parent: GraphQLObjectType | GraphQLInterfaceType
     ) -> GraphQLObjectType | GraphQLInterfaceType:
-        """The type of a fragment: that of the selection around it, or one of those that it stands for."""
+        """The type of a fragment: that of the selection around it, or one of those that it applies to."""
         if name == parent.name:
             return parent
         found = self.schema.get_type(name)
@@ -264,7 +264,7 @@ def _is_required(expected: Any) -> bool:
 
 
 def _is_subtype(given: Any, expected: Any) -> bool:
-    """May a variable of one type stand where another is expected? (Types in brackets are equal if those inside are.)"""
+    """Does a variable of one type fit where another is expected? (Types in brackets are equal if those inside are.)"""
     if given is None:
         return False
     if isinstance(expected, GraphQLNonNull):

@@ -13,6 +13,7 @@ from graphql import (
     DocumentNode,
     GraphQLError,
     GraphQLSchema,
+    Node,
     ParallelVisitor,
     TypeInfo,
     TypeInfoVisitor,
@@ -74,7 +75,17 @@ def validate(document: DocumentNode, schema: GraphQLSchema) -> list[GraphQLError
         errors[-1] = GraphQLError(cause)
     except RecursionError:
         raise Refusal(Code.TOO_DEEP, "The document is nested too deeply to be validated.") from None
-    return errors
+    return _merged(errors)
+
+
+def _merged(errors: list[GraphQLError]) -> list[GraphQLError]:
+    """One error for each message, with all its locations: a directive that is repeated ten times is no ten errors."""
+    nodes: dict[str, dict[int, Node]] = {}
+    for error in errors:
+        nodes.setdefault(error.message, {}).update({id(node): node for node in error.nodes or ()})
+    if len(nodes) == len(errors):
+        return errors
+    return [GraphQLError(message, [*places.values()]) for message, places in nodes.items()]
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,6 +17,8 @@ _QUOTES = {"string": 2, "block": 6}
 _STEP = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}
 _WRAPPERS = ("nodes", "edges", "node", "pageInfo")
 """Fields of a page; they are not levels of relations."""
+_AGGREGATES = ("Summary", "Groups", "GroupsConnection")
+"""How the names of fields with numbers of rows end."""
 _META = ("__schema", "__type")
 _LISTS = ("types", "fields", "args", "inputFields", "enumValues", "interfaces", "possibleTypes", "directives")
 _TIMES = 4
@@ -65,6 +67,8 @@ class _Set:
     """Lower bounds of the prices of its fields, by response key: fields with one key are merged."""
     most: int = 0
     """The largest lower bound among other selections, which may be merged with any."""
+    is_flat: bool = False
+    """Is it a summary or groups, by its name? Objects in it are no levels, and add nothing to the price."""
 
     @property
     def price(self) -> int:
@@ -245,18 +249,20 @@ def _below(outer: _Set, field: _Field) -> _Set:
     """The selection set of a field or an inline fragment."""
     name, weight, share = field.name, outer.weight, outer.share
     if not name:
-        return _Set(outer.depth, outer.about, weight, share, field)
+        return _Set(outer.depth, outer.about, weight, share, field, is_flat=outer.is_flat)
     about = outer.about or name in _META
     if name in _LISTS:  # also in a fragment, which may turn out to be introspection
         weight, share = min(weight * _TIMES, MOST), 1.0
     elif name == "ofType":
         share /= _TIMES
-    return _Set(outer.depth + (not about and name not in _WRAPPERS), about, weight, share, field)
+    is_level = not about and name not in _WRAPPERS and not outer.is_flat
+    is_flat = outer.is_flat or name.endswith(_AGGREGATES)
+    return _Set(outer.depth + is_level, about, weight, share, field, is_flat=is_flat)
 
 
 def _add_price(outer: _Set, field: _Field, price: int) -> None:
     """Add the price of a selection set to the enclosing one. (A page has nodes, or edges, or both.)"""
-    if field.is_open or field.name == "pageInfo":
+    if field.is_open or field.name == "pageInfo" or outer.is_flat:
         return
     if field.name in ("", "edges"):
         outer.most = max(outer.most, price)

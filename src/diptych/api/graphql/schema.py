@@ -15,7 +15,6 @@ from graphql import (
     GraphQLEnumType,
     GraphQLEnumValue,
     GraphQLField,
-    GraphQLFloat,
     GraphQLID,
     GraphQLInputField,
     GraphQLInputObjectType,
@@ -27,30 +26,27 @@ from graphql import (
     GraphQLScalarType,
     GraphQLSchema,
     GraphQLString,
-    ValueNode,
+    Undefined,
     specified_directives,
-    value_from_ast_untyped,
 )
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
 from diptych.api.descriptions import describe
-from diptych.api.graphql.mutations import call_fields, mutation_fields
+from diptych.api.graphql.aggregate_types import AggregateTypes, search_argument
+from diptych.api.graphql.mutations import DELETED, call_fields, mutation_fields
 from diptych.api.graphql.names import NODE
 from diptych.api.graphql.node_lookup import node_types
+from diptych.api.graphql.scalar_types import SCALAR_TYPES
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
-from diptych.model.scalars import BIGINT, DATE, DATETIME, JSON, Scalar, decimal
-from diptych.model.view import ResourceView, View
+from diptych.model.operators import OPERATORS
+from diptych.model.resource_view import ResourceView
+from diptych.model.scalar_values import to_json
+from diptych.model.scalars import DATETIME, Member, Scalar
+from diptych.model.view import View
 from diptych.model.viewer_object import ROOT, TEXTS, VIEWER
 
 Input = GraphQLScalarType | GraphQLEnumType
-_BUILT_IN: Mapping[str, GraphQLScalarType] = {
-    "Int": GraphQLInt,
-    "Float": GraphQLFloat,
-    "String": GraphQLString,
-    "Boolean": GraphQLBoolean,
-    "ID": GraphQLID,
-}
 _PAGE_INFO = {
     "hasNextPage": "Is there a row after this page?",
     "hasPreviousPage": "Is there a row before this page?",
@@ -61,38 +57,6 @@ EMPTY_ROOT = "nothing"
 """The only field of Query for a role that can read nothing; GraphQL requires at least one."""
 
 
-class _Unknown(dict[str, Any]):
-    """Variables inside a literal, whose values are not known yet: each is taken as null."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return None
-
-
-_UNKNOWN = _Unknown(any=None)
-
-
-def _custom(scalar: Scalar, name: str) -> GraphQLScalarType:
-    def parse(value: Any) -> Any:
-        scalar.parse(value)
-        return value
-
-    def literal(node: ValueNode) -> Any:
-        return parse(value_from_ast_untyped(node, _UNKNOWN))
-
-    return GraphQLScalarType(
-        name, coerce_input_value=parse, coerce_input_literal=literal, description=scalar.description
-    )
-
-
-def _decimal(value: Any) -> Any:
-    decimal(18, 0).parse(str(value).replace(".", "", 1)[:18] if isinstance(value, str) else value)
-    return value
-
-
-_CUSTOM: Mapping[str, GraphQLScalarType] = {
-    **{scalar.name: _custom(scalar, scalar.name) for scalar in (BIGINT, DATE, DATETIME, JSON)},
-    "Decimal": GraphQLScalarType("Decimal", parse_value=_decimal, description=decimal(18, 2).description),
-}
 _DIRECTION = GraphQLEnumType(
     "Direction", {"ASC": GraphQLEnumValue("ASC"), "DESC": GraphQLEnumValue("DESC")}, description="A sort direction."
 )
@@ -118,13 +82,16 @@ def build_schema(view: View) -> GraphQLSchema:
 class _Builder:
     def __init__(self, view: View) -> None:
         self.view = view
-        self._inputs: dict[str, Input] = {**_BUILT_IN, **_CUSTOM}
+        self._inputs: dict[str, Input] = dict(SCALAR_TYPES)
+        self._value_objects: dict[str, GraphQLObjectType] = {}
+        self._value_inputs: dict[str, GraphQLInputObjectType] = {}
         self._filters: dict[tuple[str, tuple[str, ...]], GraphQLInputObjectType] = {}
         self._nodes = {each.resource.name for each in node_types(view)}
         self._objects = {name: self._object(resource) for name, resource in view.resources.items()}
         self._wheres = {name: self._where(resource) for name, resource in view.resources.items()}
         self._list_wheres = {name: self._list_where(name) for name in view.resources}
         self._orders = {name: self._order(resource) for name, resource in view.resources.items()}
+        self._aggregates = AggregateTypes(view, self._wheres, self._filter, self._input, _INFO, _DIRECTION)
         self._connections = {name: self._connection(name) for name in view.resources}
 
     def schema(self) -> GraphQLSchema:
@@ -139,7 +106,7 @@ class _Builder:
         if empty:
             fields[EMPTY_ROOT] = GraphQLField(GraphQLBoolean, description="You may read nothing here.")
         query = GraphQLObjectType("Query", fields, description="Everything that can be read.")
-        changes = mutation_fields(self.view, self._objects, self._input)
+        changes = mutation_fields(self.view, self._objects, self._wheres, self._input)
         changes.update(call_fields(ActionDef, self.view, self._objects, self._input))
         text = "Everything that can be changed. All fields of a request run in order, in one transaction."
         mutation = GraphQLObjectType("Mutation", changes, description=text) if changes else None
@@ -155,7 +122,11 @@ class _Builder:
             {"id": GraphQLArgument(GraphQLNonNull(GraphQLID))},
             description=f"One {definition.name} by its id; null if there is none.",
         )
-        return {definition.one: one, **self._lists(definition.many, definition.name, f"{definition.name} by page.")}
+        roots = {definition.one: one, **self._lists(definition.many, definition.name, f"{definition.name} by page.")}
+        if resource.may("restore"):
+            for field in roots.values():
+                field.args["deleted"] = GraphQLArgument(DELETED, description="With ONLY, of the deleted rows.")
+        return {**roots, **self._aggregates.roots(resource)}
 
     @staticmethod
     def _node_roots() -> dict[str, GraphQLField]:
@@ -201,6 +172,7 @@ class _Builder:
             arguments["before"] = GraphQLArgument(GraphQLString, description="End before this cursor.")
         arguments["offset"] = GraphQLArgument(GraphQLInt, description="The number of rows to skip.")
         arguments["where"] = GraphQLArgument(self._wheres[target], description="A filter.")
+        arguments |= search_argument(self.view.resources[target])
         order = GraphQLList(GraphQLNonNull(self._orders[target]))
         arguments["orderBy"] = GraphQLArgument(order, description="The sort keys; nulls are last, ids break ties.")
         return arguments
@@ -252,14 +224,42 @@ class _Builder:
         return GraphQLObjectType(VIEWER, self._fields(viewer), description=viewer.resource.description)
 
     def _output(self, field: FieldDef) -> Any:
-        kind: Any = self._input(field.scalar)
+        members = field.scalar.members
+        kind: Any = self._input(field.scalar) if members is None else self._value_object(field.scalar, members)
         if field.computed in TEXTS:
             kind = GraphQLList(GraphQLNonNull(GraphQLString))
         return kind if field.nullable or field.hideable else GraphQLNonNull(kind)
 
+    def _value_object(self, scalar: Scalar, members: Mapping[str, Member]) -> GraphQLObjectType:
+        if scalar.name not in self._value_objects:
+            fields = {}
+            for name, member in members.items():
+                kind = self._input(member.scalar)
+                fields[name] = GraphQLField(kind if member.nullable else GraphQLNonNull(kind))
+            made = GraphQLObjectType(scalar.name, fields, description=scalar.description or None)
+            self._value_objects[scalar.name] = made
+        return self._value_objects[scalar.name]
+
+    def _value_input(self, scalar: Scalar, members: Mapping[str, Member]) -> GraphQLInputObjectType:
+        """The input of a value object: whole, or, in an update, the members that change."""
+        is_patch = bool(scalar.graphql)
+        name = scalar.graphql or scalar.name + "Input"
+        if name not in self._value_inputs:
+            fields = {}
+            for key, member in members.items():
+                kind = self._input(member.scalar)
+                has_default = member.default is not None and not is_patch
+                default = to_json(member.scalar, member.default) if has_default else Undefined
+                wanted = not is_patch and not member.nullable
+                fields[key] = GraphQLInputField(GraphQLNonNull(kind) if wanted else kind, default_value=default)
+            text = f"The members of {scalar.name} to change; others keep their values." if is_patch else None
+            self._value_inputs[name] = GraphQLInputObjectType(name, fields, description=text)
+        return self._value_inputs[name]
+
     def _relation(self, name: str, relation: RelationDef) -> dict[str, GraphQLField]:
         if relation.kind != "one":
-            return self._lists(name, relation.target, relation.description or f"Its {name}.", NESTED_SIZE)
+            lists = self._lists(name, relation.target, relation.description or f"Its {name}.", NESTED_SIZE)
+            return {**lists, name + "Summary": self._aggregates.summary(relation.target)}
         target = self._objects[relation.target]
         optional = relation.nullable or relation.hideable
         kind = target if optional else GraphQLNonNull(target)
@@ -285,7 +285,11 @@ class _Builder:
 
     # input types
 
-    def _input(self, scalar: Scalar) -> Input:
+    def _input(self, scalar: Scalar) -> Any:
+        if scalar.members is not None:
+            return self._value_input(scalar, scalar.members)
+        if scalar.items is not None:
+            return GraphQLList(GraphQLNonNull(self._input(scalar.items)))
         name = scalar.graphql or scalar.name
         if name not in self._inputs:
             values = {choice: GraphQLEnumValue(choice) for choice in scalar.choices}
@@ -317,30 +321,51 @@ class _Builder:
         words = {"some": "At least one", "none": "None", "every": "Every one"}
 
         def fields() -> dict[str, GraphQLInputField]:
-            return {
+            quantified = {
                 word: GraphQLInputField(self._wheres[name], description=f"{text} of them matches.")
                 for word, text in words.items()
             }
+            return {**quantified, **self._aggregates.filters(self.view.resources[name])}
 
         return GraphQLInputObjectType(name + "ListWhere", fields, description=f"A condition on many {name}.")
 
     def _filter(self, scalar: Scalar) -> GraphQLInputObjectType:
-        name = scalar.graphql or scalar.name
+        if scalar.members is not None:
+            return self._value_filter(scalar, scalar.members)
+        item = scalar.items or scalar
+        name = (item.graphql or item.name) + "List" * (scalar is not item)
         if (name, scalar.ops) not in self._filters:
-            kind = self._input(scalar)
-            special: dict[str, Any] = {"in": GraphQLList(GraphQLNonNull(kind)), "isNull": GraphQLBoolean}
-            fields = {op: GraphQLInputField(special.get(op, kind)) for op in scalar.ops}
+            kind = self._input(item)
+            taken = {"value": kind, "list": GraphQLList(GraphQLNonNull(kind)), "truth": GraphQLBoolean}
+            fields = {op: GraphQLInputField(taken[OPERATORS[op].takes]) for op in scalar.ops}
             made = GraphQLInputObjectType(name + "Filter", fields, description=f"Comparisons of {name}.")
             self._filters[name, scalar.ops] = made
         return self._filters[name, scalar.ops]
 
+    def _value_filter(self, scalar: Scalar, members: Mapping[str, Member]) -> GraphQLInputObjectType:
+        if (scalar.name, scalar.ops) not in self._filters:
+            fields = {name: GraphQLInputField(self._filter(member.scalar)) for name, member in members.items()}
+            fields["isNull"] = GraphQLInputField(GraphQLBoolean)
+            text = f"A condition on the members of {scalar.name}; all of them must hold."
+            made = GraphQLInputObjectType(scalar.name + "Filter", fields, description=text)
+            self._filters[scalar.name, scalar.ops] = made
+        return self._filters[scalar.name, scalar.ops]
+
     def _order(self, resource: ResourceView) -> GraphQLInputObjectType:
         name = resource.resource.name
-        fields = {
-            key: GraphQLInputField(_DIRECTION)
-            for key, view in resource.searchable.items()
-            if view.field.scalar.sortable
-        }
+
+        def fields() -> dict[str, GraphQLInputField]:
+            own = {
+                key: GraphQLInputField(_DIRECTION)
+                for key, view in resource.searchable.items()
+                if view.field.scalar.sortable
+            }
+            for key, way in resource.relations.items():
+                target = way.relation.target
+                to_one = way.relation.kind == "one"
+                own[key] = GraphQLInputField(self._orders[target] if to_one else self._aggregates.order(target))
+            return own
+
         return GraphQLInputObjectType(
             name + "Order", fields, description=f"One key of a sort of {name}: exactly one field.", is_one_of=True
         )

@@ -14,10 +14,18 @@ from typing import Any
 
 from graphql import GraphQLSchema, OperationType
 
-from diptych.api.graphql.document import Document, check_document, check_roots, check_variables, read_document
+from diptych.api.graphql.document import (
+    Document,
+    check_document,
+    check_roots,
+    check_variables,
+    count_nested_rows,
+    read_document,
+)
 from diptych.api.graphql.http import Parameters
-from diptych.api.graphql.translate import TranslatedOperation, translate
-from diptych.ask.measures import Checking, RequestMeasures
+from diptych.api.graphql.operation import TranslatedOperation
+from diptych.api.graphql.translate import translate
+from diptych.ask.measures import Checking, Limits, RequestMeasures
 from diptych.model.view import View
 
 
@@ -38,9 +46,15 @@ def read_operation(
 
 
 def translate_operation(
-    document: Document, variables: Mapping[str, Any], view: View, schema: GraphQLSchema | None
+    document: Document,
+    variables: Mapping[str, Any],
+    view: View,
+    schema: GraphQLSchema | None,
+    limits: Limits | None = None,
 ) -> TranslatedOperation:
     """The Asks of a document with these variables; without a schema, variables are not checked."""
     if schema is not None:
+        if limits is not None and document.operation.operation is OperationType.MUTATION:
+            count_nested_rows(document, variables, schema, limits)
         check_variables(document, variables, schema)
-    return translate(document.node, document.operation, variables, view, document.places)
+    return translate(document.node, document.operation, variables, view, document.places, limits)

@@ -5,7 +5,7 @@ Programs send JSON and get JSON; the pages of browsers are at the same paths, an
 
 from __future__ import annotations
 
-from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, errors, headers, operation
+from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, errors, headers, html, operation
 from diptych.api.openapi.schemas import Schema
 from diptych.api.openapi.security import NO_TOKEN
 
@@ -33,7 +33,7 @@ _DONE = closed(
         "purpose": {"type": "string", "enum": ["sign-up", "reset", "verify", "change"]},
     }
 )
-_ERRORS = (400, 404, 422, 429, 503)
+_ERRORS = (404, 422, 429, 503)
 _OFFERED = "It is there if the service can send mails"
 _SAME = "The response is the same whether there is an account or not."
 
@@ -84,7 +84,7 @@ def _get(noun: str, part: JsonObject, *statuses: int) -> JsonObject:
 
 def _post(noun: str, part: JsonObject, schema: Schema, done: JsonObject, *more: int) -> JsonObject:
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    responses = {**done, **errors((*_ERRORS, *more))}
+    responses = {**done, "400": _page(400), **errors((*_ERRORS, *more))}
     return {"operationId": f"post{noun}", **part, "requestBody": body, "responses": responses, "security": NO_TOKEN}
 
 
@@ -93,9 +93,5 @@ def _page(status: int) -> JsonObject:
         there = {**headers("Cache-Control"), "Location": {"required": True, "schema": _TEXT}}
         return {"description": "A redirect to the next page.", "headers": there}
     text = {200: "A page.", 403: "The form does not belong to this browser.", 429: "Too many attempts."}
-    content = {"text/html": {"schema": _TEXT}}
-    return {
-        "description": text.get(status, "A page with the error."),
-        "headers": headers("Cache-Control"),
-        "content": content,
-    }
+    description = text.get(status, "A page with the error.")
+    return {"description": description, "headers": headers("Cache-Control"), "content": html(status)}

@@ -6,12 +6,25 @@ GET  /posts/top              topPosts           a query: its arguments in the qu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from diptych.api.openapi.components import JsonObject, answer, closed, errors, headers, in_json, operation, refer
-from diptych.api.openapi.input_schemas import constrained
-from diptych.api.openapi.schemas import Schema, json_schema, nullable, ref, text_schema, with_example
+from diptych.api.openapi.input_schemas import constrained, value_input
+from diptych.api.openapi.schemas import (
+    Schema,
+    apart,
+    default_in_words,
+    described,
+    json_schema,
+    nullable,
+    ref,
+    text_schema,
+    with_example,
+)
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
 from diptych.model.naming import one_of, upper_first, words
-from diptych.model.scalars import JSON, Scalar, to_json
+from diptych.model.scalar_values import to_json
+from diptych.model.scalars import JSON, Member, Scalar
 from diptych.model.view import View
 
 _ACTION_ERRORS = (400, 401, 403, 404, 406, 409, 412, 413, 415, 422, 429, 431, 503, 504)
@@ -73,16 +86,33 @@ def _result(result: ResultDef) -> Schema:
 
 
 def _argument(argument: ArgumentDef) -> Schema:
-    schema = _enum_or(argument.scalar, constrained(argument.scalar, json_schema(argument.scalar), argument.constraints))
-    return with_example(_with_default(argument, nullable(schema) if argument.nullable else schema), argument)
+    taken = constrained(argument.scalar, json_schema(argument.scalar), argument.constraints)
+    schema = _enum_or(argument.scalar, apart(taken))
+    schema = described(nullable(schema) if argument.nullable else schema, default_in_words(argument))
+    return with_example(schema, argument)
 
 
 def _parameter(argument: ArgumentDef) -> JsonObject:
     schema = _enum_or(argument.scalar, constrained(argument.scalar, text_schema(argument.scalar), argument.constraints))
     parameter: JsonObject = {"name": argument.name, "in": "query", "required": argument.required}
-    if argument.scalar is JSON:
+    if argument.scalar.items is not None:
+        return {**parameter, "explode": False, "style": "form", "schema": _with_default(argument, schema)}
+    if argument.scalar is JSON or argument.scalar.members is not None:
         return {**parameter, "schema": in_json({})}
     return {**parameter, "schema": _with_default(argument, schema)}
+
+
+def _inlined(scalar: Scalar, members: Mapping[str, Member]) -> Schema:
+    """The input of a value object; an enum in it is inlined too."""
+    made: dict[str, Schema] = {}
+    value_input(made, scalar, members)
+    (schema,) = made.values()
+    enums = {name: member.scalar for name, member in members.items() if member.scalar.choices}
+    listed = {name: {"type": "string", "enum": list(kind.choices)} for name, kind in enums.items()}
+    properties = schema["properties"] | {
+        name: nullable(part) if members[name].nullable else part for name, part in listed.items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _with_default(argument: ArgumentDef, schema: Schema) -> Schema:
@@ -91,4 +121,8 @@ def _with_default(argument: ArgumentDef, schema: Schema) -> Schema:
 
 def _enum_or(scalar: Scalar, schema: Schema) -> Schema:
     """The schema, or the inlined values of an enum, which need not be that of any field."""
+    if scalar.members is not None:
+        return _inlined(scalar, scalar.members)
+    if scalar.items is not None and scalar.items.choices:
+        return {**schema, "items": {"type": "string", "enum": list(scalar.items.choices)}}
     return {"type": "string", "enum": list(scalar.choices)} if scalar.choices else schema

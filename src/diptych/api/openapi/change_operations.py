@@ -11,8 +11,8 @@ from diptych.api.openapi.schemas import Schema, described, extending, nullable, 
 from diptych.api.sse import STREAM
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.naming import words
+from diptych.model.resource_view import ResourceView
 from diptych.model.scalars import DATETIME
-from diptych.model.view import ResourceView
 
 KINDS = "kinds"
 """The one parameter of changes that lists do not have: a field of this name is filtered by `where`."""
@@ -26,7 +26,7 @@ def following(resource: ResourceView) -> JsonObject:
     name = resource.resource.name
     common = (f"changes.{parameter}" for parameter in ("first", KINDS, "after"))
     parameters = [refer("parameters", each) for each in ("fields", *common, f"{name}.where", "Last-Event-ID")]
-    get = operation(f"Follow changes of {words(resource.resource.many)}", name, parameters)
+    get = operation(f"Follow {words(resource.resource.many)}", name, parameters)
     ok = answer("Changes.", page_of(name + "Change", _PAGE))
     ok["content"][STREAM] = {"schema": {"type": "string"}}
     return {**get, "responses": {"200": ok}}

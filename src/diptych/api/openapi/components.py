@@ -14,14 +14,16 @@ would be repeated in each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from diptych.api.ask_builder import DEFAULT_SIZE
+from diptych.api.descriptions import describe_search
 from diptych.api.openapi.schemas import MAX_IN, Schema, nullable, ref, scalar_name, text_schema
 from diptych.api.query_string import RESERVED
 from diptych.model.defs import SERVER_FIELDS, FieldDef
-from diptych.model.view import ResourceView
+from diptych.model.operators import MAX_SEARCHED
+from diptych.model.resource_view import ResourceView
 
 JsonObject = dict[str, Any]
 
@@ -76,6 +78,15 @@ every feed of changes takes `field=value` and `field[operator]=value` for every 
 parameters. All filters must hold, and so must all members of an object in `where`; `and` and `or` take an array, or \
 one object.
 
+Lists are also served as `text/csv` and `application/x-ndjson`, by `Accept`: the rows of the page, and with \
+`first=all` the whole list, for roles that may export it. POST on a collection takes up to 100 rows in these formats, \
+too.
+
+A list is sorted by up to 5 keys. Besides its fields, these are fields of a row that it refers to (`sort=author.name`) \
+and numbers of related rows (`sort=-posts.count`, `-lines.total.sum`). It is also filtered by such numbers: \
+`{"posts": {"count": {"gte": 3}}}`, `{"lines": {"total": {"sum": {"gte": "10"}}}}`. \
+A row shows them as `postsSummary(count,createdAt(max))` in `fields`.
+
 A list in a query string is sent as `sort=a,b` or as `sort=a&sort=b`.
 
 A row has all plain fields, or exactly what `fields` selects: then what is not selected is absent, and a field that is \
@@ -86,10 +97,9 @@ Moments are in UTC, as `2026-01-31T12:00:00.000000Z` (RFC 3339), days as \
 Changes come as `application/json`, a page of the log, or as `text/event-stream`, server-sent events: each has the \
 cursor as its `id` and a change as its `data`, a heartbeat has the cursor alone, and an event `end` has a code and a \
 cursor. Without a cursor, the log starts at the oldest retained change, and a stream now. The row is null with \
-`DELETED` and `LEFT`.
+`DELETED` and `LEFT`. Changes are filtered by fields of rows, not by numbers of related rows (`count`, sums).
 """
 """What is true of every operation: said once, since a large model has thousands."""
-_WHERE = "A condition as JSON."
 _FIELDS = (
     "The fields of the response, also of relations: `name,recent:posts[first=5;sort=-createdAt](title)`. "
     "A relation takes the fields of its target in parentheses; a to-many one takes `first last after before "
@@ -136,9 +146,25 @@ def refer(kind: str, name: str) -> JsonObject:
 def list_parameters(resource: ResourceView, *, filters: bool) -> list[JsonObject]:
     """References to the parameters of a list of a resource, in documentation order; with `filters`, also those of its
     fields."""
-    own = (f"{resource.resource.name}.{name}" for name in (*(["sort"] if _sortable(resource) else []), "where"))
+    own = (f"{resource.resource.name}.{name}" for name in _shaping(resource))
     fields = (key for field in _filtered(resource) for key in _filters(field)) if filters else ()
     return [refer("parameters", name) for name in ("fields", *_PAGING, *own, *fields)]
+
+
+def only_deleted(resource: ResourceView) -> list[JsonObject]:
+    """The parameter for deleted rows, where the role may see them."""
+    if not resource.may("restore"):
+        return []
+    text = "With `only`: of the deleted rows, and no others."
+    return [{**_query("deleted", text), "schema": {"type": "string", "enum": ["only"]}}]
+
+
+def _shaping(resource: ResourceView) -> Iterator[str]:
+    if _sortable(resource):
+        yield "sort"
+    yield "where"
+    if resource.searched:
+        yield "search"
 
 
 def build_parameters(max_page: int) -> dict[str, JsonObject]:
@@ -157,16 +183,19 @@ def add_parameters(parameters: dict[str, JsonObject], resource: ResourceView) ->
     name = resource.resource.name
     if sortable := _sortable(resource):
         parameters[f"{name}.sort"] = _sort(sortable)
-    parameters[f"{name}.where"] = {**_query("where", _WHERE), "schema": in_json(ref(name + "Where"))}
+    parameters[f"{name}.where"] = {"name": "where", "in": "query", "schema": in_json(ref(name + "Where"))}
+    if resource.searched:
+        text = {"type": "string", "minLength": 1, "maxLength": MAX_SEARCHED, "format": "search"}
+        parameters[f"{name}.search"] = {**_query("search", describe_search(resource)), "schema": text}
     for field in _filtered(resource):
         for key, parameter in _filters(field).items():
             parameters.setdefault(key, parameter)
 
 
 def in_json(schema: Schema) -> Schema:
-    """The schema of a query parameter whose text is JSON. (A parameter with `content` would say the same, but many
-    generators of clients cannot read that.)"""
-    return {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    """The schema of a query parameter whose text is JSON. (A parameter with `content` would say so, but many generators
+    of clients cannot read that; and for a `contentMediaType` Swagger UI asks for a file.)"""
+    return {"type": "string", "contentSchema": schema}
 
 
 def _paging(name: str, max_page: int) -> JsonObject:
@@ -190,7 +219,7 @@ def _sortable(resource: ResourceView) -> list[str]:
 def _sort(names: list[str]) -> JsonObject:
     key = f"-?({'|'.join(names)})"
     schema = {"type": "string", "pattern": f"^{key}(,{key}){{0,{MAX_SORT - 1}}}$"}
-    return {**_query("sort", f"Up to {MAX_SORT} fields; `-` is descending."), "schema": schema}
+    return {**_query("sort", "`-` is descending."), "schema": schema}
 
 
 def _filtered(resource: ResourceView) -> list[FieldDef]:
@@ -275,6 +304,12 @@ def answer(text: str, schema: Schema, *names: str) -> JsonObject:
     return {**response, "headers": headers(*names)} if names else response
 
 
+def html(status: int) -> JsonObject:
+    """The content of a page for browsers; a query string or a form that cannot be read is a problem."""
+    page: JsonObject = {"text/html": {"schema": {"type": "string"}}}
+    return page | ({"application/problem+json": {"schema": {"type": "object"}}} if status == 400 else {})
+
+
 def closed(properties: dict[str, Schema], *optional: str) -> Schema:
     """An object with these properties, all required but the optional ones, and no others."""
     required = [name for name in properties if name not in optional]
@@ -309,17 +344,33 @@ def problem_schema(*, explained: bool = False) -> Schema:
         "allowed": {
             "type": ["array", "integer"],
             "items": text,
-            "description": "The states that are possible next; or the allowed price or depth.",
+            "description": "The states that are possible next; or the allowed price, depth or rows.",
         },
         "price": {"type": "integer", "minimum": 0, "description": "The price of the request."},
         "list": {**text, "description": "The list whose page would have to be smaller."},
         "first": {"type": "integer", "minimum": 1, "description": "The largest page that would help."},
         "depth": {"type": "integer", "minimum": 0, "description": "The depth of the request."},
+        "rows": {"type": "integer", "minimum": 0, "description": "How many rows the request writes, at least."},
+        "field": {**text, "description": "The field whose sum has too many digits."},
+        "row": {**text, "description": "The id of the row, if many are changed by a filter."},
         "retryAfter": {"type": "integer", "minimum": 0, "description": "Seconds after which to try again."},
         "request": {"type": ["string", "integer"], "description": "The request of a batch: its id, or its position."},
     }
     if explained:
         why = "In `diptych dev`, for an admin: the rules that led to this, in sentences."
         properties["why"] = {"type": "array", "items": text, "description": why}
-    optional = ("errors", "allowed", "price", "list", "first", "depth", "retryAfter", "request", "why")
+    optional = (
+        "errors",
+        "allowed",
+        "price",
+        "list",
+        "first",
+        "depth",
+        "rows",
+        "field",
+        "row",
+        "retryAfter",
+        "request",
+        "why",
+    )
     return {**closed(properties, *optional), "description": "An error (RFC 9457)."}

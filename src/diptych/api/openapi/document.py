@@ -9,6 +9,7 @@ function for each kind of path:
     /orders/changes           _changes         the change feed, as a log or as a stream
     /users/{id}/orders        _relation        the same list, of one user
     /posts/{id}/publish       _call            the model's own code
+    /{collection}/groups      aggregate_paths  numbers of rows, for all collections
     /viewer                   viewer_operations
     /graphql, /health/live    _service         routes that do not depend on the model
     /oauth/token              oauth_operations the authorization server
@@ -21,11 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping
 from itertools import chain, count
-from typing import Any
+from typing import Any, cast
 
 from diptych.api.descriptions import INPUTS
 from diptych.api.openapi.account_operations import account_paths
+from diptych.api.openapi.aggregate_operations import aggregate_paths, aggregate_schemas
 from diptych.api.openapi.batch_operation import batch_path
+from diptych.api.openapi.bulk_operations import bulk_changes
 from diptych.api.openapi.call_operations import action_operation, call_path, query_operation
 from diptych.api.openapi.change_operations import add_changes, build_changes, following, following_parameters
 from diptych.api.openapi.components import (
@@ -42,6 +45,7 @@ from diptych.api.openapi.components import (
     errors,
     in_json,
     list_parameters,
+    only_deleted,
     operation,
     page_info,
     page_of,
@@ -49,16 +53,24 @@ from diptych.api.openapi.components import (
     refer,
 )
 from diptych.api.openapi.input_schemas import add_inputs, json_patch
+from diptych.api.openapi.link_operations import OTHER, link_operations, set_operation
 from diptych.api.openapi.oauth_operations import authorization_paths
 from diptych.api.openapi.schemas import Schema, add_schemas, ref
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
-from diptych.api.openapi.write_operations import DELETED, collection_batch, collection_changes, member_changes
+from diptych.api.openapi.write_operations import (
+    DELETED,
+    collection_batch,
+    collection_changes,
+    member_changes,
+    member_restore,
+)
 from diptych.api.sse import STREAM
 from diptych.api.understand import METHOD_VERBS
 from diptych.model.defs import ActionDef, CallDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import one_of, upper_first, words
-from diptych.model.view import ResourceView, View
+from diptych.model.resource_view import ResourceView
+from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
 
 _READ_ERRORS = (400, 401, 403, 406, 429, 431, 503, 504)
@@ -72,7 +84,7 @@ def build_openapi(view: View, **about: Any) -> dict[str, Any]:
         try:
             next(steps)
         except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+            return cast(dict[str, Any], done.value)
 
 
 def openapi_steps(
@@ -84,44 +96,37 @@ def openapi_steps(
     server: str = "",
     issuer: str = "",
     max_page: int = 100,
+    max_bulk: int = 1_000,
     explained: bool = False,
 ) -> Generator[None, None, dict[str, Any]]:
     """Build the document of one view, and yield after each resource: a large model takes long.
 
     `server` is the public address, or the path of the service if that is not known; `issuer` is the address of the
-    authorization server. `about` has more members of `info`, `max_page` is the largest page, and with `explained`
-    errors may have `why`.
+    authorization server. `about` has more members of `info`, `max_page` is the largest page, `max_bulk` the most rows
+    of a change by a filter, and with `explained` errors may have `why`.
     """
     taken = _taken_names(view)
     problem, patch = _free(taken, "Problem", "ProblemDetails"), _free(taken, "JsonPatch", "JsonPatchOperations")
     row = _free(taken, "Row", "StoredRow")
     pages = {name: _free(taken, f"{name}Page", f"{name}List", f"{name}Rows") for name in view.resources}
-    parameters, responses, paths = build_parameters(max_page), build_responses(problem), _Paths()
-    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema(explained=explained)}
-    if view.resources:
-        schemas |= build_changes()
-        parameters |= following_parameters(max_page)
-    if any(resource.may("update") for resource in view.resources.values()):
-        schemas[patch] = json_patch()
-    if any(resource.may("delete") for resource in view.resources.values()):
-        responses[DELETED] = {"description": "Deleted."}
+    paths = _Paths()
+    schemas, parameters, responses = _common(view, problem, patch, max_page, explained=explained)
     for resource in view.resources.values():
         add_schemas(schemas, resource, row)
-        add_inputs(schemas, resource)
+        add_inputs(schemas, resource, view)
         add_changes(schemas, resource)
         add_parameters(parameters, resource)
         page = pages[resource.resource.name]
         schemas[page] = page_of(resource.resource.name, "PageInfo")
         add_responses(responses, resource, page)
-        _add_paths(paths, resource, view, patch)
+        _add_paths(paths, resource, view, patch, max_bulk)
         yield
     for definition, call in view.calls.values():
         paths.add(call_path(definition, call), secured_call(_call(definition, call, view), view, definition, call))
         yield
-    viewer = viewer_path(view)
-    if viewer:
+    if viewer_path(view):
         schemas[VIEWER] = viewer_schema(view)
-    for path, item in {**viewer, **_service(view), **authorization_paths(), **account_paths()}.items():
+    for path, item in _other_paths(view).items():
         paths.add(path, item)
     return {
         "openapi": "3.1.0",
@@ -137,6 +142,33 @@ def openapi_steps(
             "responses": responses,
             "securitySchemes": security_schemes(view, issuer),
         },
+    }
+
+
+def _common(
+    view: View, problem: str, patch: str, max_page: int, *, explained: bool
+) -> tuple[dict[str, Schema], dict[str, JsonObject], dict[str, JsonObject]]:
+    """The schemas, parameters and responses that resources share."""
+    parameters, responses = build_parameters(max_page), build_responses(problem)
+    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema(explained=explained)}
+    if view.resources:
+        schemas |= {**build_changes(), **aggregate_schemas()}
+        parameters |= following_parameters(max_page)
+    if any(resource.may("update") for resource in view.resources.values()):
+        schemas[patch] = json_patch()
+    if any(resource.may("delete") for resource in view.resources.values()):
+        responses[DELETED] = {"description": "Deleted."}
+    return schemas, parameters, responses
+
+
+def _other_paths(view: View) -> dict[str, JsonObject]:
+    """The paths that are not of a resource or of a call."""
+    return {
+        **viewer_path(view),
+        **aggregate_paths(view),
+        **_service(view),
+        **authorization_paths(),
+        **account_paths(),
     }
 
 
@@ -188,21 +220,33 @@ def _tags(view: View) -> list[JsonObject]:
 # resources
 
 
-def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str) -> None:
+def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str, max_bulk: int) -> None:
     definition, path = resource.resource, f"/{resource.resource.path}"
     collection = {"get": _collection(resource), **collection_changes(resource, view)}
+    collection |= bulk_changes(resource, view, max_bulk)
     member = {"parameters": [_ID], "get": _member(resource), **member_changes(resource, view, patch)}
     paths.add(path, secured(collection, view, [definition], [definition]))
     if resource.may("create"):
         paths.add(path + "/batch", secured(collection_batch(resource, view), view, [definition], [definition]))
     paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
     paths.add(path + "/{id}", secured(member, view, [definition], [definition]))
+    if resource.may("restore"):
+        restore = {"parameters": [_ID], **member_restore(resource, view)}
+        paths.add(path + "/{id}/restore", secured(restore, view, [definition], [definition]))
     for segment, name in definition.collections.items():
         if name in resource.relations:
             relation = resource.relations[name].relation
             seen = [definition, *(view.model[other] for other in (relation.target, relation.link) if other)]
             item = {"parameters": [_ID], "get": _relation(resource, relation, view.resources[relation.target])}
-            paths.add(f"{path}/{{id}}/{segment}", secured(item, view, seen))
+            item |= set_operation(resource, relation, view)
+            written = [view.model[relation.link]] if relation.link else []
+            paths.add(f"{path}/{{id}}/{segment}", secured(item, view, seen, written))
+            links = link_operations(resource, relation, view)
+            if links:
+                paths.add(
+                    f"{path}/{{id}}/{segment}/{{other}}",
+                    secured({"parameters": [_ID, OTHER], **links}, view, seen, written),
+                )
 
 
 def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
@@ -215,14 +259,16 @@ def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
 
 def _collection(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    summary = f"List {words(definition.many)} by page"
-    get = operation(summary, definition.name, list_parameters(resource, filters=True))
+    summary = f"List {words(definition.many)}"
+    parameters = [*list_parameters(resource, filters=True), *only_deleted(resource)]
+    get = operation(summary, definition.name, parameters)
     return _get(upper_first(definition.many), get, refer("responses", definition.many), _READ_ERRORS, "list")
 
 
 def _member(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    get = operation(f"Get {one_of(definition.name)}", definition.name, [refer("parameters", "fields")])
+    parameters = [refer("parameters", "fields"), *only_deleted(resource)]
+    get = operation(f"Get {one_of(definition.name)}", definition.name, parameters)
     ok = answer(f"The {words(definition.name)}.", ref(definition.name))
     return _get(definition.name, get, ok, (*_READ_ERRORS, 404))
 
@@ -235,7 +281,7 @@ def _changes(resource: ResourceView) -> JsonObject:
 def _relation(resource: ResourceView, relation: RelationDef, target: ResourceView) -> JsonObject:
     """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
     definition = resource.resource
-    summary = f"List the {words(relation.name)} of {one_of(definition.name)}"
+    summary = f"List {words(relation.name)} of {one_of(definition.name)}"
     get = operation(summary, definition.name, list_parameters(target, filters=False), relation.description)
     noun = f"{upper_first(relation.name)}Of{definition.name}"
     return _get(noun, get, refer("responses", target.resource.many), (*_READ_ERRORS, 404), "list")

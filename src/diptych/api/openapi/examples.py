@@ -16,23 +16,26 @@ from decimal import Decimal
 from typing import Any
 
 from diptych.api.openapi.pattern import portable
-from diptych.model.constraints import fault_of
+from diptych.model import scalars
+from diptych.model.constraints import Each, MinItems, fault_of
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.defs import ArgumentDef, FieldDef
 from diptych.model.naming import words
+from diptych.model.scalar_values import to_json
 from diptych.model.scalars import (
     BIGINT,
     BOOLEAN,
     DATE,
     DATETIME,
+    DURATION,
     FLOAT,
     ID,
     INT,
     INTEGER_ID,
     JSON,
     STRING,
+    TIME,
     Scalar,
-    to_json,
 )
 
 UUID = "0197c2a4-7d31-7cc3-98c4-dc0c0c07398f"
@@ -45,6 +48,9 @@ _VALUES: dict[Scalar, Any] = {
     BOOLEAN: True,
     DATE: "2026-01-31",
     DATETIME: "2026-01-31T12:00:00.000000Z",
+    TIME: "14:30:00.000000",
+    DURATION: "PT1H30M",
+    scalars.UUID: "9b2d7a3e-5c1f-4e8a-b6d0-2f4c8e1a7b93",
     JSON: {"key": "value"},
 }
 _TEXTS = {
@@ -94,14 +100,24 @@ def example_of(field: FieldDef | ArgumentDef) -> Any:
 def _fits(scalar: Scalar, value: Any, constraints: Iterable[object]) -> bool:
     try:
         parsed = scalar.parse(value)
+        return parsed is not None and not fault_of(parsed, constraints)
     except ValueError:
         return False
-    return parsed is not None and not fault_of(parsed, constraints)
 
 
 def _guesses(field: FieldDef | ArgumentDef) -> Iterator[Any]:
     scalar = field.scalar
-    if scalar.choices:
+    if scalar.members is not None:
+        parts = {
+            name: example_of(
+                ArgumentDef(name, name, member.scalar, member.nullable, False, member.default, member.constraints)
+            )
+            for name, member in scalar.members.items()
+        }
+        yield parts
+    elif scalar.items is not None:
+        yield from _lists(field, scalar.items)
+    elif scalar.choices:
         yield scalar.choices[0]
     elif scalar is STRING:
         yield from _texts(words(field.name), field.constraints)
@@ -110,6 +126,16 @@ def _guesses(field: FieldDef | ArgumentDef) -> Iterator[Any]:
             yield _VALUES[scalar]
         if scalar.digits or scalar in (INT, BIGINT, FLOAT):
             yield from _numbers(scalar, field.constraints)
+
+
+def _lists(field: FieldDef | ArgumentDef, item: Scalar) -> Iterator[Any]:
+    of_elements = next((part.constraints for part in field.constraints if isinstance(part, Each)), ())
+    least = next((part.length for part in field.constraints if isinstance(part, MinItems)), 1)
+    name = field.name.removesuffix("s")
+    element = example_of(ArgumentDef(name, name, item, constraints=of_elements))
+    if element is not None:
+        yield [element] * max(1, least)
+    yield []
 
 
 def _numbers(scalar: Scalar, constraints: Iterable[object]) -> Iterator[Any]:
@@ -169,7 +195,7 @@ class _Sampler:
         return "".join(parts)
 
     def _atom(self) -> list[str]:
-        """What may stand here, each of it as often as one likes."""
+        """The parts that may occur here, each any number of times."""
         if self._take("("):
             inner = self.alternatives()
             self._take(")")

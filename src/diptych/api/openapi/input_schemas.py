@@ -9,16 +9,20 @@ accepts, within its constraints. A schema is exact, except for what JSON Schema 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 from diptych.api.descriptions import INPUTS, describe_input, describe_inputs
+from diptych.api.openapi.nest_schemas import add_nests
 from diptych.api.openapi.pattern import portable
 from diptych.api.openapi.schemas import (
     Schema,
+    add_enum,
+    apart,
+    default_in_words,
+    default_words,
     described,
-    enumerated,
     json_schema,
     nullable,
     ref,
@@ -26,26 +30,37 @@ from diptych.api.openapi.schemas import (
     with_example,
 )
 from diptych.api.rest.patch import MAX_PATCH_OPERATIONS
-from diptych.model.constraints import MaxBytes
+from diptych.model.constraints import Each, MaxBytes, MaxItems, MinItems
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.defs import SERVER_FIELDS, FieldDef
-from diptych.model.scalars import ID, JSON, Scalar, to_json
-from diptych.model.view import InputView, ResourceView, Taking
+from diptych.model.resource_view import InputView, ResourceView, Taking
+from diptych.model.scalar_values import to_json
+from diptych.model.scalars import ID, JSON, Member, Scalar
+from diptych.model.view import View
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _POINTER = "^(/([^~]|~[01])*)?$"
 _ANYTHING: Schema = {"type": ["object", "array", "string", "number", "boolean"]}
 
 
-def add_inputs(schemas: dict[str, Schema], resource: ResourceView) -> None:
+def add_inputs(schemas: dict[str, Schema], resource: ResourceView, view: View) -> None:
     """Add the schemas of the write bodies of one resource by name; those of its scalars may be there already."""
     for verb, (suffix, _) in INPUTS.items():
         if resource.may(verb):
-            schemas[resource.resource.name + suffix] = _input(schemas, verb, resource)
+            schema = _input(schemas, verb, resource)
+            if verb != "replace":
+                example = _example(schema)
+                add_nests(schemas, schema, verb, resource, view, _input)
+                if schema["properties"].keys() > example.keys() >= set(schema.get("required", ())):
+                    schema["example"] = example
+            schemas[resource.resource.name + suffix] = schema
     for writes in resource.writes.values():
-        scalar = writes.field.scalar
-        if scalar.choices and scalar.name not in schemas:
-            schemas[scalar.name] = enumerated(scalar)
+        add_enum(schemas, writes.field.scalar)
+
+
+def _example(schema: Schema) -> Schema:
+    """A body that writes no related rows: those that tools make up would be refused, or not end."""
+    return {name: part["example"] for name, part in schema["properties"].items() if "example" in part}
 
 
 def _input(schemas: dict[str, Schema], verb: Taking, resource: ResourceView) -> Schema:
@@ -69,22 +84,48 @@ def _taken(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> Schema
 
 def _written_out(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> Schema:
     field = taken.field
-    schema = _value(schemas, field)
+    schema = _value(schemas, verb, field)
     if taken.nullable:
         schema = nullable(schema)
-    if verb == "create" and field.default is not None:
-        schema = {**schema, "default": to_json(field.scalar, field.default)}
-    schema = described(schema, describe_input(taken, verb), *_words(field))
+    default = default_in_words(field) if verb == "create" else ""
+    schema = described(schema, describe_input(taken, verb), *_words(field), default)
     return with_example(schema, field) if not taken.fixed else schema
 
 
-def _value(schemas: dict[str, Schema], field: FieldDef) -> Schema:
+def value_input(
+    schemas: dict[str, Schema], scalar: Scalar, members: Mapping[str, Member], *, patch: bool = False
+) -> Schema:
+    """The schema of a value object that is sent: whole, or the members that change."""
+    name = scalar.name + ("Patch" if patch else "Input")
+    if name not in schemas:
+        properties = {}
+        for key, member in members.items():
+            inner = member.scalar
+            schema = ref(inner.name) if inner.choices else constrained(inner, json_schema(inner), member.constraints)
+            schema = nullable(schema) if member.nullable else schema
+            if member.default is not None and not patch:
+                schema = described(schema, default_words(to_json(inner, member.default)))
+            properties[key] = schema
+        whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [key for key, member in members.items() if member.required and not patch]
+        schemas[name] = {**whole, "required": required} if required else whole
+    return ref(name)
+
+
+def _value(schemas: dict[str, Schema], verb: Taking, field: FieldDef) -> Schema:
     if field.scalar.choices:
         return ref(field.scalar.name)
+    if field.scalar.members is not None:
+        return value_input(schemas, field.scalar, field.scalar.members, patch=verb == "update")
     if field.relation:
         return json_schema(field.scalar)
-    schema = constrained(field.scalar, json_schema(field.scalar), field.constraints)
-    if field.constraints or not schema.keys() & {"pattern", "minimum"} or field.scalar is ID:
+    schema = apart(constrained(field.scalar, json_schema(field.scalar), field.constraints))
+    if (
+        field.constraints
+        or field.scalar.items is not None
+        or not schema.keys() & {"pattern", "minimum", "anyOf"}
+        or field.scalar is ID
+    ):
         return schema
     name = scalar_name(field.scalar) + "-Input"
     schemas.setdefault(name, schema)
@@ -95,6 +136,11 @@ def constrained(scalar: Scalar, schema: Schema, constraints: Iterable[object]) -
     """The schema of a value within its constraints; an id must be well-formed."""
     if scalar is JSON:
         return _ANYTHING
+    if scalar.items is not None:
+        item = scalar.items
+        of_elements = next((marker.constraints for marker in constraints if isinstance(marker, Each)), ())
+        inner = ref(item.name) if item.choices else constrained(item, json_schema(item), of_elements)
+        schema = {"type": "array", "items": inner}
     if scalar is ID:
         return {"type": "string", "pattern": _UUID}
     for marker in constraints:
@@ -109,6 +155,10 @@ def _constraint(marker: object, schema: Schema) -> Schema:
             return {"minLength": length}
         case MaxLen(length):
             return {"maxLength": length}
+        case MinItems(length):
+            return {"minItems": length}
+        case MaxItems(length):
+            return {"maxItems": length}
         case MaxBytes(length):
             return {"maxLength": min(length, schema.get("maxLength", length))}
         case Pattern(regex):
@@ -150,6 +200,15 @@ def _words(field: FieldDef) -> Iterator[str]:
                 yield f"At least {value}."
             case Max(value) if textual:
                 yield f"At most {value}."
+
+
+def link_schema(link: ResourceView, names: list[str]) -> Schema:
+    """The schema of some fields of a new row, written out."""
+    takes = link.takes("create")
+    properties = {name: _taken({}, "create", takes[name]) for name in names}
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    required = [name for name in names if takes[name].required]
+    return {**schema, "required": required} if required else schema
 
 
 # JSON Patch

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, errors, headers, operation
+from diptych.api.openapi.components import SERVICE, JsonObject, answer, closed, errors, headers, html, operation
 from diptych.api.openapi.schemas import Schema
 from diptych.api.openapi.security import CLIENT_SECURITY, NO_TOKEN
 
@@ -300,7 +300,7 @@ def _page(status: int) -> JsonObject:
     response: JsonObject = {"description": text, "headers": headers("Cache-Control")}
     if header is not None:
         response["headers"] |= {header: {"required": True, "schema": _TEXT}}
-    return response if status == 303 else {**response, "content": {"text/html": {"schema": _TEXT}}}
+    return response if status == 303 else {**response, "content": html(status)}
 
 
 # clients

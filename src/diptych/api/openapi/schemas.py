@@ -20,11 +20,29 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from diptych.api.descriptions import describe
 from diptych.api.openapi.examples import example_of
 from diptych.model.defs import SERVER_FIELDS, ArgumentDef, FieldDef, RelationDef
-from diptych.model.scalars import BIGINT, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
-from diptych.model.view import ResourceView
+from diptych.model.operators import OPERATORS
+from diptych.model.resource_view import ResourceView
+from diptych.model.scalar_values import to_json
+from diptych.model.scalars import (
+    BIGINT,
+    DATE,
+    DATETIME,
+    DURATION,
+    FLOAT,
+    ID,
+    INT,
+    INTEGER_ID,
+    STRING,
+    TIME,
+    UUID,
+    Member,
+    Scalar,
+)
 
 Schema = dict[str, Any]
 
@@ -35,6 +53,12 @@ _INNER_YEAR = "(000[2-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-8][0-9]{3}|9[0-8][0-9]{2
 _CLOCK = r"[Tt].{6}[0-5][0-9](\.[0-9]{1,6})?"
 _MOMENT = f"^(0{{0,3}}[1-9].*{_CLOCK}[Zz]|{_INNER_YEAR}-.*{_CLOCK}[+-].{{5}})$"
 """In addition to the format: at most six fraction digits, and a year from 1 to 9999 in UTC."""
+
+
+_SECONDS = r"[0-9]{1,12}(\.[0-9]{1,6})?S"
+_HOURS = f"T([0-9]{{1,8}}H([0-9]{{1,10}}M)?({_SECONDS})?|[0-9]{{1,10}}M({_SECONDS})?|{_SECONDS})"
+_DURATION = f"^[+-]?P(([0-9]{{1,6}}W([0-9]{{1,6}}D)?|[0-9]{{1,7}}D)({_HOURS})?|{_HOURS})$"
+"""Without durations that are near the largest one."""
 
 
 def ref(name: str) -> Schema:
@@ -52,17 +76,31 @@ def add_schemas(schemas: dict[str, Schema], resource: ResourceView, row: str = "
         target = way.relation.target
         if way.relation.kind != "one" and target + "ListWhere" not in schemas:
             schemas[target + "ListWhere"] = _list_where(target)
+            schemas.setdefault(filter_name(INT), _filter(INT))
     for field in resource.fields.values():
         scalar = field.field.scalar
+        add_enum(schemas, scalar)
         if field.field.python is None and filter_name(scalar) not in schemas:
             schemas[filter_name(scalar)] = _filter(scalar)
-        if scalar.choices and scalar.name not in schemas:
-            schemas[scalar.name] = enumerated(scalar)
+
+
+def add_enum(schemas: dict[str, Schema], scalar: Scalar) -> None:
+    """Add the schema of an enum, or of the enum that a list holds, or those of a value object."""
+    if scalar.members is not None and scalar.name not in schemas:
+        schemas[scalar.name] = {}
+        for member in scalar.members.values():
+            add_enum(schemas, member.scalar)
+            if filter_name(member.scalar) not in schemas:
+                schemas[filter_name(member.scalar)] = _filter(member.scalar)
+        schemas[scalar.name] = _value_object(scalar, scalar.members)
+    item = scalar.items or scalar
+    if item.choices and item.name not in schemas:
+        schemas[item.name] = enumerated(item)
 
 
 def enumerated(scalar: Scalar) -> Schema:
-    """The schema of an enum."""
-    return described({**scalar.openapi, "example": scalar.choices[0]}, scalar.description)
+    """The schema of an enum. It has no example: optional parameters refer to it, and pages would fill them in."""
+    return described(dict(scalar.openapi), scalar.description)
 
 
 def described(schema: Schema, *sentences: str) -> Schema:
@@ -75,6 +113,8 @@ def nullable(schema: Schema) -> Schema:
     """The schema of a value that may also be null."""
     if not schema:  # anything, and so null too
         return schema
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     if "type" in schema:
         kinds = schema["type"]
         return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
@@ -98,7 +138,7 @@ def _object(schemas: dict[str, Schema], resource: ResourceView, row: str) -> Sch
 
 
 def extending(base: Schema, schema: Schema) -> Schema:
-    """Both schemas at once. (Generators that know only the usual form of `allOf` ignore what stands beside it.)"""
+    """Both schemas at once. (Generators that know only the usual form of `allOf` ignore members beside it.)"""
     return {"allOf": [base, schema]} if base else schema
 
 
@@ -107,8 +147,27 @@ def _row(common: dict[str, Schema]) -> Schema:
     return {"type": "object", "properties": common, "required": list(common), "description": text}
 
 
+def _value_object(scalar: Scalar, members: Mapping[str, Member]) -> Schema:
+    properties = {}
+    for name, member in members.items():
+        schema = ref(member.scalar.name) if member.scalar.choices else value_schema(member.scalar)
+        schema = nullable(schema) if member.nullable else schema
+        properties[name] = with_example(schema, _as_argument(member))
+    whole = {"type": "object", "properties": properties, "required": list(members)}
+    return described(whole, scalar.description)
+
+
+def _as_argument(member: Member) -> ArgumentDef:
+    return ArgumentDef(member.name, member.attr, member.scalar, constraints=member.constraints)
+
+
 def value_schema(scalar: Scalar) -> Schema:
     """The schema of a value in a response. (The format of an integer says its bounds.)"""
+    if scalar.members is not None:
+        return ref(scalar.name)
+    if scalar.items is not None:
+        item = scalar.items
+        return {"type": "array", "items": ref(item.name) if item.choices else value_schema(item)}
     return {key: part for key, part in scalar.openapi.items() if key not in ("minimum", "maximum")}
 
 
@@ -121,12 +180,18 @@ def response_schema(field: FieldDef) -> Schema:
 
 
 def with_example(schema: Schema, field: FieldDef | ArgumentDef) -> Schema:
-    """A schema with a valid value, unless it has one as its default, or refers to a schema that has one."""
-    said = isinstance(field, FieldDef) and field.example is not None
-    if "default" in schema or (field.scalar.choices and not said):
-        return schema
+    """A schema with a valid value, which is the default if there is one."""
     value = example_of(field)
     return schema if value is None else {**schema, "example": value}
+
+
+def default_in_words(field: FieldDef | ArgumentDef) -> str:
+    """The default of a value in a body. With the keyword `default`, openapi-typescript would make it required."""
+    return "" if field.default is None else default_words(to_json(field.scalar, field.default))
+
+
+def default_words(value: object) -> str:
+    return f"The default is `{msgspec.json.encode(value).decode()}`."
 
 
 def _related(relation: RelationDef) -> Schema:
@@ -156,6 +221,8 @@ def text_schema(scalar: Scalar) -> Schema:
 
 def json_schema(scalar: Scalar) -> Schema:
     """The schema of a value in `where`: also JSON integers for ids and for numbers that are sent as strings."""
+    if scalar.items is not None:
+        return {"type": "array", "items": apart(json_schema(scalar.items))}
     either: Schema = {**text_schema(scalar), "type": ["string", "integer"]}
     if scalar in (ID, INTEGER_ID):
         return either
@@ -165,6 +232,20 @@ def json_schema(scalar: Scalar) -> Schema:
         most = 10 ** digits[0] - 1
         return {**either, "minimum": -most, "maximum": most}
     return text_schema(scalar)
+
+
+def apart(schema: Schema) -> Schema:
+    """The schema of a bounded number that is sent as text or as an integer, in two parts. (Of one with two types and
+    bounds, generators of Python make types that no type checker reads.)"""
+    if schema.get("type") != ["string", "integer"] or "minimum" not in schema:
+        return schema
+    bounds = {key: schema[key] for key in ("minimum", "maximum")}
+    rest = {key: part for key, part in schema.items() if key not in ("type", *_OF_TEXT, *bounds)}
+    text = {key: schema[key] for key in _OF_TEXT if key in schema}
+    return {**rest, "anyOf": [{"type": "string", **text}, {"type": "integer", **bounds}]}
+
+
+_OF_TEXT = ("pattern", "minLength", "maxLength")
 
 
 def _digits(scalar: Scalar) -> tuple[int, int] | None:
@@ -195,12 +276,17 @@ _TEXTS: Mapping[Scalar, Schema] = {
     FLOAT: {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
     DATE: {"type": "string", "format": "date", "pattern": "^0{0,3}[1-9]"},
     DATETIME: {"type": "string", "format": "date-time", "pattern": _MOMENT},
+    UUID: {"type": "string", "format": "uuid", "pattern": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"},
+    TIME: {"type": "string", "pattern": r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?$"},
+    DURATION: {"type": "string", "pattern": _DURATION},
 }
 """The schemas of scalars in filters, where they differ from those of responses."""
 
 
 def scalar_name(scalar: Scalar) -> str:
-    """The name of a scalar among the components: `Decimal_12_2`."""
+    """The name of a scalar among the components: `Decimal_12_2`, `StringList`."""
+    if scalar.items is not None:
+        return scalar_name(scalar.items) + "List"
     return scalar.name if scalar.name.isalnum() else re.sub(r"\W+", "_", scalar.name).strip("_")
 
 
@@ -210,30 +296,24 @@ def filter_name(scalar: Scalar) -> str:
 
 
 def _filter(scalar: Scalar) -> Schema:
-    value = json_schema(scalar)
+    if scalar.members is not None:
+        properties: Schema = {name: ref(filter_name(member.scalar)) for name, member in scalar.members.items()}
+        properties["isNull"] = {"type": "boolean"}
+        return {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1}
+    value = apart(json_schema(scalar.items or scalar))
     several = {"anyOf": [value, {"type": "array", "items": value, "maxItems": MAX_IN}]}
-    special: dict[str, Schema] = {"in": several, "isNull": {"type": "boolean"}}
+    taken: dict[str, Schema] = {"value": value, "list": several, "truth": {"type": "boolean"}}
+    operators = {op: OPERATORS[op] for op in scalar.ops}
     return {
         "type": "object",
-        "properties": {op: described(special.get(op, value), _MEANING[op]) for op in scalar.ops},
+        "properties": {
+            op: described(taken[operator.takes], operator.meaning.format(most=MAX_IN))
+            for op, operator in operators.items()
+        },
         "additionalProperties": False,
         "minProperties": 1,
         "description": f"Comparisons of {scalar.name}; all of them must hold.",
     }
-
-
-_MEANING = {
-    "eq": "Equals this.",
-    "ne": "Does not equal this; null does not.",
-    "lt": "Is less than this.",
-    "lte": "Is at most this.",
-    "gt": "Is greater than this.",
-    "gte": "Is at least this.",
-    "in": f"Is one of these, up to {MAX_IN}.",
-    "contains": "Contains this text, in the same case.",
-    "startsWith": "Starts with this text, in the same case.",
-    "isNull": "Is it null?",
-}
 
 
 def _where(resource: ResourceView) -> Schema:
@@ -248,4 +328,5 @@ def _where(resource: ResourceView) -> Schema:
 
 def _list_where(name: str) -> Schema:
     properties = {word: ref(name + "Where") for word in ("some", "none", "every")}
+    properties["count"] = ref(filter_name(INT))
     return {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1}

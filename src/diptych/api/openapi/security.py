@@ -5,7 +5,7 @@
     client    how a client authenticates at the authorization server
 
 A request without a token is anonymous, so no operation requires one. A token with scopes is narrowed to them: an
-operation names those that it needs, for the resources that it concerns (`posts:read`); `read` stands for all of them.
+operation names those that it needs, for the resources that it concerns (`posts:read`); `read` includes all of them.
 """
 
 from __future__ import annotations

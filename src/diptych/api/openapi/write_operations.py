@@ -1,27 +1,37 @@
 """OpenAPI operations that write, as one role can use them.
 
-    POST   /orders          createOrder      one row
+    POST   /orders          createOrder      one row; with `by`, an upsert
     POST   /orders/batch    createOrders     several rows: all of them or none
     PUT    /orders/{id}     replaceOrder     accepts what GET returned
     PATCH  /orders/{id}     updateOrder      a merge patch; or a JSON Patch, in words
     DELETE /orders/{id}     deleteOrder
+    POST   /orders/{id}/restore  restoreOrder   where deleted rows can be restored
 
 An operation that the role may never use is left out. The response to a create links to the operations of the new row.
 """
 
 from __future__ import annotations
 
-from diptych.api.openapi.components import JsonObject, answer, errors, operation, refer
+from diptych.api.openapi.components import JsonObject, answer, errors, only_deleted, operation, refer
 from diptych.api.openapi.schemas import Schema, ref
 from diptych.api.rest.translate import MAX_CREATED
 from diptych.model.naming import one_of, upper_first, words
-from diptych.model.view import ResourceView, View
+from diptych.model.nesting import nests_of
+from diptych.model.resource_view import ResourceView
+from diptych.model.scalars import ID
+from diptych.model.view import View
 
 _BODY_ERRORS = (400, 401, 403, 406, 409, 413, 415, 422, 429, 431, 503, 504)
 _DELETE_ERRORS = (400, 401, 404, 406, 409, 412, 429, 431, 503, 504)
 DELETED = "Deleted"
 """The response to a DELETE without a content."""
 _REPLAYED = "Idempotency-Replayed"
+_IF_NONE_MATCH: JsonObject = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "`*` creates the row under the UUID in the path: 412 if there is one.",
+    "schema": {"type": "string"},
+}
 _BATCH = "For several at once, see `batch`; an array is accepted here too, and answered in the same way."
 
 
@@ -38,18 +48,57 @@ def member_changes(resource: ResourceView, view: View, patch: str) -> JsonObject
     return {**operations, "delete": _delete(resource)} if resource.may("delete") else operations
 
 
+def member_restore(resource: ResourceView, view: View) -> JsonObject:
+    """The path on which a deleted row is restored."""
+    definition = resource.resource
+    text = "It was deleted, and comes back with all that was deleted with it. The body is empty, or `{}`."
+    parameters = _parameters("If-Match", *_keys(view))
+    post = operation(f"Restore {one_of(definition.name)}", definition.name, parameters, text)
+    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
+    return {
+        "post": {
+            "operationId": "restore" + definition.name,
+            **post,
+            "requestBody": {"content": {"application/json": {"schema": {"type": "object", "maxProperties": 0}}}},
+            "responses": {"200": ok, **errors((*_BODY_ERRORS, 404, 412))},
+        }
+    }
+
+
 def _create(resource: ResourceView, view: View) -> JsonObject:
     definition = resource.resource
-    post = operation(f"Create {one_of(definition.name)}", definition.name, _parameters(*_keys(view)), _BATCH)
+    parameters = [*_parameters(*_keys(view)), *_upserting(resource)]
+    post = operation(f"Create {one_of(definition.name)}", definition.name, parameters, _BATCH)
     headers = ("Location", "ETag", *_replayed(view))
     made = answer(f"The new {words(definition.name)}.", ref(definition.name), *headers)
     made["links"] = _links(resource, view)
+    there = f"The {words(definition.name)} that has the key `by`, as it is now."
+    existing = {"200": answer(there, ref(definition.name), *headers[1:])} if resource.may("upsert") else {}
     return {
         "operationId": "create" + definition.name,
         **post,
         "requestBody": _body({"application/json": ref(definition.name + "Create")}),
-        "responses": {"201": made, **errors(_BODY_ERRORS)},
+        "responses": {"201": made, **existing, **errors(_create_errors(resource, view))},
     }
+
+
+def _create_errors(resource: ResourceView, view: View) -> tuple[int, ...]:
+    """A new row may name others that it is connected to, which may be missing."""
+    return (*_BODY_ERRORS, 404) if nests_of(resource, view, "create") else _BODY_ERRORS
+
+
+def _upserting(resource: ResourceView) -> list[JsonObject]:
+    """The parameters of an upsert, if there is a unique key for it."""
+    if not resource.may("upsert"):
+        return []
+    keys = list(resource.upsert_keys)
+    words_of = ["update", "keep"] if resource.may("update") else ["keep"]
+    by = "A unique key: if a row has its values, that one is updated, and none is created. All of them are required."
+    how = "With `by`, what is done with a row that has the key: fields that are given are updated, or it is kept."
+    return [
+        {"name": "by", "in": "query", "description": by, "schema": {"type": "string", "enum": keys}},
+        {"name": "onConflict", "in": "query", "description": how, "schema": {"type": "string", "enum": words_of}},
+    ]
 
 
 def collection_batch(resource: ResourceView, view: View) -> JsonObject:
@@ -58,14 +107,17 @@ def collection_batch(resource: ResourceView, view: View) -> JsonObject:
     rows: Schema = {"type": "array", "items": ref(definition.name)}
     new: Schema = {"type": "array", "items": ref(definition.name + "Create"), "minItems": 1, "maxItems": MAX_CREATED}
     text = f"Up to {MAX_CREATED} at once: all of them are created, or none."
-    post = operation(f"Create several {many}", definition.name, _parameters(*_keys(view)), text)
+    parameters = [*_parameters(*_keys(view)), *_upserting(resource)]
+    post = operation(f"Create several {many}", definition.name, parameters, text)
     made = answer(f"The new {many}, in the order of the request.", rows, *_replayed(view))
+    there = answer(f"The {many} that have the key `by`; none is new.", rows, *_replayed(view))
+    existing = {"200": there} if resource.may("upsert") else {}
     return {
         "post": {
             "operationId": "create" + upper_first(definition.many),
             **post,
             "requestBody": _body({"application/json": new}),
-            "responses": {"201": made, **errors(_BODY_ERRORS)},
+            "responses": {"201": made, **existing, **errors(_create_errors(resource, view))},
         }
     }
 
@@ -74,12 +126,17 @@ def _replace(resource: ResourceView) -> JsonObject:
     definition = resource.resource
     text = "Accepts what GET returned. Omitted fields become their default or null."
     ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag")
-    put = operation(f"Replace {one_of(definition.name)}", definition.name, _parameters("If-Match"), text)
+    parameters, new = _parameters("If-Match"), {}
+    if resource.may("create") and definition.key is ID:
+        parameters.append(_IF_NONE_MATCH)
+        text += " With `If-None-Match: *` it creates a row; the body is then that of POST."
+        new = {"201": answer(f"The new {words(definition.name)}.", ref(definition.name), "Location", "ETag")}
+    put = operation(f"Replace {one_of(definition.name)}", definition.name, parameters, text)
     return {
         "operationId": "replace" + definition.name,
         **put,
         "requestBody": _body({"application/json": ref(definition.name + "Replace")}),
-        "responses": {"200": ok, **errors((*_BODY_ERRORS, 404, 412))},
+        "responses": {"200": ok, **new, **errors((*_BODY_ERRORS, 404, 412))},
     }
 
 
@@ -104,7 +161,9 @@ def _update(resource: ResourceView, view: View, patch: str) -> JsonObject:
 
 def _delete(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    delete = operation(f"Delete {one_of(definition.name)}", definition.name, _parameters("If-Match", "Prefer"))
+    parameters = [*_parameters("If-Match", "Prefer"), *only_deleted(resource)]
+    text = "It can be restored; with `deleted=only`, a deleted one is deleted for good." if definition.trash else ""
+    delete = operation(f"Delete {one_of(definition.name)}", definition.name, parameters, text)
     ok = answer(
         f"The {words(definition.name)} as it was, if that is preferred.", ref(definition.name), "Preference-Applied"
     )

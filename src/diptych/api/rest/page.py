@@ -1,7 +1,7 @@
-"""The body of a REST list, from the bytes of its connection.
+"""The body of a REST list, from its parts, or from the bytes of its connection.
 
-The database returns {"pageInfo":{…},"nodes":[…]}; the cursors are read from its short head, and the rows are passed on
-as they are.
+Where the database returns {"pageInfo":{…},"nodes":[…]}, the cursors are read from its short head, and the rows are
+passed on as they are.
 """
 
 from __future__ import annotations
@@ -26,23 +26,36 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(_Head)
-_NODES = b',"nodes":'
+_NODES = b',"nodes":['
 _LONGEST = 12_288
 """Longest Link header in bytes: many clients and proxies limit headers to 16 KiB. The body has the cursors."""
 _PAGING = ("first", "last", "after", "before", "offset")
 
 
-def page_body(connection: bytes, size: int) -> tuple[bytes, str | None, str | None]:
-    """The body of a list, and its cursors: the next one and the previous one."""
+ListParts = tuple[bytes | memoryview, str | None, str | None, bytes | None]
+"""The rows of a list, separated by commas, the cursors of the next and the previous page, and the total, if any."""
+
+
+def list_parts(connection: bytes) -> ListParts:
+    """The parts of a list, from the bytes of its connection."""
     cut = connection.index(_NODES)
     head = _decoder.decode(connection[:cut] + b"}")
     info = head.pageInfo
-    following = info.endCursor if info.hasNextPage else None
-    previous = info.startCursor if info.hasPreviousPage else None
-    total = b"" if head.totalCount is None else b',"total":%d' % head.totalCount
-    rows = memoryview(connection)[cut + len(_NODES) : -1]
-    tail = b',"page":{"size":%d,"next":%b,"previous":%b%b}}' % (size, _quoted(following), _quoted(previous), total)
-    return b"".join((b'{"data":', rows, tail)), following, previous
+    return (
+        memoryview(connection)[cut + len(_NODES) : -2],
+        info.endCursor if info.hasNextPage else None,
+        info.startCursor if info.hasPreviousPage else None,
+        None if head.totalCount is None else b"%d" % head.totalCount,
+    )
+
+
+def list_body(
+    rows: bytes | memoryview, following: str | None, previous: str | None, total: bytes | None, size: int
+) -> bytes:
+    """The body of a list."""
+    count = b"" if total is None else b',"total":%b' % total
+    tail = b'],"page":{"size":%d,"next":%b,"previous":%b%b}}' % (size, _quoted(following), _quoted(previous), count)
+    return b"".join((b'{"data":[', rows, tail))
 
 
 def _quoted(cursor: str | None) -> bytes:

@@ -49,27 +49,6 @@ def merge_patch(body: Any) -> dict[str, Any]:
     raise Refusal(Code.BAD_USER_INPUT, "The body is not a merge patch.", [Fault(("body",), "expected an object")])
 
 
-def merged(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that a merge patch changes, with their whole new values: objects are merged into existing ones."""
-    changes = {name: _merge(before.get(name), value) for name, value in patch.items()}
-    if len(_encode(changes)) > max(MAX_SIZE, len(_encode(before))):
-        raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The patch makes more than {MAX_SIZE} bytes of JSON.")
-    return changes
-
-
-def _merge(before: Any, patch: Any) -> Any:
-    """Merge a value (RFC 7396, §2), no deeper than the deeper of the two."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(before) if isinstance(before, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = _merge(result.get(name), value)
-    return result
-
-
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The members that differ, with their whole new values; null for one that was removed."""
     changes = {name: value for name, value in after.items() if name not in before or not equal(before[name], value)}

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from diptych.api.query_string import LIST_PARAMETERS
+from diptych.api.rest.query import Query, shape_of
 from diptych.api.rest.target import PATH_ID, Target
-from diptych.api.rest.translate import Query, shape_of
 from diptych.errors import Code, Fault, Refusal
 
 _NUMBERS = ("first", "last", "offset")
-_LISTS = ("fields", "sort")
+_LISTS = ("fields", "sort", "by")
+_TREES = ("where", "having")
 _CURSORS = ("after", "before")
 _INVALID = "Some values are not valid."
 
@@ -25,25 +26,33 @@ def read_query_body(body: Any, target: Target) -> Query:
     """The Query of a body. One Refusal has all faults of its members."""
     if not isinstance(body, dict):
         raise Refusal(Code.BAD_USER_INPUT, _INVALID, [Fault(("body",), "expected an object of parameters")])
-    faults = [Fault(("body", name), reason) for name, value in body.items() if (reason := _fault(name, value))]
+    known = _parameters(target)
+    faults = [Fault(("body", name), reason) for name, value in body.items() if (reason := _fault(name, value, known))]
     if faults:
         raise Refusal(Code.BAD_USER_INPUT, _INVALID, faults)
-    parameters = {name: _text(value) for name, value in body.items() if name != "where" and value is not None}
-    if "where" in body:
-        parameters["where"] = ""  # its JSON is among the inputs
-    inputs = {**parameters, **({"where": body["where"]} if "where" in body else {})}
+    parameters = {name: _text(value) for name, value in body.items() if name not in _TREES and value is not None}
+    trees = {name: body[name] for name in _TREES if name in body}
+    parameters |= dict.fromkeys(trees, "")  # their JSON is among the inputs
+    inputs = {**parameters, **trees}
     return Query(parameters, {**inputs, PATH_ID: target.id}, shape_of(parameters, inputs))
 
 
-def _fault(name: str, value: Any) -> str:
+def _parameters(target: Target) -> tuple[str, ...]:
+    """The parameters of a path."""
+    if target.numbers == "summary":
+        return ("fields", "where")
+    return (*LIST_PARAMETERS, "by", "having") if target.numbers else LIST_PARAMETERS
+
+
+def _fault(name: str, value: Any, known: tuple[str, ...]) -> str:
     """Why a member is not valid; "" if it is. (`where` is checked as everywhere, and so are texts.)"""
-    if name not in LIST_PARAMETERS:
-        return f"there is no such parameter; there are {', '.join(LIST_PARAMETERS)}"
+    if name not in known:
+        return f"there is no such parameter; there are {', '.join(known)}"
     if name in _NUMBERS:
         return "" if type(value) is int else "expected an integer"
     if name in _LISTS and isinstance(value, list):
         return "" if all(isinstance(item, str) for item in value) else "expected a list of texts"
-    is_valid = name == "where" or isinstance(value, str) or (name in _CURSORS and value is None)
+    is_valid = name in _TREES or isinstance(value, str) or (name in _CURSORS and value is None)
     return "" if is_valid else "expected text"
 
 

@@ -3,6 +3,9 @@
 /posts                   a collection           /posts/<id>/publish      a call of the model's own code
 /posts/<id>              one resource           /posts/changes           the changes of a collection
 /users/<id>/posts        a relation of it       /posts/batch             where several rows are created
+/posts/<id>/tags/<id>    a link of two rows
+/posts/<id>/restore      where a deleted row is restored
+/posts/summary           numbers of its rows    /posts/groups            groups of its rows
 """
 
 from __future__ import annotations
@@ -10,18 +13,25 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
+from diptych.model.nesting import link_key
 from diptych.model.view import View, not_yours
 from diptych.model.viewer_object import ROOT as VIEWER_PATH
 from diptych.model.viewer_object import VIEWER
 
 PATH_ID = "{id}"
 """The id in the name of an operation, and among the inputs of a request."""
+OTHER_ID = "{other}"
+"""The id behind a relation."""
+RESTORE = "restore"
+"""The last segment of the path on which a deleted row is restored."""
 
 
 class Target(NamedTuple):
     """The target of a path: a collection, one resource, a relation of it, a call of the model's own code, the changes
-    of a collection, where several rows of it are created, or the viewer."""
+    of a collection, numbers or groups of its rows, where several rows of it are created, where a deleted row is
+    restored, or the viewer."""
 
     resource: str
     id: str | None = None
@@ -29,6 +39,11 @@ class Target(NamedTuple):
     call: str = ""
     changes: bool = False
     batch: bool = False
+    restore: bool = False
+    numbers: str = ""
+    """`summary` or `groups`."""
+    other: str | None = None
+    """The row behind a many-to-many relation: the path of their link."""
 
 
 def find_target(path: str, model: Model) -> Target | None:
@@ -38,6 +53,8 @@ def find_target(path: str, model: Model) -> Target | None:
         parts = [unquote(part) for part in parts]
     resource = model.by_path.get(parts[0])
     if resource is None or len(parts) > 3 or (len(parts) > 1 and not parts[1]):
+        if resource is not None and len(parts) == 4:
+            return _link(resource, parts, model)
         return Target(VIEWER) if parts == [VIEWER_PATH] else None
     if len(parts) == 1:
         return Target(resource.name)
@@ -45,6 +62,8 @@ def find_target(path: str, model: Model) -> Target | None:
     if len(parts) == 2:
         if parts[1] == "changes":
             return Target(resource.name, changes=True)
+        if parts[1] in ("summary", "groups"):
+            return Target(resource.name, numbers=parts[1])
         if parts[1] == "batch" and resource.offers("create"):
             return Target(resource.name, batch=True)
         call = calls.get(("class", parts[1]), "") if calls else ""
@@ -52,8 +71,20 @@ def find_target(path: str, model: Model) -> Target | None:
     relation = model.collections[resource.name].get(parts[2])
     if relation is not None:
         return Target(resource.name, parts[1], relation)
+    if parts[2] == RESTORE and resource.trash:
+        return Target(resource.name, parts[1], restore=True)
     call = calls.get(("row", parts[2]), "")
     return Target(resource.name, parts[1], "", call) if call else None
+
+
+def _link(resource: ResourceDef, parts: list[str], model: Model) -> Target | None:
+    """The link of two rows, where a unique key says that there is one."""
+    relation = resource.relations.get(model.collections[resource.name].get(parts[2], ""))
+    if relation is None or not relation.link or not (parts[1] and parts[3]):
+        return None
+    if not link_key(model.resources[relation.link], relation):
+        return None
+    return Target(resource.name, parts[1], relation.name, other=parts[3])
 
 
 def check_target(target: Target, view: View) -> None:
@@ -70,5 +101,7 @@ def operation_name(method: str, target: Target, model: Model) -> str:
     calls, collections = model.calls[target.resource], model.collections[target.resource]
     last = [segment for (_, segment), name in calls.items() if name == target.call]
     last += [segment for segment, name in collections.items() if name == target.relation]
+    last += [RESTORE] * target.restore + [OTHER_ID] * (target.other is not None)
     parts = [model.resources[target.resource].path, *[PATH_ID] * (target.id is not None), *last]
+    parts += [target.numbers] * (target.numbers != "")
     return f"{method} /{'/'.join([*parts, *['changes'] * target.changes, *['batch'] * target.batch])}"

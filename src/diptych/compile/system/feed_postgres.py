@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
-from diptych.compile.system.object import LONG_VALUE, SystemObject, Table
+from diptych.compile.system.object import LONG_VALUE, MARK, SystemObject, Table
 
 
 def postgres_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
@@ -216,6 +216,7 @@ END
 def _function(declared: str, result: str, body: str, settings: str = "", *after: str) -> SystemObject:
     """A function that is made anew when its text, or the schema in which it looks for tables, is another."""
     name = declared.partition("(")[0]
+    body += MARK
     create = f"CREATE OR REPLACE FUNCTION {declared} RETURNS {result} LANGUAGE plpgsql{settings}"
     text = body.replace("%", "%%")
     made = f"{create} SET search_path = %I, pg_temp AS $body${text}$body$"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
-from diptych.compile.system.object import LONG_VALUE, NOW, SystemObject, Table
+from diptych.compile.system.object import LONG_VALUE, MARK, NOW, SystemObject, Table
 
 
 def sqlite_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
@@ -47,6 +47,8 @@ _TABLES = (
         ("CREATE TABLE diptych_feed_replaced (resource TEXT NOT NULL, row_id TEXT NOT NULL, old TEXT NOT NULL)",),
     ),
 )
+_BOUNDED = "SELECT RAISE(ABORT, 'version is beyond 2147483647') WHERE NEW.version > 2147483647"
+"""As on PostgreSQL, where the column is a 32-bit integer, which is what `version` is on the wire."""
 _MOST_COLUMNS = 60
 """Columns of one json_object(): the SQLite of others, which runs these triggers too, may take 127 arguments at most."""
 
@@ -68,13 +70,20 @@ class _Triggers:
             "changed",
             "AFTER UPDATE",
             f"NEW.version > OLD.version AND NOT ({moves})",
+            _BOUNDED,
             self._log_current(self._json("OLD", "_t"), other="OLD"),
             self._overtaken(self._before()),
         )
         yield self._trigger("moved", "AFTER UPDATE", moves, *self._move())
         yield self._trigger("replacing", "BEFORE INSERT", f"EXISTS (SELECT 1 {self._rivals()})", *self._replacing())
         yield self._trigger(
-            "created", "AFTER INSERT", "", *self._replaced(), self._log_current("NULL"), self._overtaken("NULL")
+            "created",
+            "AFTER INSERT",
+            "",
+            _BOUNDED,
+            *self._replaced(),
+            self._log_current("NULL"),
+            self._overtaken("NULL"),
         )
         yield self._trigger(
             "deleted",
@@ -88,7 +97,7 @@ class _Triggers:
         name = f'"diptych_{kind}_{self.name}"'
         condition = f" WHEN {when}" if when else ""
         body = "".join(f"  {statement};\n" for statement in statements)
-        create = f"CREATE TRIGGER {name} {event} ON {self.table} FOR EACH ROW{condition}\nBEGIN\n{body}END"
+        create = f"CREATE TRIGGER {name} {event} ON {self.table} FOR EACH ROW{condition}\nBEGIN {MARK}{body}END"
         return SystemObject(name.strip('"'), (f"DROP TRIGGER IF EXISTS {name}", create), create)
 
     # logging a change

@@ -6,6 +6,7 @@ when it is opened, and one that has them all is left alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,11 @@ NOW: Mapping[DialectName, str] = {"sqlite": "(strftime('%Y-%m-%dT%H:%M:%f000Z', 
 """The moment of a statement, in the form of a DateTime column. SQLite's clock has three fraction digits of six."""
 
 
+FORM = 1
+"""The form of triggers and functions. Raised when their text changes: an older process leaves those of a newer one."""
+MARK = f"-- diptych {FORM}\n"
+"""The comment in the text of each trigger and function that says its form; those of earlier versions have none."""
+_MARKED = re.compile(r"-- diptych (\d+)\n")
 LONG_VALUE = 1_024
 """Characters of a value from which on the feed does not repeat it in changes that leave it as it is."""
 
@@ -32,8 +38,16 @@ class SystemObject:
     text: str | None = None
 
     def is_in(self, have: Mapping[str, str | None]) -> bool:
-        """Is it among the parts that a database has, by name and text?"""
-        return self.name in have and self.text in (None, have[self.name])
+        """Is it among the parts that a database has, by name and text, or in a later form?"""
+        if self.name not in have:
+            return False
+        there = have[self.name]
+        return self.text in (None, there) or _form(there) > FORM
+
+
+def _form(text: str | None) -> int:
+    marked = _MARKED.search(text or "")
+    return int(marked[1]) if marked else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +60,7 @@ class Table:
     """The columns besides the id, alone or together, in which no two rows may be equal."""
     texts: Sequence[str] = ()
     """The columns of text, which may be long."""
+    counters: Sequence[tuple[str, str]] = ()
+    """The columns that count, each with the column within which it does, or ""."""
     textual: Sequence[str] = ()
     """The columns of SQLite whose declared type converts numbers to text: they hold nothing but text and blobs."""

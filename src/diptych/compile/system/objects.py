@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
+from diptych.compile.system.counters import counters
 from diptych.compile.system.feed_postgres import postgres_feed
 from diptych.compile.system.feed_sqlite import sqlite_feed
-from diptych.compile.system.object import DialectName, SystemObject, Table
+from diptych.compile.system.folding import folding
+from diptych.compile.system.object import MARK, DialectName, SystemObject, Table
 
 
 def parts(tables: Sequence[Table], dialect: DialectName) -> list[SystemObject]:
     """All parts that a database with these tables of a model needs, in the order in which they can be made."""
     if dialect == "sqlite":
-        return [*_system_tables(dialect), *sqlite_feed(tables)]
+        return [*_system_tables(dialect), *counters(tables, dialect), *sqlite_feed(tables)]
     touch = [_TOUCH_FUNCTION, *(_touch(table.name) for table in tables)]
-    return [*_system_tables(dialect), *touch, *postgres_feed(tables)]
+    return [*_system_tables(dialect), *counters(tables, dialect), *folding(), *touch, *postgres_feed(tables)]
 
 
 # tables
@@ -137,13 +139,13 @@ def _touch(table: str) -> SystemObject:
 
 
 # The clock, and not the begin of the transaction: the row may have waited for another that began later.
-_TOUCH_BODY = """
+_TOUCH_BODY = f"""
 BEGIN
   NEW.version := OLD.version + 1;
   NEW.updated_at := clock_timestamp();
   RETURN NEW;
 END
-"""
+{MARK}"""
 _TOUCH_FUNCTION = SystemObject(
     "diptych_touch()",
     (f"CREATE OR REPLACE FUNCTION diptych_touch() RETURNS trigger LANGUAGE plpgsql AS $${_TOUCH_BODY}$$",),

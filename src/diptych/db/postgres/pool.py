@@ -54,14 +54,30 @@ class Link:
 
     async def row(self, sql: str, parameters: Sequence[Any]) -> Any:
         """The one row of a statement, or None."""
+        try:
+            return await self.read(sql, parameters)
+        except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
+            self.statements.clear()
+            return await self.read(sql, parameters)
+
+    def read(self, sql: str, parameters: Sequence[Any]) -> Awaitable[Any]:
+        """The same, but for a statement that is void."""
+        statement = self.statements.get(sql)
+        return self._prepared(sql, parameters) if statement is None else statement.fetchrow(*parameters)
+
+    async def _prepared(self, sql: str, parameters: Sequence[Any]) -> Any:
+        return await (await self._prepare(sql)).fetchrow(*parameters)
+
+    async def rows(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Any:
+        """All rows of a statement that runs several times, sent in one go."""
         statement = self.statements.get(sql)
         if statement is None:
             statement = await self._prepare(sql)
         try:
-            return await statement.fetchrow(*parameters)
-        except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
+            return await statement.fetchmany(parameters)
+        except asyncpg.InvalidCachedStatementError:
             self.statements.clear()
-            return await (await self._prepare(sql)).fetchrow(*parameters)
+            return await (await self._prepare(sql)).fetchmany(parameters)
 
     async def _prepare(self, sql: str) -> PreparedStatement:
         statement = await self.connection.prepare(sql)
@@ -125,6 +141,15 @@ class Pool:
         """Connections that are free, or that could be made."""
         return self.semaphore.free
 
+    def take_nowait(self) -> Link | None:
+        """A free connection, if there is one and a permit."""
+        if not self._free or self._closed or not self.semaphore.acquire_nowait(caller := CALLER.get()):
+            return None
+        link = self._free_link(caller)
+        if link is None:
+            self.semaphore.release(caller)
+        return link
+
     async def take(self) -> Link:
         """Wait for a permit, and return a free connection or a new one."""
         if self._closed:
@@ -132,13 +157,16 @@ class Pool:
         caller = CALLER.get()
         if not self.semaphore.acquire_nowait(caller):
             await self.semaphore.acquire(caller)
+        return self._free_link(caller) or await self._new(caller)
+
+    def _free_link(self, caller: str) -> Link | None:
         while self._free:
             link = self._free.pop()
             if not link.connection.is_closed():
                 link.caller = caller
                 link.since = self._loop.time()
                 return link
-        return await self._new(caller)
+        return None
 
     async def _new(self, caller: str) -> Link:
         try:

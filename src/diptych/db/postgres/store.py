@@ -12,15 +12,17 @@ import asyncpg
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import POSTGRES
 from diptych.compile.differences import Difference
-from diptych.compile.plan import MAX_ANSWER, Plan, too_long
+from diptych.compile.plan import MAX_ANSWER, Plan, too_long, too_many_digits
 from diptych.compile.tables import catch_up
 from diptych.db.catalogue import postgres_catalogue
 from diptych.db.fitting import Fitted, Fitting, fit, look
+from diptych.db.postgres.ddl import patiently
 from diptych.db.postgres.feed import Listening, Numbering, trim
 from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
 from diptych.db.store import FeedHead, insert_plan
+from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.caller import CALLER
@@ -30,7 +32,7 @@ from diptych.model.model import Model
 from diptych.model.scalars import INTEGER_ID
 
 T = TypeVar("T")
-_LOCK = 7_361_220_471
+LOCK = 7_361_220_471
 """The advisory lock that lets one node at a time make the tables."""
 _PARTS = """
     SELECT relname::text, NULL FROM pg_class
@@ -108,12 +110,14 @@ class PostgresStore:
         encoding = connection.get_settings().server_encoding
         if encoding != "UTF8":
             raise StartError(f"The PostgreSQL database is encoded in {encoding}, and must be in UTF8.")
-        async with connection.transaction():
-            await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'")
-            await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", _LOCK)
+
+        async def attempt() -> Fitted:
+            await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", LOCK)
             have = await postgres_catalogue(connection)
             parts = {name: text for name, text in await connection.fetch(_PARTS)}
             return await _drive(connection, fit(model, have, parts, "postgres", add=add, accept=accept))
+
+        return await patiently(connection, attempt)
 
     async def close(self) -> None:
         self._wake = None
@@ -154,6 +158,13 @@ class PostgresStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         return self._pool
 
+    async def connection(self, name: str) -> asyncpg.Connection:
+        """A connection of its own, for who closes it."""
+        try:
+            return await self._connect(name)
+        except _UNOPENED as error:
+            raise _unopened(error) from None
+
     async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
         """Connect; again, if the backend is terminated while its session is set up."""
         for _ in range(_CONNECTS - 1):
@@ -182,10 +193,12 @@ class PostgresStore:
         pool = self.pool
         try:
             while True:
-                link = await pool.take()
+                link = pool.take_nowait() or await pool.take()
                 try:
-                    row = await link.row(plan.sql, parameters)
+                    row = await link.read(plan.sql, parameters)
                     return (None,) if row is None else _bounded(row)
+                except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
+                    link.statements.clear()
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
                 except BROKEN:
@@ -197,10 +210,12 @@ class PostgresStore:
                     pool.give(link)
         except asyncpg.QueryCanceledError as error:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
-        except asyncpg.DataError:
-            raise
+        except asyncpg.DataError as error:
+            raise too_many_digits(str(error)) or error from None
         except asyncpg.ProgramLimitExceededError as error:  # a text of more than a gigabyte
             raise too_long() from error
+        except asyncpg.LockNotAvailableError as error:  # DDL holds the table, or waits for it
+            raise refusal_of("lock") from error
         except (*BROKEN, *STORE_ERRORS, TimeoutError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 

@@ -279,13 +279,15 @@ async def _drive(link: Link, script: Script[T]) -> tuple[T, str | None]:
                 raise RuntimeError("a script went on after a violation")
             try:
                 with _losing(link):
-                    row: ResultRow = await link.row(step.sql, step.parameters)
+                    row: ResultRow = await (
+                        link.rows(step.sql, step.many) if step.many else link.row(step.sql, step.parameters)
+                    )
             except VIOLATIONS as error:
                 violated = True
                 step = script.throw(await _violation(link, error))
                 continue
-            if step.marked and row is not None:
-                xid = row[-1]
+            if step.marked and row:
+                xid = row[-1][-1] if step.many else row[-1]
             step = script.send(row)
     except StopIteration as stop:
         return stop.value, xid

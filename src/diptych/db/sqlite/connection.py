@@ -12,9 +12,10 @@ from typing import Any, cast
 import apsw
 
 from diptych.ask.cursor import key_digest, sign
-from diptych.compile.plan import MAX_ANSWER, Plan
+from diptych.compile.plan import MAX_ANSWER, Plan, raise_long_sum
 from diptych.db.sqlite.unicode import has_no_half, unicode
 from diptych.db.sqlite.watchdog import StatementDeadline, Watchdog
+from diptych.model.folding import fold
 
 BytesRow = Sequence[bytes | None]
 _TICK = 2_000
@@ -50,8 +51,10 @@ class SqliteConnection:
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
         self.db.create_scalar_function("diptych_digest", cast(Any, key_digest), 1, deterministic=True)
         self.db.create_scalar_function("diptych_contains", cast(Any, self._contains), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_fold", cast(Any, self._fold), 1, deterministic=True)
         self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
+        self.db.create_scalar_function("diptych_long_sum", cast(Any, raise_long_sum), 1)
         self.guard = dog.guard(self.db)
         self._dog = dog
         self._execute = self.db.cursor().execute
@@ -82,6 +85,12 @@ class SqliteConnection:
         if self.guard.is_over:
             raise apsw.InterruptError("interrupted")
         return None if text is None or part is None else part in text
+
+    def _fold(self, text: Any) -> str | None:
+        """A text without differences of case and accents. It comes as bytes, which may be no UTF-8."""
+        if self.guard.is_over:
+            raise apsw.InterruptError("interrupted")
+        return None if text is None else fold(text.decode(errors="replace"))
 
     def run_inline(self, plan: Plan, parameters: Sequence[Any], steps: int, now: float) -> BytesRow:
         """The one row of a plan, in the loop; apsw.InterruptError if it takes more steps, or too long from `now` on.

@@ -49,7 +49,7 @@ class Job(Generic[T]):
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
-            self.future.set_result(self.result)  # type: ignore[arg-type]
+            self.future.set_result(self.result)  # type: ignore[arg-type]  # set, since there is no error
 
 
 def settle(batch: Sequence[Job[Any]]) -> None:

@@ -14,7 +14,8 @@ from functools import cache
 
 log = logging.getLogger("diptych")
 _MODE = 0o600
-_BESIDE = ("", "-wal", "-shm", "-journal")
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""The files of a database, by what follows its name."""
 
 
 def make_private(path: str) -> None:
@@ -29,7 +30,7 @@ def make_private(path: str) -> None:
 def exposed(path: str) -> list[str]:
     """A warning for each file of a database that others than its owner may read or write."""
     warnings = []
-    for name in (path + suffix for suffix in _BESIDE):
+    for name in (path + suffix for suffix in BESIDE):
         with suppress(OSError):
             mode = stat.S_IMODE(os.stat(name).st_mode)
             if mode & (stat.S_IRWXG | stat.S_IRWXO):

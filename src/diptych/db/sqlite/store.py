@@ -26,13 +26,15 @@ import apsw
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import SQLITE
 from diptych.compile.differences import Difference
-from diptych.compile.plan import Plan, too_long
+from diptych.compile.plan import Plan
+from diptych.compile.system.trash import is_recursive
 from diptych.db import feed
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.script import ResultRow as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.connection import INLINE_DEADLINE, BytesRow, ReadTask, SqliteConnection
+from diptych.db.sqlite.errors import PASSING, read_refusal, sentence
 from diptych.db.sqlite.private_file import exposed, make_private, warn_once
 from diptych.db.sqlite.session import Session
 from diptych.db.sqlite.watchdog import Watchdog
@@ -55,7 +57,7 @@ _SLOW_RUNS, _LONG_RUNS = 1_000, 50
 """Runs of a plan that go to a worker: after one that took too many steps, and after one that took too long. (That may
 be the fault of the machine.)
 """
-_SLOW_PLANS, _SLOW_BYTES = 1_000, 4 << 20
+_SLOW_PLANS, _SLOW_BYTES, _PER_SLOW = 1_000, 4 << 20, 100
 _WAIT = 5.0
 """Seconds for which a read waits for a worker."""
 
@@ -98,6 +100,7 @@ class SqliteStore:
         self._inline: SqliteConnection | None = None
         self._writer: SqliteConnection | None = None
         self._changes: Writer | None = None
+        self._recursive = False
 
     @property
     def places(self) -> int:
@@ -110,7 +113,8 @@ class SqliteStore:
         if not self._in_memory:
             make_private(self.path)
         try:
-            self._writer = SqliteConnection(self.path, self._dog, write=True)
+            self._recursive = is_recursive(model.resources)
+            self._writer = self._write_connection()
             self._writer.db.execute("BEGIN IMMEDIATE")  # one process at a time makes the tables
             try:
                 fitted = self._fit(self._writer.db, model, add_columns, accept)
@@ -124,9 +128,15 @@ class SqliteStore:
             self._changes = Writer(self._connect, self.timeout, self._waiting, self._loop_budget, self.health)
         except apsw.Error as error:
             raise self._unopened(error) from None
-        for sentence in self.cautions():
-            warn_once(sentence)
+        for caution in self.cautions():
+            warn_once(caution)
         return fitted
+
+    def _write_connection(self) -> SqliteConnection:
+        connection = SqliteConnection(self.path, self._dog, write=True)
+        if self._recursive:  # a deletion takes rows of its own table along (`compile/system/trash.py`)
+            connection.db.execute("PRAGMA recursive_triggers=ON").fetchall()
+        return connection
 
     def _inline_connection(self) -> SqliteConnection:
         """The connection for reads in the loop: that which made the tables, since each one parses the whole schema.
@@ -141,7 +151,7 @@ class SqliteStore:
         return connection
 
     def _unopened(self, error: apsw.Error) -> StartError:
-        return StartError(f"The SQLite database {self.path} cannot be opened: {_sentence(error)}.")
+        return StartError(f"The SQLite database {self.path} cannot be opened: {sentence(error)}.")
 
     def _fit(self, db: apsw.Connection, model: Model, add: bool, accept: bool) -> Fitted:
         parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
@@ -200,8 +210,8 @@ class SqliteStore:
                     self._remember(plan, _SLOW_RUNS if inline.is_out_of_steps else _LONG_RUNS)
                 except apsw.BusyError:
                     pass  # a database in memory is being written: a worker waits for that
-                except _PASSING as error:
-                    raise _refusal(error) from error
+                except PASSING as error:
+                    raise read_refusal(error) from error
                 finally:
                     took = time.perf_counter() - begun
                     if used is not None:
@@ -209,7 +219,7 @@ class SqliteStore:
                     elif took > NOTED:
                         self._note(plan, took, took if row is None else inline.estimate(self.budget, row))
         elif left > 1:
-            self._slow.put(plan.sql, left - 1, len(plan.sql))
+            self._remember(plan, left - 1)
         else:
             self._slow.drop(plan.sql)
         return await self._run_apart(plan, parameters)
@@ -270,7 +280,7 @@ class SqliteStore:
 
     def _remember(self, plan: Plan, runs: int) -> None:
         """Send the next runs of a plan to a worker; if there are none, the next one in the loop is measured."""
-        self._slow.put(plan.sql, runs, len(plan.sql))
+        self._slow.put(plan.sql, runs, len(plan.sql) + _PER_SLOW)
 
     def _work(self, task: ReadTask) -> BytesRow:
         """Run in a worker thread, on a connection of its own."""
@@ -280,8 +290,8 @@ class SqliteStore:
                 connection = self._local.connection = SqliteConnection(self.path, self._dog)
                 self._workers.append(connection)
             return task.run(connection, self.timeout)
-        except _PASSING as error:
-            raise _refusal(error) from error
+        except PASSING as error:
+            raise read_refusal(error) from error
 
     async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         return await self._require_writer().write(script)
@@ -335,7 +345,7 @@ class SqliteStore:
         connection, self._writer = self._writer, None
         if connection is None or self._in_memory:
             self._writer = connection  # a database in memory lives as long as a connection to it
-            connection = SqliteConnection(self.path, self._dog, write=True)
+            connection = self._write_connection()
         return Writing(connection.db, connection.guard, self.timeout, connection.close, self.health)
 
     async def ping(self) -> None:
@@ -343,12 +353,12 @@ class SqliteStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         try:
             self._inline.run_inline(Plan("SELECT 1"), (), self.budget, time.perf_counter())
-        except _PASSING as error:
-            raise _refusal(error) from error
+        except PASSING as error:
+            raise read_refusal(error) from error
         self._probing.check()
 
     async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        connection, self._writer = self._writer or SqliteConnection(self.path, self._dog, write=True), None
+        connection, self._writer = self._writer or self._write_connection(), None
         plan = insert_plan(resource, names, SQLITE)
         try:
             with connection.db as db:
@@ -366,27 +376,3 @@ def _drive(db: apsw.Connection, fitting: Fitting[T]) -> T:
             rows = db.execute(step.sql, step.parameters).fetchall()
     except StopIteration as end:
         return cast(T, end.value)
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).removeprefix(type(error).__name__ + ": ").rstrip(".") or type(error).__name__
-
-
-_PASSING = (
-    apsw.InterruptError,
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.IOError,
-    apsw.CantOpenError,
-    apsw.FullError,
-    apsw.TooBigError,
-)
-"""Errors of the database that may pass: they are reported as Refusals."""
-
-
-def _refusal(error: apsw.Error) -> Refusal:
-    if isinstance(error, apsw.InterruptError):
-        return Refusal(Code.TIMEOUT, "The request took too long.")
-    if isinstance(error, apsw.TooBigError):
-        return too_long()
-    return Refusal(Code.UNAVAILABLE, "The database cannot answer now.")

@@ -99,6 +99,8 @@ class WriteConnection:
     def run(self, step: Step) -> ResultRow:
         """The first row of a statement, or None; a Violation if it would break a constraint."""
         try:
+            if step.many:
+                return self.db.cursor().executemany(step.sql, step.many).fetchall()
             rows = self.execute(step.sql, step.parameters).fetchall()
         except apsw.Error as error:
             violation = violation_of_sqlite(error)

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from diptych.config import is_protected
 from diptych.identity.issuers.fetch import Unreadable, fetch
 from diptych.identity.issuers.key_set import PublicKey, read_key_set, signing_key
+from diptych.setting_parsers import is_protected
 
 log = logging.getLogger("diptych")
 FRESH = 600

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from diptych.config import Issuer
 from diptych.errors import StartError
 from diptych.identity.issuers.key_set import ALGORITHMS
 from diptych.identity.issuers.keys import PATIENCE, IssuerKeys
 from diptych.identity.signed import SignedToken, parse_token
 from diptych.identity.tokens import SKEW, TOKEN_LIFETIME, is_number
 from diptych.model.declare.roles import Claims
+from diptych.setting_parsers import Issuer
 
 log = logging.getLogger("diptych")
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")

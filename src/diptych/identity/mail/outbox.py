@@ -3,7 +3,7 @@
 A request never waits for a mail server, and takes as long for an address without an account (whose mail is None) as for
 any other. The queue is bounded; a full one refuses. A delivery that fails for now is tried again after 5 seconds, 30, 2
 minutes and 10; one that the server refuses for good is logged and dropped. The queue is in memory only: a link in a
-table could be used by whoever reads the table. What a restart loses, people ask for again.
+table could be used by anyone who reads the table. What a restart loses, people ask for again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Outbox:
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._transport.deliver, mail)
         except Exception as error:
             for_good = tries >= len(self._delays) or not _may_pass(error)
-            log.log(logging.ERROR if for_good else logging.WARNING, "a mail cannot be sent: %s", _told(error))
+            log.log(logging.ERROR if for_good else logging.WARNING, "a mail cannot be sent: %s", _message(error))
             return for_good
         return True
 
@@ -89,7 +89,7 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, OSError)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What the log says: no address, and no password that a server may have repeated."""
     code = getattr(error, "smtp_code", "")
     return f"{type(error).__name__} {code}".strip()

@@ -32,7 +32,7 @@ def post_of(config: Config, service: str) -> Post | None:
     """How to send mails; None if these settings do not say. A StartError if they say too little.
 
     Links are made of `base_url` alone. A service without one that sends mails would have to believe the Host header of
-    whoever asks for a link.
+    the one who asks for a link.
     """
     transport = transport_of(config, log.info)
     if transport is None:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from diptych.config import Config, is_loopback
+from diptych.config import Config
 from diptych.errors import StartError
+from diptych.setting_parsers import is_loopback
 
 _LINK = re.compile(r"https?://\S+")
 _TIMEOUT = 20.0
@@ -76,10 +77,10 @@ def smtp_server(url: str) -> SmtpServer:
 
 @dataclass(frozen=True, slots=True)
 class MailFolder:
-    """A folder of mails, for development: each is a file that only its owner can read, and `tell` says where."""
+    """A folder of mails, for development: each is a file that only its owner can read, and is reported."""
 
     folder: Path
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
     def deliver(self, mail: EmailMessage) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,11 +90,11 @@ class MailFolder:
             out.write(mail.as_bytes(policy=SMTP))
         body = mail.get_body(("plain",))
         links = _LINK.findall(body.get_content()) if body is not None else []
-        self.tell(" ".join([f"Mail to {mail['To']} in {self.folder / name}:", *links]))
+        self.report(" ".join([f"Mail to {mail['To']} in {self.folder / name}:", *links]))
 
 
-def transport_of(config: Config, tell: Callable[[str], None]) -> Transport | None:
+def transport_of(config: Config, report: Callable[[str], None]) -> Transport | None:
     """The transport of these settings; None if mails cannot be sent."""
     if config.smtp:
         return smtp_server(config.smtp)
-    return MailFolder(Path(config.mail_folder), tell) if config.mail_folder else None
+    return MailFolder(Path(config.mail_folder), report) if config.mail_folder else None

@@ -67,7 +67,7 @@ def is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None
 
 
-class Payload(OAuth2Payload):  # type: ignore[misc]
+class Payload(OAuth2Payload):
     """The parameters of a request."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -82,7 +82,7 @@ class Payload(OAuth2Payload):  # type: ignore[misc]
         return {name: [value] for name, value in self._data.items()}
 
 
-class OAuthRequest(OAuth2Request):  # type: ignore[misc]
+class OAuthRequest(OAuth2Request):
     """A request to the authorization server, with parsed parameters."""
 
     auth_time: int | None = None

@@ -18,7 +18,7 @@ DEFAULT_SCOPES = ("read", "write")
 """Scopes of a client that has no limit and requests none."""
 
 
-class OAuthClient(ClientMixin):  # type: ignore[misc]
+class OAuthClient(ClientMixin):
     """A client: its redirect URIs, scopes, authentication method and grant types."""
 
     def __init__(self, record: Client, details: ClientDetails | None = None) -> None:
@@ -78,7 +78,7 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]
         return self.details is not None and self.details.expires_at is not None
 
 
-class OAuthCode(AuthorizationCodeMixin):  # type: ignore[misc]
+class OAuthCode(AuthorizationCodeMixin):
     """An authorization code."""
 
     code_challenge_method = "S256"
@@ -95,7 +95,7 @@ class OAuthCode(AuthorizationCodeMixin):  # type: ignore[misc]
 
 
 @dataclass
-class OAuthToken(TokenMixin):  # type: ignore[misc]
+class OAuthToken(TokenMixin):
     """A token that a client presents: an access token of ours, or a refresh token."""
 
     client_id: str

@@ -10,6 +10,7 @@ from authlib.oauth2.rfc6749 import AuthorizationServer, OAuth2Error
 from diptych.identity.oauth.authentication import authenticate
 from diptych.identity.oauth.authlib_adapter import Bridge, OAuthRequest, OAuthResponse
 from diptych.identity.oauth.authlib_models import OAuthClient
+from diptych.identity.oauth.console_client import CONSOLE_CLIENT, ConsoleClient
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import SignIn, TellUser, id_token, subject_of
 from diptych.identity.oauth.resource import check_resource
@@ -29,7 +30,7 @@ _MISSING = {"unsupported_grant_type": "grant_type", "unsupported_response_type":
 """Errors that mean a missing parameter when it is absent."""
 
 
-class Core(AuthorizationServer):  # type: ignore[misc]
+class Core(AuthorizationServer):
     """Authlib's server; one for each request, since it holds the bridge into the event loop of that request."""
 
     def __init__(
@@ -40,6 +41,8 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         bridge: Bridge,
         issuer: str,
         user_claims: TellUser,
+        *,
+        console: bool = False,
     ) -> None:
         super().__init__(scopes_supported=[*IDENTITY_SCOPES, *sorted(model.scopes)])
         self.grant_store = grant_store
@@ -48,11 +51,14 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         self.issuer = issuer
         self._user_claims = user_claims
         self._bridge = bridge
+        self._console = console
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self._bridge.run(work)
 
     def query_client(self, client_id: str) -> OAuthClient | None:
+        if client_id == CONSOLE_CLIENT:
+            return ConsoleClient(self.issuer) if self._console else None
         found = self.wait(self.grant_store.client(client_id)) if len(client_id) <= 200 else None
         return OAuthClient(*found) if found else None
 
@@ -86,9 +92,13 @@ class Core(AuthorizationServer):  # type: ignore[misc]
         answer: OAuthResponse = super().create_token_response(request)
         return answer
 
-    def access_token(self, client: Client, account: Account | None, scope: str, grant: str) -> dict[str, Any]:
-        """A new access token, as a response of the token endpoint."""
+    def access_token(
+        self, client: Client, account: Account | None, scope: str, grant: str, auth_time: int | None = None
+    ) -> dict[str, Any]:
+        """A new access token, as a response of the token endpoint. `auth_time` is when its user signed in."""
         more: dict[str, Any] = {"client_id": client.id, "grant": grant}
+        if auth_time is not None:
+            more["auth_time"] = auth_time
         if account is not None:
             more["account"] = account.id
         subject, roles = (subject_of(account), account.roles) if account else (client.id, client.roles)
@@ -97,6 +107,6 @@ class Core(AuthorizationServer):  # type: ignore[misc]
 
     def with_id_token(self, token: dict[str, Any], client: Client, account: Account, sign_in: SignIn) -> dict[str, Any]:
         """The response with an ID token that is bound to its access token."""
-        told = self.wait(self._user_claims(account, token["scope"].split()))
-        signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in, told)
+        claims = self.wait(self._user_claims(account, token["scope"].split()))
+        signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in, claims)
         return {**token, "id_token": signed}

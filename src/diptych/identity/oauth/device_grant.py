@@ -69,7 +69,7 @@ def _check_client(client: Any) -> None:
         raise UnauthorizedClientError("The client was not added with the device flow.")
 
 
-class DeviceGrant(DeviceCodeGrant):  # type: ignore[misc]
+class DeviceGrant(DeviceCodeGrant):
     """The grant of a device code."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS

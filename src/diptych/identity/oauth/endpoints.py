@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oauth2.rfc7009 import RevocationEndpoint
@@ -37,10 +37,10 @@ class _Endpoint:
         return OAuthToken(claims.get("client_id") or "", claims.get("scope") or "", active, claims)
 
 
-class OAuthRevocation(_Endpoint, RevocationEndpoint):  # type: ignore[misc]
+class OAuthRevocation(_Endpoint, RevocationEndpoint):
     """The revocation endpoint: a client may revoke its own tokens, of either kind, and no others."""
 
-    CLIENT_AUTH_METHODS = ["none", "client_secret_basic", "client_secret_post"]  # noqa: RUF012
+    CLIENT_AUTH_METHODS: ClassVar = ["none", "client_secret_basic", "client_secret_post"]
 
     def revoke_token(self, token: OAuthToken, request: Any) -> None:
         """Revoke a token; a refresh token is revoked with all tokens of its grant."""
@@ -51,11 +51,11 @@ class OAuthRevocation(_Endpoint, RevocationEndpoint):  # type: ignore[misc]
             self.server.wait(grant_store.end_token(token.claims.get("jti"), token.claims.expires))
 
 
-class OAuthIntrospection(_Endpoint, IntrospectionEndpoint):  # type: ignore[misc]
+class OAuthIntrospection(_Endpoint, IntrospectionEndpoint):
     """The introspection endpoint, for confidential clients: services that accept our access tokens. A refresh token is
     shown to its own client only."""
 
-    CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post"]  # noqa: RUF012
+    CLIENT_AUTH_METHODS: ClassVar = ["client_secret_basic", "client_secret_post"]
 
     def check_permission(self, token: OAuthToken, client: Any, request: Any) -> bool:
         return token.refresh is None or token.check_client(client)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from authlib.oauth2.rfc6749 import AccessDeniedError, InvalidGrantError, InvalidRequestError, InvalidScopeError, grants
 from authlib.oauth2.rfc7636 import CodeChallenge
 
 from diptych.identity.oauth.authlib_models import OAuthCode, OAuthToken
+from diptych.identity.oauth.console_client import CONSOLE_CLIENT
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.grant_store import is_usable, new_grant
 from diptych.identity.oauth.openid import SignIn
@@ -17,11 +18,11 @@ from diptych.identity.scopes import OPENID
 _METHODS = ["none", "client_secret_basic", "client_secret_post"]
 
 
-class Proof(CodeChallenge):  # type: ignore[misc]
+class Proof(CodeChallenge):
     """PKCE with S256, required of every client."""
 
-    SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]  # noqa: RUF012
-    CODE_CHALLENGE_METHODS = {"S256": CodeChallenge.CODE_CHALLENGE_METHODS["S256"]}  # noqa: RUF012
+    SUPPORTED_CODE_CHALLENGE_METHOD: ClassVar = ["S256"]
+    CODE_CHALLENGE_METHODS: ClassVar = {"S256": CodeChallenge.CODE_CHALLENGE_METHODS["S256"]}
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
         data = grant.request.payload.data
@@ -30,7 +31,7 @@ class Proof(CodeChallenge):  # type: ignore[misc]
         super().validate_code_challenge(grant, redirect_uri)
 
 
-class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
+class CodeGrant(grants.AuthorizationCodeGrant):
     """The authorization code grant."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS
@@ -39,7 +40,7 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     def save_authorization_code(self, code: str, request: Any) -> None:
         data = request.payload.data
         redirect, sign_in = data["redirect_uri"], None
-        if OPENID in request.scope.split():
+        if OPENID in request.scope.split() or request.client.client_id == CONSOLE_CLIENT:
             sign_in = SignIn(request.auth_time, data.get("nonce"), request.methods)
         is_stored = self.server.wait(
             self.server.grant_store.add_code(
@@ -59,9 +60,13 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     def generate_token(self, user: Any = None, scope: Any = None, **more: Any) -> dict[str, Any]:
         client = self.request.client.record
         self.begun = new_grant(user, client, scope)
-        token = {**self.server.access_token(client, user, scope, self.begun.id), "refresh_token": new_secret()}
         sign_in = self.server.wait(self.server.grant_store.sign_in(self.request.authorization_code.record))
-        return token if sign_in is None else self.server.with_id_token(token, client, user, sign_in)
+        auth_time = sign_in.auth_time if sign_in is not None and client.id == CONSOLE_CLIENT else None
+        token = self.server.access_token(client, user, scope, self.begun.id, auth_time)
+        token["refresh_token"] = new_secret()
+        if sign_in is None or OPENID not in scope.split():
+            return token
+        return self.server.with_id_token(token, client, user, sign_in)
 
     def save_token(self, token: dict[str, Any]) -> None:
         code = self.request.authorization_code.record
@@ -75,7 +80,7 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
         """Kept, marked as used, so that a second use is detected."""
 
 
-class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
+class RefreshGrant(grants.RefreshTokenGrant):
     """The refresh token grant with rotation: a refresh token is used once, and a new one is returned."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS
@@ -115,7 +120,7 @@ class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
         """Nothing to do: it was marked as used in the transaction that stored the new one."""
 
 
-class ClientCredentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
+class ClientCredentials(grants.ClientCredentialsGrant):
     """The client credentials grant."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = _METHODS[1:]

@@ -41,7 +41,7 @@ CLAIMS = ("sub", *PROFILE_CLAIMS, "updated_at", "email", "email_verified")
 
 
 TellUser = Callable[[Account, Collection[str]], Coroutine[Any, Any, dict[str, Any]]]
-"""Tells the claims about an account that scopes allow."""
+"""Gets the claims about an account that scopes allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ def id_token(
     account: Account,
     access_token: str,
     sign_in: SignIn,
-    told: Mapping[str, Any],
+    more: Mapping[str, Any],
 ) -> str:
-    """An ID token for a client (OpenID Connect Core, §2); `told` are the claims of other scopes than `openid`."""
+    """An ID token for a client (OpenID Connect Core, §2); `more` are the claims of other scopes than `openid`."""
     now = unix_time()
     claims: dict[str, Any] = {
-        **told,
+        **more,
         "iss": issuer,
         "sub": subject_of(account),
         "aud": client,
@@ -96,10 +96,10 @@ def profile_claims(row: bytes, resource: ResourceDef) -> dict[str, Any]:
     found: Mapping[str, Any] = json.loads(row)
     names = {field.attr: name for name, field in resource.fields.items() if field.attr in PROFILE_CLAIMS}
     claims = {claim: found.get(names[claim]) for claim in PROFILE_CLAIMS if claim in names}
-    told: dict[str, Any] = {claim: value for claim, value in claims.items() if isinstance(value, str) and value}
+    profile: dict[str, Any] = {claim: value for claim, value in claims.items() if isinstance(value, str) and value}
     if isinstance(changed := found.get("updatedAt"), str):
-        told["updated_at"] = int(datetime.fromisoformat(changed).timestamp())
-    return told
+        profile["updated_at"] = int(datetime.fromisoformat(changed).timestamp())
+    return profile
 
 
 def _half_hash(token: str) -> str:

@@ -24,16 +24,16 @@ _UNSUPPORTED = {
 }
 
 
-class NotSupported(OAuth2Error):  # type: ignore[misc]
+class NotSupported(OAuth2Error):
     """A parameter that passes the request in a form that is not supported."""
 
 
-class LoginRequired(OAuth2Error):  # type: ignore[misc]
+class LoginRequired(OAuth2Error):
     error = "login_required"
     description = "The user has to sign in, and prompt is none."
 
 
-class ConsentRequired(OAuth2Error):  # type: ignore[misc]
+class ConsentRequired(OAuth2Error):
     error = "consent_required"
     description = "The user has to consent, and prompt is none."
 

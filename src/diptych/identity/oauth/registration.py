@@ -83,7 +83,7 @@ class Registration:
         if not await self._store.write(lambda: self._add(client, details)):
             body = {"error": "temporarily_unavailable", "error_description": "Too many apps register; try later."}
             return OAuthResponse(429, body, {"Retry-After": str(_WINDOW)})
-        return OAuthResponse(201, _told(client, secret, method))
+        return OAuthResponse(201, _metadata(client, secret, method))
 
     def _add(self, client: Client, details: ClientDetails) -> Script[bool]:
         """Add a client within the limits. Registrations run one after another: all of them change one record."""
@@ -178,7 +178,7 @@ def _name(asked: object, id: str) -> str:
         raise Invalid(f"client_name: {refusal.message}") from None
 
 
-def _told(client: Client, secret: str | None, method: str) -> dict[str, Any]:
+def _metadata(client: Client, secret: str | None, method: str) -> dict[str, Any]:
     """The metadata of a client (RFC 7591, §3.2.1)."""
     of_secret = {"client_secret": secret, "client_secret_expires_at": client.created_at + REGISTERED_LIFETIME}
     return {

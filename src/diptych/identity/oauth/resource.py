@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from authlib.oauth2.rfc6749 import OAuth2Error
 
 
-class InvalidTarget(OAuth2Error):  # type: ignore[misc]
+class InvalidTarget(OAuth2Error):
     """The client names a resource that this server has no tokens for."""
 
     error = "invalid_target"

@@ -18,6 +18,7 @@ from authlib.oauth2.rfc6749 import OAuth2Error
 from diptych.errors import Refusal
 from diptych.identity.login_sessions import SignedIn
 from diptych.identity.oauth.authlib_adapter import Bridge, Malformed, OAuthRequest, OAuthResponse
+from diptych.identity.oauth.console_client import CONSOLE_CLIENT
 from diptych.identity.oauth.core import Core
 from diptych.identity.oauth.device_grant import DeviceGrant, start_device
 from diptych.identity.oauth.endpoints import OAuthIntrospection, OAuthRevocation
@@ -50,15 +51,23 @@ class AuthorizationRequest:
     is_registered: bool = False
     """Did the client register itself?"""
 
+    @property
+    def is_own(self) -> bool:
+        """Is the client the console of this service, which is no other party?"""
+        return self.client.id == CONSOLE_CLIENT
+
 
 class OAuth:
     """The authorization server of one service."""
 
-    def __init__(self, grant_store: GrantStore, tokens: Tokens, model: Model, user_claims: TellUser) -> None:
+    def __init__(
+        self, grant_store: GrantStore, tokens: Tokens, model: Model, user_claims: TellUser, *, console: bool = False
+    ) -> None:
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
         self._user_claims = user_claims
+        self._console = console
         self._workers = Workers(_THREADS, _WAITING, "diptych-oauth", _BUSY)
 
     def stop(self) -> None:
@@ -162,7 +171,9 @@ class OAuth:
         return await self._workers.call(lambda: work(core))
 
     def _core(self, issuer: str) -> Core:
-        core = Core(self.grant_store, self.tokens, self.model, Bridge(), issuer, self._user_claims)
+        core = Core(
+            self.grant_store, self.tokens, self.model, Bridge(), issuer, self._user_claims, console=self._console
+        )
         core.register_grant(CodeGrant, [Proof(required=True)])
         core.register_grant(RefreshGrant)
         core.register_grant(ClientCredentials)

@@ -4,6 +4,7 @@ title: str                                      a required field
 published: bool = False                         a field with a default
 id: Id = auto()                                 set by the server
 opened: datetime = now()                        the time of creation by default
+author: User = from_viewer()                    who creates the row by default
 posts: list[Post] = inverse("author")           the rows whose author is this row
 """
 
@@ -14,7 +15,8 @@ import re
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
 MISSING: Any = object()
@@ -29,9 +31,25 @@ class Auto:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A generated default: the time at which the row is created, or its date in UTC."""
+    """The current time, or the day in UTC, or so much later: a generated default, or a value in a rule."""
 
     kind: Literal["now", "today"]
+    offset: timedelta = timedelta()
+
+    def __add__(self, other: object) -> Now:
+        return replace(self, offset=self.offset + other) if isinstance(other, timedelta) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Now:
+        return replace(self, offset=self.offset - other) if isinstance(other, timedelta) else NotImplemented
+
+
+@dataclass(frozen=True, slots=True)
+class FromViewer:
+    """A generated default: the id of who creates the row, or a field of the model's own viewer class."""
+
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,16 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Counter:
+    """A number that the server gives to a new row: 1, 2, 3 … in the rows that have the same `within`, or in all rows.
+
+    number: Annotated[int, Counter("project")] = auto()
+    """
+
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MinLen:
     """Minimum length of a text, in characters."""
 
@@ -158,6 +168,7 @@ class States:
 MARKERS: tuple[type[Any], ...] = (
     Unique,
     Index,
+    Counter,
     MinLen,
     MaxLen,
     Pattern,

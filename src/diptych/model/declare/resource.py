@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
 from diptych.model.declare import rows
-from diptych.model.declare.declared import Auto, Inverse, Now, Through
+from diptych.model.declare.declared import Auto, FromViewer, Inverse, Now, Through
 from diptych.model.declare.keys import DeclaredKey
 from diptych.model.declare.markers import Id
 from diptych.model.declare.roles import Role
+from diptych.model.declare.search import Search
 
 Verb = Literal["read", "create", "update", "delete"]
 VERBS: tuple[Verb, ...] = ("read", "create", "update", "delete")
+GrantVerb = Verb | Literal["export"]
+"""A verb of a grant: `export` is reading a whole list at once, as CSV or NDJSON."""
 Rule = TypeVar("Rule", bound=Callable[[Any, Any], bool])
 
 
@@ -26,7 +29,7 @@ Rule = TypeVar("Rule", bound=Callable[[Any, Any], bool])
 class VerbGrant:
     """Verbs allowed on every row, for a role or for anyone."""
 
-    verbs: tuple[Verb, ...]
+    verbs: tuple[GrantVerb, ...]
     to: Role | None
 
 
@@ -45,14 +48,19 @@ def auto(*, init: Literal[False] = False) -> Any:
     return Auto()
 
 
-def now() -> Any:
-    """The default of a `datetime`: the time at which the row is created."""
-    return Now("now")
+def now() -> datetime:
+    """The current time: in a rule or a computed field, or as the default of a `datetime` when the row is created."""
+    return cast(datetime, Now("now"))
 
 
-def today() -> Any:
-    """The default of a `date`: the day on which the row is created, in UTC."""
-    return Now("today")
+def today() -> date:
+    """The current day in UTC: in a rule or a computed field, or as the default of a `date` when the row is created."""
+    return cast(date, Now("today"))
+
+
+def from_viewer(name: str = "") -> Any:
+    """The default of a relation or an id: who creates the row. `from_viewer("tenant")` is that field of the viewer."""
+    return FromViewer(name)
 
 
 def inverse(field: str, *, init: Literal[False] = False) -> Any:
@@ -65,8 +73,11 @@ def through(link: str, mine: str, theirs: str, *, init: Literal[False] = False) 
     return Through(link, mine, theirs)
 
 
-def grant(*verbs: Verb, to: Role | None = None) -> VerbGrant:
-    """Allow verbs on every row: `access = (grant("read"), grant("create", to=admin))`."""
+def grant(*verbs: GrantVerb, to: Role | None = None) -> VerbGrant:
+    """Allow verbs on every row: `access = (grant("read"), grant("create", to=admin))`.
+
+    `grant("export", to=staff)` lets a role read all rows that it may read at once, as CSV or NDJSON.
+    """
     return VerbGrant(verbs, to)
 
 
@@ -101,8 +112,10 @@ def allowances(rule: object) -> tuple[Allowance, ...]:
 class Resource:
     """The base class of resources, with the fields `id`, `version`, `created_at` and `updated_at`.
 
-    `class Person(Resource, plural="people")` sets the plural; `ids="integer"` uses integer ids; with `public=60`,
-    shared caches may keep answers to anonymous viewers for that number of seconds. Subclasses do not inherit `public`.
+    `class Person(Resource, plural="people")` sets the plural; `ids="integer"` uses integer ids, and with `ids="client"`
+    clients may make the UUIDs of new rows; with `public=60`, shared caches may keep answers to anonymous viewers for
+    that number of seconds. With `trash=timedelta(days=30)`, a deleted row can be restored for that time (soft delete),
+    and has a field `deletedAt`. Subclasses do not inherit `public` and `trash`.
     """
 
     id: Id = auto()
@@ -112,13 +125,19 @@ class Resource:
 
     access: ClassVar[tuple[VerbGrant, ...]] = ()
     keys: ClassVar[tuple[DeclaredKey, ...]] = ()
+    search: ClassVar[Search | None] = None
     __diptych__: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(
-        cls, plural: str = "", ids: Literal["uuid", "integer"] | None = None, public: int | timedelta | None = None
+        cls,
+        plural: str = "",
+        ids: Literal["uuid", "integer", "client"] | None = None,
+        public: int | timedelta | None = None,
+        trash: timedelta | None = None,
     ) -> None:
         super().__init_subclass__()
-        cls.__diptych__ = {"plural": plural, "ids": ids or cls.__diptych__.get("ids", "uuid"), "public": public}
+        ids = ids or cls.__diptych__.get("ids", "uuid")
+        cls.__diptych__ = {"plural": plural, "ids": ids, "public": public, "trash": trash}
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform
         __init__ = rows.start_row

@@ -120,7 +120,7 @@ class Viewer:
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
-        cls.__hash__ = Viewer.__hash__  # type: ignore[method-assign]
+        cls.__hash__ = Viewer.__hash__  # type: ignore[method-assign]  # dataclass() replaced it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.id, self.roles, self.scopes, self.signed_in)))

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from diptych.model.declare.declared import MISSING, Auto, Inverse, Now, Through, annotated
+from diptych.model.declare.declared import MISSING, Auto, FromViewer, Inverse, Now, Through, annotated
 
 R = TypeVar("R")
 _STATE = "__state__"
@@ -66,7 +66,7 @@ def start_row(row: object, /, *values: Any, **assigned: Any) -> None:
         {
             attr: assigned[attr] if attr in assigned else _fresh(default)
             for attr, default in known.items()
-            if attr in assigned or not isinstance(default, Now)
+            if attr in assigned or not isinstance(default, Now | FromViewer)
         }
     )
 

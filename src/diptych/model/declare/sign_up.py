@@ -2,8 +2,8 @@
 
     Model(User, Post, sign_up=SignUp(email="email", fields=("name",)))
 
-Whoever proves an e-mail address, by a link that is sent there, gets an account and a row of the user resource, in one
-transaction. The declaration is the rule of that row: these fields are filled in, and no other.
+A person who proves an e-mail address, by a link that is sent there, gets an account and a row of the user resource,
+in one transaction. The declaration is the rule of that row: these fields are filled in, and no other.
 """
 
 from __future__ import annotations

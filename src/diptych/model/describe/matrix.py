@@ -17,11 +17,12 @@ from typing import Literal
 
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import VERBS
-from diptych.model.defs import SERVER_FIELDS, CallDef, ResourceDef
+from diptych.model.defs import CallDef, ResourceDef
 from diptych.model.describe.rule_text import in_words, render
 from diptych.model.model import Model
+from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import FALSE, TRUE, Expr, and_
-from diptych.model.view import ResourceView, View
+from diptych.model.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,13 @@ class ResourceMatrix:
 
 def matrix(model: Model, roles: Sequence[str]) -> list[ResourceMatrix]:
     """The matrix of every resource, for these roles."""
+    return list(matrices(model, roles))
+
+
+def matrices(model: Model, roles: Sequence[str]) -> Iterator[ResourceMatrix]:
+    """The same, one after the other."""
     views = {role: model.view_as(role) for role in roles}
-    return [_of(resource, views) for resource in model.resources.values()]
+    yield from (_of(resource, views) for resource in model.resources.values())
 
 
 def _of(resource: ResourceDef, views: Mapping[str, View]) -> ResourceMatrix:
@@ -75,7 +81,7 @@ def _of(resource: ResourceDef, views: Mapping[str, View]) -> ResourceMatrix:
     moves = {field.attr: [*map(_move, field.moves)] for field in resource.fields.values() if field.moves}
     return ResourceMatrix(
         resource,
-        (*VERBS, *(call.attr for call in resource.calls)),
+        (*VERBS, *_export(resource), *(call.attr for call in resource.calls)),
         rows,
         tuple(_grouped(resource, views, fields)),
         tuple(_word(resource, name) for name, touched in fields.items() if touched is None),
@@ -97,9 +103,15 @@ def _move(move: Move) -> str:
 # the row
 
 
+def _export(resource: ResourceDef) -> tuple[str, ...]:
+    """The column of whole lists, where any role may read them."""
+    return ("export",) if resource.offers("export") else ()
+
+
 def _row(view: View, resource: ResourceDef) -> list[Expr]:
     mine = view.resources.get(resource.name)
-    verbs = [mine.read, mine.create, mine.update, mine.delete] if mine else [FALSE] * len(VERBS)
+    verbs: list[Expr] = [mine.read, mine.create, mine.update, mine.delete] if mine else [FALSE] * len(VERBS)
+    verbs += [TRUE if mine and mine.exports else FALSE for _ in _export(resource)]
     return verbs + [_call(view, resource, call) for call in resource.calls]
 
 
@@ -148,7 +160,7 @@ def _touched(resource: ResourceDef, name: str, views: Mapping[str, View]) -> Cel
 
 def _is_written(resource: ResourceDef, name: str) -> bool:
     field = resource.fields.get(name)
-    return field is not None and field.stored and name not in SERVER_FIELDS
+    return field is not None and field.stored and not field.is_server_set
 
 
 def _field(mine: ResourceView, name: str, touch: Touch) -> Expr:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from enum import IntEnum
 from typing import Literal
 
@@ -25,14 +26,21 @@ from diptych.model.rules.expr import (
     Has,
     HasRole,
     IsNull,
+    Key,
     Mask,
+    Matches,
     May,
+    Measure,
     Moment,
     Not,
     Op,
     Or,
+    Part,
+    Shift,
     Slice,
     Slot,
+    Span,
+    Via,
     ViewerId,
     ViewerValue,
     rewrite,
@@ -63,6 +71,15 @@ _OPERATORS: Mapping[Op, str] = {
     "in": "in",
     "contains": "contains",
     "startsWith": "starts with",
+    "endsWith": "ends with",
+    "ieq": "is like",
+    "icontains": "contains like",
+    "istartsWith": "starts like",
+    "iendsWith": "ends like",
+    "has": "has",
+    "hasAny": "has any of",
+    "hasAll": "has all of",
+    "isEmpty": "is empty",
 }
 
 
@@ -117,18 +134,31 @@ def _render(expr: Expr) -> Rendered:
             return _constant(value), Precedence.WORD
         case Slot():
             return "?", Precedence.WORD
-        case Moment(scalar):
-            return ("today()" if scalar is DATE else "now()"), Precedence.WORD
+        case Moment(scalar, offset):
+            clock = "today()" if scalar is DATE else "now()"
+            return (clock + _delta(offset), Precedence.SUM) if offset else (clock, Precedence.WORD)
         case ViewerId():
             return "viewer.id", Precedence.WORD
         case ViewerValue(name):
             return f"viewer.{name}", Precedence.WORD
-        case Mask() | Slice() | Concat() | Choose():
+        case Mask() | Slice() | Concat() | Choose() | Shift() | Span() | Part():
             return _compound(expr)
+        case Key(of):
+            return _render(of)
+        case Via(relation, of):
+            return f"{relation}.{_at(of, Precedence.WORD)}", Precedence.WORD
+        case Measure(fn, of, relation):
+            names = [relation] * bool(relation) + [_at(of, Precedence.WORD)] * (fn != "count")
+            return ".".join((*names, fn)), Precedence.WORD
     return _condition(expr)
 
 
-def _compound(expr: Mask | Slice | Concat | Choose) -> Rendered:
+def _delta(delta: timedelta) -> str:
+    """A constant that is added, as a model file writes it."""
+    return f" {'-' if delta < timedelta() else '+'} {repr(abs(delta)).removeprefix('datetime.')}"
+
+
+def _compound(expr: Mask | Slice | Concat | Choose | Shift | Span | Part) -> Rendered:
     """The text of a compound value."""
     match expr:
         case Mask(rule, of):
@@ -136,6 +166,12 @@ def _compound(expr: Mask | Slice | Concat | Choose) -> Rendered:
         case Slice(of, start, length):
             end = "" if length is None else start + length
             return f"{_at(of, Precedence.WORD)}[{start or ''}:{end}]", Precedence.WORD
+        case Part(of, name):
+            return f"{_at(of, Precedence.WORD)}.{name}", Precedence.WORD
+        case Shift(of, delta):
+            return _at(of, Precedence.SUM) + _delta(delta), Precedence.SUM
+        case Span(left, right):
+            return f"{_at(left, Precedence.SUM)} - {_at(right, Precedence.WORD)}", Precedence.SUM
         case Concat(of):
             return " + ".join(_at(part, Precedence.SUM) for part in of), Precedence.SUM
         case Choose(when, then, other):
@@ -145,17 +181,21 @@ def _compound(expr: Mask | Slice | Concat | Choose) -> Rendered:
             )
 
 
-def _condition(expr: HasRole | May | Compare | IsNull | And | Or | Not | Has) -> Rendered:
+def _condition(expr: HasRole | May | Compare | IsNull | Matches | And | Or | Not | Has) -> Rendered:
     match expr:
         case HasRole(role):
             return f"viewer is {role}", Precedence.COMPARISON
         case May(path):
             return f"may read {_row(path)}", Precedence.COMPARISON
+        case Compare("isEmpty", left):
+            return f"{_at(left, Precedence.SUM)} is empty", Precedence.COMPARISON
         case Compare(op, left, right):
             shown = f"({render(right)})" if isinstance(right, Slot) and right.many else _at(right, Precedence.SUM)
             return f"{_at(left, Precedence.SUM)} {_OPERATORS[op]} {shown}", Precedence.COMPARISON
         case IsNull(of):
             return f"{_at(of, Precedence.SUM)} is null", Precedence.COMPARISON
+        case Matches(parts, text):
+            return f"{', '.join(map(render, parts))} match {render(text)}", Precedence.COMPARISON
         case And(of):
             return _and(of)
         case Or(of):

@@ -85,7 +85,7 @@ def unwrap(attr: str, hint: Any, default: Any, description: str = "") -> Annotat
             markers.extend(inner)
         elif get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
             rest = [part for part in get_args(hint) if part is not type(None)]
-            hint, optional = (rest[0] if len(rest) == 1 else Union[tuple(rest)]), True  # noqa: UP007
+            hint, optional = (rest[0] if len(rest) == 1 else Union[tuple(rest)]), True  # noqa: UP007  # of a list of types
         else:
             return Annotation(attr, hint, optional, tuple(markers), default, description)
 

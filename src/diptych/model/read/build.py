@@ -9,25 +9,26 @@
 
 from __future__ import annotations
 
-import enum
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
-from typing import Any, ClassVar, get_origin
+from typing import Any, ClassVar, get_args, get_origin
 
 from diptych.errors import Mistake
 from diptych.model.declare.actions import offers
 from diptych.model.declare.computed import Computed
-from diptych.model.declare.declared import Auto, Declared, Now, annotated, evaluate
+from diptych.model.declare.declared import Auto, Declared, FromViewer, Inverse, Now, Through, annotated, evaluate
+from diptych.model.declare.markers import Counter
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
 from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.enum_scalar import own_doc
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
 from diptych.model.read import fields
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
 from diptych.model.read.call_signatures import Home, read_call
+from diptych.model.read.field_types import FieldTypes
 from diptych.model.read.members import calls, computed_fields, rules_of, untyped
 from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, table_clashes, type_clashes
 from diptych.model.read.needs import form_fault, one_of_batch
@@ -36,13 +37,12 @@ from diptych.model.read.relations import link_relations, read_list, read_relatio
 from diptych.model.read.sign_ups import SignUpDef, read_sign_up
 from diptych.model.read.source import changing_defaults, lines_of, location_of
 from diptych.model.read.tracer import Tracer
+from diptych.model.read.trash import deleted_at, trash_fault, trash_seconds, unkept
+from diptych.model.read.viewer_defaults import settle_defaults
 from diptych.model.read.viewers import read_viewer
 from diptych.model.rules.expr import ViewerValue
-from diptych.model.scalars import Scalar, enumeration, own_doc
 from diptych.model.viewer_object import users_in
 
-_ENUM_VALUE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_NO_ENUM_VALUES = ("true", "false", "null")
 _IMPORT = "Import or define what it names"
 _TWICE = "it is a field and a function", "Rename one"
 
@@ -58,8 +58,7 @@ class Builder:
         sign_up: SignUp | None = None,
     ) -> None:
         self.mistakes: list[Mistake] = []
-        self.enums: dict[type[enum.Enum], Scalar] = {}
-        self._users: dict[type[enum.Enum], tuple[type, str]] = {}
+        self.types = FieldTypes()
         self._classes: dict[str, type[Resource]] = {}
         self._named_roles: list[Role] = []
         self._lines_of = cache(lines_of)
@@ -72,7 +71,8 @@ class Builder:
         read = {name: self._read(cls) for name, cls in self._classes.items()}
         self._check_names(read)
         self.viewer_values = self._viewer(viewer)
-        tracer = Tracer(link_relations(read, self._report), self.viewer_values, self._report)
+        linked = settle_defaults(link_relations(read, self._report), self.viewer_values, self._report)
+        tracer = Tracer(linked, self.viewer_values, self._report)
         self.resources = tracer.run()
         self.user = self._user(user)
         """The name of the resource whose rows the viewers are, if there is one."""
@@ -99,22 +99,24 @@ class Builder:
             self.wrong(cls, "", "two resources have this name", "Rename one")
         elif fault := class_fault(cls.__name__, _stem(cls)):
             self.wrong(cls, "", *fault)
-        elif cls.__diptych__["ids"] not in ("uuid", "integer"):
+        elif cls.__diptych__["ids"] not in ("uuid", "integer", "client"):
             cause = f"ids={cls.__diptych__['ids']!r} is unknown"
-            self.wrong(cls, "", cause, 'Write ids="uuid" or ids="integer"')
+            self.wrong(cls, "", cause, 'Write ids="uuid", ids="integer" or ids="client"')
         else:
             self._classes[cls.__name__] = cls
 
     def _check_names(self, read: dict[str, ResourceDef]) -> None:
-        for owner, clash in type_clashes(read.values(), self.enums):
+        for owner, clash in type_clashes(read.values(), self.types.enums, self.types.values):
             if isinstance(owner, ResourceDef):
                 self._report(owner, "", *clash)
             else:
-                self.wrong(*self._users[owner], *clash)
+                self.wrong(*self.types.users[owner], *clash)
         for resource, clash in (*root_clashes(read.values()), *table_clashes(read.values())):
             self._report(resource, "", *clash)
         for resource, attr, clash in call_clashes(read.values()):
             self._report(resource, attr, *clash)
+        for resource, relation, fault in unkept(read):
+            self._report(resource, relation.attr, *fault)
 
     # 2. members
 
@@ -125,6 +127,8 @@ class Builder:
         lines = [*self._lines(cls)]
         for line in lines:
             self._read_line(cls, line, restricted, names)
+            if line.attr == "updated_at" and trash_seconds(cls.__diptych__["trash"]):
+                names.add("deleted_at", deleted_at())
         for attr, computed in computed_fields(cls).items():
             field = self._computed_field(cls, attr, computed, restricted)
             if field is not None:
@@ -134,6 +138,8 @@ class Builder:
         for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
         public = self._public(cls, names)
+        if fault := trash_fault(cls.__diptych__["trash"]):
+            self.wrong(cls, "", *fault)
         stem = _stem(cls)
         return ResourceDef(
             name=cls.__name__,
@@ -148,6 +154,7 @@ class Builder:
             actions={call.name: call for call in called if isinstance(call, ActionDef)},
             queries={call.name: call for call in called if isinstance(call, QueryDef)},
             public=public,
+            trash=trash_seconds(cls.__diptych__["trash"]),
         )
 
     def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:
@@ -162,7 +169,7 @@ class Builder:
             if argument and attr in called:
                 fix = f"Write {argument}: … | None = None, and compute it in the function"
                 self.wrong(cls, attr, f"its argument '{argument}': {cause}", fix)
-            elif attr in lines and not argument and not isinstance(lines[attr], Now):
+            elif attr in lines and not argument and not isinstance(lines[attr], Now | FromViewer):
                 self.wrong(cls, attr, f"{cause}: all rows would have that value", fields.each_row(lines[attr]))
 
     def _public(self, cls: type[Resource], names: Names) -> int:
@@ -210,8 +217,9 @@ class Builder:
         if camel(line.attr) in SERVER_FIELDS and not (automatic and hint == _server_type(line.attr)):
             self.wrong(cls, line.attr, "every resource has this field already", "Rename it")
             return False
-        if automatic and camel(line.attr) not in SERVER_FIELDS:
-            self.wrong(cls, line.attr, "auto() is for the fields that every resource has", "Give a default")
+        if automatic and camel(line.attr) not in SERVER_FIELDS and not unwrap("", hint, None).marker(Counter):
+            cause = "auto() is for the fields that every resource has, and for counters"
+            self.wrong(cls, line.attr, cause, "Give a default")
             return False
         return True
 
@@ -222,7 +230,7 @@ class Builder:
         fault = attribute_fault(line.attr, line.attr + "_id" * to_one)
         if fault:
             wrong(*fault)
-        elif get_origin(line.type) is list:
+        elif get_origin(line.type) is list and _holds_rows(line):
             many = read_list(line, self._classes, wrong)
             if many is not None:
                 names.add(line.attr, many)
@@ -243,7 +251,7 @@ class Builder:
         self, cls: type[Resource], line: Annotation, restricted: frozenset[str], names: Names, wrong: Wrong
     ) -> None:
         ids = cls.__diptych__["ids"]
-        scalar = fields.key_scalar(ids) if line.attr == "id" else self._scalar(cls, line, wrong)
+        scalar = fields.key_scalar(ids) if line.attr == "id" else self.types.scalar(cls, line, wrong)
         if scalar is not None:
             names.add(line.attr, fields.read_field(line, scalar, restricted, wrong))
 
@@ -269,12 +277,12 @@ class Builder:
         if line is None:
             return None
         self._named_roles += line.named_roles
-        scalar = self._scalar(cls, line, wrong)
+        scalar = self.types.scalar(cls, line, wrong)
         return None if scalar is None else fields.read_computed(line, scalar, computed, restricted, wrong)
 
     def _calls(self, cls: type[Resource], lines: set[str]) -> list[CallDef]:
         """All actions and queries of a class."""
-        home = Home(cls, _many(cls), self._classes, partial(self._scalar, cls, types=fields.VALUES))
+        home = Home(cls, _many(cls), self._classes, partial(self.types.scalar, cls, types=fields.VALUES))
         definitions: list[CallDef] = []
         for attr, member, noted in calls(cls):
             wrong = partial(self.wrong, cls, attr)
@@ -291,24 +299,6 @@ class Builder:
             definitions.append(call)
         return definitions
 
-    def _scalar(self, cls: type, line: Annotation, wrong: Wrong, types: str = fields.TYPES) -> Scalar | None:
-        self._note_enum(cls, line, wrong)
-        return fields.scalar_of(line, self.enums, wrong, types)
-
-    def _note_enum(self, cls: type, line: Annotation, wrong: Wrong) -> None:
-        kind = line.type
-        if not line.is_enum or kind in self.enums:
-            return
-        if not len(kind):
-            wrong(f"{kind.__name__} has no members", "Give it some")
-        for member in kind:
-            value = member.value
-            if not isinstance(value, str) or not _ENUM_VALUE.fullmatch(value) or value in _NO_ENUM_VALUES:
-                cause = f"the value {value!r} of {kind.__name__} cannot be a name of GraphQL"
-                wrong(cause, "Use letters, digits and _, and not true, false or null")
-        self.enums[kind] = enumeration(kind)
-        self._users[kind] = (cls, line.attr)
-
     # viewers and roles
 
     def _viewer(self, cls: type[Viewer]) -> dict[str, ViewerValue]:
@@ -317,14 +307,14 @@ class Builder:
             cause = f"viewer={cls!r} is no class of viewers"
             self.mistakes.append(Mistake("Model()", cause, "Write class Member(Viewer): …, and viewer=Member"))
             return {}
-        served = dict(self.enums)
+        served = dict(self.types.enums)
         try:
-            return read_viewer(cls, partial(self._scalar, cls, types=fields.VALUES), partial(self.wrong, cls))
+            return read_viewer(cls, partial(self.types.scalar, cls, types=fields.VALUES), partial(self.wrong, cls))
         except Exception as error:
             self.wrong(cls, "", f"a type cannot be read: {error}", _IMPORT)
             return {}
         finally:
-            self.enums = served  # enums of the viewer class alone are not part of the API
+            self.types.enums = served  # enums of the viewer class alone are not part of the API
 
     def _user(self, cls: type[Resource] | None) -> str:
         if cls is None:
@@ -357,6 +347,12 @@ class Builder:
 
 def _stem(cls: type[Resource]) -> str:
     return cls.__diptych__["plural"] or plural(snake(cls.__name__))
+
+
+def _holds_rows(line: Annotation) -> bool:
+    """Is it a list of resources, which is a relation?"""
+    (item,) = get_args(line.type)
+    return isinstance(line.default, Inverse | Through) or (isinstance(item, type) and issubclass(item, Resource))
 
 
 def _many(cls: type[Resource]) -> str:

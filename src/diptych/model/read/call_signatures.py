@@ -200,17 +200,18 @@ class _Reader:
 
     def _list(self, line: Annotation, wrong: Wrong) -> ResultDef | None:
         (item,) = get_args(line.type)
+        if not _is_resource(item):
+            return self._scalar(line, wrong)
         check_use(line, (), "a list", wrong)
         if line.optional:
             wrong("a list is never null", "Remove `| None`")
-        if not _is_resource(item):
-            wrong("a list can only hold resources", "Write list[Post], or Json for plain lists")
-            return None
         resource = self._resource(item, wrong)
         return ResultDef("list", resource) if resource else None
 
     def _scalar(self, line: Annotation, wrong: Wrong) -> ResultDef | None:
         scalar = self.home.scalar(line, wrong)
+        if scalar is not None and scalar.members is not None:
+            wrong(f"a result cannot be a {scalar.name}", "Return a row that has it, or Json")
         check_use(line, (mark.Digits, mark.Big, mark.AnyJson, mark.Key), "a result", wrong)
         return None if scalar is None else ResultDef("scalar", scalar=scalar, nullable=line.optional)
 

@@ -13,15 +13,20 @@ from typing import Any
 from diptych.model.constraints import INDEXED, MaxBytes
 from diptych.model.declare.keys import DeclaredKey
 from diptych.model.declare.markers import MaxLen
+from diptych.model.declare.search import Search
 from diptych.model.defs import CheckDef, FieldDef, KeyDef, ResourceDef
-from diptych.model.read.members import checks_of, partial_keys_of
+from diptych.model.operators import SEARCHES
+from diptych.model.read.members import checks_of, partial_keys_of, rules_of
 from diptych.model.rules.expr import TRUE, Col, Compare, Const, Expr, leaves, rewrite
 from diptych.model.rules.source_check import Untraceable
-from diptych.model.rules.trace import Lookup, trace_check
-from diptych.model.scalars import JSON, SEARCHES
+from diptych.model.rules.trace import trace_check
+from diptych.model.rules.traced import Lookup
+from diptych.model.scalars import BIGINT, ID, INT, INTEGER_ID, STRING
+from diptych.model.searching import MOST_FIELDS
 
 _PAGE = "See docs/reference/model.md, Constraints"
 _KEYS = 'Write keys = (unique("team", "user"),)'
+_SEARCH = 'Write search = Search("title", "body")'
 _ENTRY = 2_560
 """Bytes of text in an index entry of several fields: PostgreSQL takes 2,704, and numbers and ids need some of them."""
 Wrong = Callable[[str, str, str], None]
@@ -30,8 +35,11 @@ Wrong = Callable[[str, str, str], None]
 def read_constraints(resource: ResourceDef, known: Lookup, wrong: Wrong) -> ResourceDef:
     """The resource with its keys and checks; every mistake is reported."""
     reader = _Reader(resource, known, wrong)
+    counted = {name: reader.counter(field) for name, field in resource.counters.items()}
+    reader.resource = resource = replace(resource, fields={**resource.fields, **counted})
     keys = tuple(reader.keys())
-    return replace(resource, keys=keys, checks=reader.checks(), fields=_bounded(resource, keys))
+    fields = _bounded(resource, keys)
+    return replace(resource, keys=keys, checks=reader.checks(), search=tuple(reader.search()), fields=fields)
 
 
 class _Reader:
@@ -48,6 +56,10 @@ class _Reader:
         seen: set[object] = set()
         for key in declared:
             yield from self._key("keys", key, TRUE, seen)
+        for field in self.resource.counters.values():
+            if field.counts and (frozenset((field.counts, field.name)), TRUE) not in seen:
+                columns = (self.resource.fields[field.counts].column, field.column)
+                yield KeyDef(f"{field.counts}_{field.name}", (field.counts, field.name), columns, unique=True)
         for attr, function, key in partial_keys_of(self.resource.cls):
             if not key.unique:
                 self.wrong(attr, "an index is over all rows", "Write it in keys = (index(…),)")
@@ -55,6 +67,40 @@ class _Reader:
             where = self._condition(attr, function)
             if where is not None:
                 yield from self._key(attr, key, where[0], seen)
+
+    def counter(self, field: FieldDef) -> FieldDef:
+        """A counter with the name on the wire of the field within which it counts; unique, if that is all rows."""
+        if not field.counts:
+            return replace(field, unique=True)
+        within = self._field(field.attr, field.counts)
+        if within is None:
+            return replace(field, counts=None)
+        fixed = within.scalar in (STRING, INT, BIGINT, ID, INTEGER_ID) or within.scalar.choices
+        if not fixed or within.nullable or within.is_server_set:
+            cause = f"'{field.counts}' is nothing to count within"
+            self.wrong(field.attr, cause, "Name a relation, a text, a whole number or an enum that is never null")
+            return replace(field, counts=None)
+        return replace(field, counts=within.name)
+
+    def search(self) -> Iterator[str]:
+        """The fields of the full-text search, by their names on the wire."""
+        declared: Any = self.resource.cls.search
+        if declared is None:
+            return
+        named = declared.fields if isinstance(declared, Search) else ()
+        if not 1 <= len(set(named)) == len(named) <= MOST_FIELDS:
+            self.wrong("search", f"search is no Search() of 1 to {MOST_FIELDS} different fields", _SEARCH)
+            return
+        about = {name for _, _, note in rules_of(self.resource.cls) if "read" in note.verbs for name in note.fields}
+        for name in named:
+            field = next((field for field in self.resource.fields.values() if field.attr == name), None)
+            if field is None or not field.stored or field.scalar is not STRING:
+                self.wrong("search", f"{self.resource.name} has no text {name!r} to search", _SEARCH)
+            elif name in about:
+                cause = f"a rule hides '{name}' on some rows, and a match would reveal it"
+                self.wrong("search", cause, "Leave it out, or use ReadBy instead of the rule")
+            else:
+                yield field.name
 
     def _key(self, attr: str, key: DeclaredKey, where: Expr, seen: set[object]) -> Iterator[KeyDef]:
         fields = [field for name in key.fields if (field := self._field(attr, name)) is not None]
@@ -74,7 +120,7 @@ class _Reader:
         for field in self.resource.fields.values():
             relation = self.resource.relations.get(field.relation)
             if relation.attr == name if relation else field.attr == name:
-                if field.stored and field.scalar is not JSON:
+                if field.stored and not field.scalar.is_json:
                     return field
                 self.wrong(attr, f"'{name}' cannot be part of a key", "Name stored fields that are no Json")
                 return None
@@ -115,8 +161,11 @@ class _Reader:
             match part:
                 case Col((name,)):
                     field = self.resource.fields[name]
-                    if field.scalar is JSON and compared:
-                        raise Untraceable(f"'{field.attr}' is Json, which only is_null() asks about here")
+                    if field.scalar.is_json and compared:
+                        kind = "a list" if field.scalar.items else "a value" if field.scalar.members else "Json"
+                        raise Untraceable(f"'{field.attr}' is {kind}, which only is_null() asks about here")
+                    if field.counts is not None:
+                        raise Untraceable(f"'{field.attr}' is a counter, which is not known before the row is written")
                     yield from self._stored(field.computed) if field.computed is not None else (name,)
                 case Const():
                     pass

@@ -7,23 +7,30 @@ import enum
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from diptych.model import scalars
-from diptych.model.constraints import INDEXED, NUMBER, TEXT, VALUE, fault_of
+from diptych.model.constraints import INDEXED, NUMBER, TEXT, VALUE, Each, MaxItems, MinItems, fault_of
+from diptych.model.decimal_scalar import decimal
 from diptych.model.declare import markers as mark
 from diptych.model.declare.computed import Computed
-from diptych.model.declare.declared import MISSING, Auto, Now
+from diptych.model.declare.declared import MISSING, Auto, FromViewer, Now
 from diptych.model.declare.roles import Role
 from diptych.model.defs import FieldDef
+from diptych.model.list_scalar import list_of
 from diptych.model.naming import camel
-from diptych.model.read.annotations import Annotation, Wrong, check_bounds, check_markers, check_use
+from diptych.model.read.annotations import Annotation, Wrong, check_bounds, check_markers, check_use, unwrap
 from diptych.model.read.public_ages import seconds_of
+from diptych.model.rules.expr import ViewerId, ViewerValue
+from diptych.model.scalar_values import as_json
 
 PYTHON_WEIGHT = 5
 """The default weight of a field that Python computes: the database reads about five objects in the time of one such
 call."""
-VALUES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, an Enum or Json"
+VALUES = (
+    "Use str, int, BigInt, bool, float, Decimal, date, datetime, time, timedelta, UUID, an Enum or Json, or a list of "
+    "one of them"
+)
 TYPES = VALUES.replace(" or Json", ", Json or a Resource")
 
 
@@ -65,7 +72,7 @@ def _decimal(line: Annotation, wrong: Wrong) -> scalars.Scalar | None:
             "Use a precision of 1 to 18, and a scale not above it",
         )
         return None
-    return scalars.decimal(precision, scale)
+    return decimal(precision, scale)
 
 
 def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[str], wrong: Wrong) -> FieldDef:
@@ -89,7 +96,10 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
         hideable=read_by is not None or line.attr in restricted,
         default=None if automatic or generated else default_of(line, scalar, wrong),
         generated=generated,
+        ahead=line.default.offset if isinstance(line.default, Now) else dt.timedelta(),
+        of_viewer=of_viewer(line, scalar, wrong),
         required=not automatic and line.default is MISSING and not line.optional,
+        counts=_counts(line, scalar, wrong),
         unique=line.marker(mark.Unique) is not None,
         indexed=line.marker(mark.Index) is not None,
         constraints=(*constraints_of(line), *_index_bound(line, scalar)),
@@ -111,21 +121,84 @@ def _example(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
     return _valid(marker.value, line, scalar, f"the example {marker.value!r}", wrong)
 
 
-def _generated(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Literal["", "now", "today"]:
+def of_viewer(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> ViewerId | ViewerValue | None:
+    """The value of the viewer that is the default, before `viewer_defaults.py` settles its type."""
+    if not isinstance(line.default, FromViewer):
+        return None
+    name: Any = line.default.name
+    if not isinstance(name, str):
+        wrong(f"from_viewer({name!r}) names no field of the viewer", 'Write from_viewer(), or from_viewer("tenant")')
+    return ViewerValue(name, scalar) if isinstance(name, str) and name else ViewerId()
+
+
+def _counts(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> str | None:
+    """The `within` of a Counter; None if there is none."""
+    marker = line.marker(mark.Counter)
+    if marker is None:
+        return None
+    if not isinstance(marker.within, str):
+        wrong(f"Counter({marker.within!r}) does not name a field", 'Write Counter("project") or Counter()')
+        return None
+    if scalar not in (scalars.INT, scalars.BIGINT) or line.optional or not isinstance(line.default, Auto):
+        wrong("a counter is a whole number that the server sets", "Write Annotated[int, Counter(…)] = auto()")
+    for useless in (mark.Unique, mark.Index, mark.WriteBy, mark.Min, mark.Max):
+        if line.marker(useless):
+            wrong(f"{useless.__name__} means nothing on a counter", "Remove it")
+    return marker.within
+
+
+def _generated(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Literal["", "now", "today", "viewer"]:
     """The kind of a generated default; empty if it is a value or absent."""
+    if isinstance(line.default, FromViewer):
+        return "viewer"
     if not isinstance(line.default, Now):
         return ""
     fits = {"now": scalars.DATETIME, "today": scalars.DATE}[line.default.kind]
     if scalar is not fits:
         wrong(f"{line.default.kind}() is no {scalar.name}", "Declare it as a datetime for now(), as a date for today()")
+    if fits is scalars.DATE and line.default.offset % dt.timedelta(days=1):
+        wrong("only whole days can be added to a date", "Write today() + timedelta(days=7)")
     if line.marker(mark.Unique):
         wrong(f"{line.default.kind}() gives rows of one moment the same value, and it is unique", "Remove Unique()")
     return line.default.kind
 
 
 def constraints_of(line: Annotation) -> tuple[object, ...]:
-    """The markers that constrain the value."""
-    return tuple(marker for marker in line.markers if isinstance(marker, VALUE))
+    """The markers that constrain the value; those of a list, its number of elements and each of them."""
+    own = tuple(marker for marker in line.markers if isinstance(marker, VALUE))
+    if get_origin(line.type) is not list:
+        return own
+    of_elements = constraints_of(element_line(line))
+    return (*map(_of_items, own), *((Each(of_elements),) if of_elements else ()))
+
+
+def _of_items(marker: object) -> object:
+    match marker:
+        case mark.MinLen(length):
+            return MinItems(length)
+        case mark.MaxLen(length):
+            return MaxItems(length)
+    return marker
+
+
+def element_line(line: Annotation) -> Annotation:
+    """The annotation of the elements of a list."""
+    (item,) = get_args(line.type)
+    return unwrap(line.attr, item, MISSING)
+
+
+def list_scalar(item: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> scalars.Scalar | None:
+    """The type of a list; None, with a mistake reported, if its elements cannot be such."""
+    about = f"an element of type {scalar.name}"
+    if item.optional:
+        wrong("an element of a list is never null", "Remove `| None` from its type")
+    if scalar.is_json:
+        wrong(f"a list cannot hold {scalar.name}", "Declare the field as Json, which may be any list")
+        return None
+    check_markers(item, wrong)
+    check_use(item, value_markers(scalar), about, wrong)
+    check_bounds(item, wrong)
+    return list_of(scalar)
 
 
 def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]:
@@ -140,13 +213,16 @@ def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]
 def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
     """The markers that are allowed on a field of this type."""
     common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public, mark.Example)
-    if scalar is scalars.JSON:
+    if scalar.is_json:
         return (*common, *value_markers(scalar))
-    return (*common, mark.Unique, mark.Index, *value_markers(scalar))
+    counter = (mark.Counter,) if scalar in (scalars.INT, scalars.BIGINT) else ()
+    return (*common, mark.Unique, mark.Index, *counter, *value_markers(scalar))
 
 
 def value_markers(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
     """The markers that describe values of this type."""
+    if scalar.items is not None:
+        return (mark.MinLen, mark.MaxLen)
     return _SPECIAL.get(scalar, _DECIMAL if scalar.python is Decimal else ())
 
 
@@ -220,8 +296,9 @@ def default_of(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
         if not line.optional:
             wrong("the default is None and the type is not optional", "Write `| None` after the type")
         return None
-    if isinstance(line.default, Now) or callable(line.default):
-        fault = f"{line.default.kind}()" if isinstance(line.default, Now) else "a function"
+    if isinstance(line.default, Now | FromViewer) or callable(line.default):
+        made = "from_viewer()" if isinstance(line.default, FromViewer) else "a function"
+        fault = f"{line.default.kind}()" if isinstance(line.default, Now) else made
         wrong(f"the default is {fault}, and not a value", each_row(None))
         return None
     return _valid(line.default, line, scalar, f"the default {line.default!r}", wrong)
@@ -231,7 +308,7 @@ def _valid(given: Any, line: Annotation, scalar: scalars.Scalar, what: str, wron
     """The canonical form of a value of the model file; None, with a mistake reported, if it does not fit the field."""
     foreign = line.is_enum and isinstance(given, enum.Enum) and not isinstance(given, line.type)
     try:
-        value = scalar.parse(scalars.as_json(given))
+        value = scalar.parse(as_json(given))
         fault = "expected a member of its own Enum" if foreign else fault_of(value, constraints_of(line))
     except (ValueError, TypeError, re.error) as error:
         value, fault = None, str(error)

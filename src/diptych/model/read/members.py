@@ -61,7 +61,7 @@ def untyped(cls: type) -> Iterator[str]:
 
 def _is_untyped(base: type, attr: str, value: object) -> bool:
     ends = value is None and any(attr in vars(older) for older in base.__mro__[1:])
-    if ends or attr in ("access", "keys") or attr.startswith("_") or attr in inspect.get_annotations(base):
+    if ends or attr in ("access", "keys", "search") or attr.startswith("_") or attr in inspect.get_annotations(base):
         return False
     return isinstance(value, Auto | Inverse | Through) or (attr.islower() and isinstance(value, _VALUES))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
+from diptych.model.nesting import ROW_ID, ROW_REF, link_type, nest_type, under_type
 from diptych.model.scalars import JSON, PLAIN, Scalar
 from diptych.model.viewer_object import ROOT, VIEWER
 
@@ -29,6 +30,7 @@ RESERVED_SEGMENTS = frozenset({"batch", "changes", "groups", "summary"})
 RESERVED_ROW_SEGMENTS = frozenset({"restore"})
 """The segments after `/posts/<id>/` that are no relations."""
 _SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
+_MEASURES = ("Measures", "MeasuresFilter", "KeyMeasures")
 RESERVED_TYPES = frozenset(
     {
         "Query",
@@ -37,9 +39,16 @@ RESERVED_TYPES = frozenset(
         "PageInfo",
         "Direction",
         "ChangeKind",
+        "OnConflict",
+        "Deleted",
         VIEWER,
+        *(ROW_REF, ROW_ID),
         *_SCALARS,
         *(name + "Filter" for name in _SCALARS),
+        *(name + "ListFilter" for name in _SCALARS),
+        *(name + suffix for name in (*_SCALARS, "Distinct") for suffix in _MEASURES),
+        *(name + suffix for name in ("Number", "Range", "Distinct") for suffix in ("KeyOrder", "MeasuresOrder")),
+        *("ValueBucket", "DateBucket", "TimeBucket"),
     }
 )
 _WRITES = ("create", "update", "replace", "delete", "upsert", "restore")
@@ -47,9 +56,11 @@ _BULK = ("update", "delete")
 """Verbs that change many rows: `updatePosts`."""
 _SUFFIXES = (
     *("", "Where", "ListWhere", "Order", "Connection", "Edge", "Create", "Patch", "Replace", "Change"),
-    "UpsertKey",
+    *("UpsertKey", "Update"),
 )
-_PLURAL_SUFFIXES = ("Bulk", "Group", "GroupBy", "GroupOrder", "Having", "Summary")
+_PLURAL_SUFFIXES = (
+    *("Bulk", "Group", "GroupBy", "GroupConnection", "GroupOrder", "Having", "Summary", "SummaryOrder"),
+)
 """Suffixes of types about many rows: `PostsSummary`."""
 
 _CHANGE_PARTS = ("cursor", "kind", "rowId", "at")
@@ -60,19 +71,34 @@ Clash = tuple[str, str]
 
 
 def type_clashes(
-    resources: Iterable[ResourceDef], enums: Mapping[type[enum.Enum], Scalar]
+    resources: Iterable[ResourceDef], enums: Mapping[type[enum.Enum], Scalar], values: Iterable[type] = ()
 ) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
     """Resources and enums whose GraphQL type names are taken."""
     taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
+    for value in values:
+        names = [value.__name__ + suffix for suffix in ("", "Input", "Patch", "Filter")]
+        taken |= dict.fromkeys(names, f"the value {value.__name__}")
     for kind in enums:
-        yield from _take(kind, (kind.__name__, kind.__name__ + "Filter"), f"the enum {kind.__name__}", taken)
+        names = [kind.__name__ + suffix for suffix in ("", "Filter", "ListFilter")]
+        yield from _take(kind, names, f"the enum {kind.__name__}", taken)
     plurals: set[str] = set()
     for resource in resources:
         names = [resource.name + suffix for suffix in _SUFFIXES]
         if resource.many not in plurals:  # a plural that two have is a clash of their root fields
             names += [upper_first(resource.many) + suffix for suffix in _PLURAL_SUFFIXES]
         plurals.add(resource.many)
+        names += _nested(resource)
         yield from _take(resource, names, f"the resource {resource.name}", taken)
+
+
+def _nested(resource: ResourceDef) -> Iterator[str]:
+    """The types of writes that are nested in those of a resource."""
+    for relation in resource.relations.values():
+        yield nest_type(resource.name, relation)
+        if relation.kind == "through":
+            yield link_type(resource.name, relation)
+        if relation.kind == "one":
+            yield under_type(resource.name, relation.name)
 
 
 def _take(
@@ -104,7 +130,8 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
 
 def _reads(resource: ResourceDef) -> tuple[str, ...]:
     """The root fields of a query for its rows, and for groups and numbers of them."""
-    return resource.one, resource.many, resource.connection, resource.many + "Groups", resource.many + "Summary"
+    groups = (resource.groups, resource.groups + "Connection")
+    return resource.one, resource.many, resource.connection, *groups, resource.summary
 
 
 def names_beside(resource: ResourceDef) -> Iterator[str]:

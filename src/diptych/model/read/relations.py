@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import get_args
 
 from diptych.model.declare import markers as mark
-from diptych.model.declare.declared import MISSING, Inverse, Through
+from diptych.model.declare.declared import MISSING, FromViewer, Inverse, Through
 from diptych.model.declare.resource import Resource, VerbGrant
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import camel
 from diptych.model.read.annotations import Annotation, Wrong, check_markers, check_use
-from diptych.model.read.fields import key_scalar
+from diptych.model.read.fields import key_scalar, of_viewer
 from diptych.model.scalars import ID, Scalar
 
 _ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public)
@@ -32,6 +32,7 @@ def read_relation(
     read_by = line.roles(mark.ReadBy)
     hideable = read_by is not None or line.attr in restricted
     name = camel(line.attr)
+    from_viewer = isinstance(line.default, FromViewer)
     field = FieldDef(
         name=name + "Id",
         attr=line.attr + "_id",
@@ -39,7 +40,9 @@ def read_relation(
         scalar=ID,
         nullable=line.optional,
         hideable=hideable,
-        required=not line.optional,
+        required=not line.optional and not from_viewer,
+        generated="viewer" if from_viewer else "",
+        of_viewer=of_viewer(line, ID, wrong),
         unique=line.marker(mark.Unique) is not None,
         indexed=True,
         read_roles=read_by,
@@ -69,8 +72,11 @@ def _check_one(line: Annotation, target: str, wrong: Wrong) -> None:
         wrong("a relation has an index already", "Remove Index()")
     if isinstance(line.default, Inverse | Through):
         wrong("a relation to one cannot be an inverse", f"Write list[{target}], or remove the default")
-    elif line.default is not MISSING and not (line.default is None and line.optional):
-        wrong("a relation cannot have a default, other than None if it is optional", "Remove the default")
+    elif not (
+        line.default is MISSING or isinstance(line.default, FromViewer) or (line.default is None and line.optional)
+    ):
+        cause = "a relation cannot have a default, other than from_viewer(), or None if it is optional"
+        wrong(cause, "Remove the default")
     on_delete = line.marker(mark.OnDelete)
     if on_delete is not None and on_delete.do == "set null" and not line.optional:
         wrong('OnDelete("set null") on a relation that must not be null', f"Declare it as {target} | None")

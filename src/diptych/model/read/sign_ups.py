@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from diptych.model.declare.roles import Role
 from diptych.model.declare.sign_up import SignUp
-from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
-from diptych.model.scalars import JSON, STRING
+from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.scalars import STRING
 
 Wrong = Callable[[str, str], None]
 _EXAMPLE = 'Write SignUp(email="email", fields=("name",), roles=(member,))'
@@ -54,7 +54,7 @@ def _faults(declared: SignUp, user: ResourceDef, by_attr: dict[str, FieldDef]) -
     named = [*([declared.email] if declared.email else []), *declared.fields]
     for name in named:
         field = by_attr.get(name)
-        if field is None or field.name in SERVER_FIELDS or field.scalar is JSON or field.moves:
+        if field is None or field.is_server_set or field.scalar.is_json or field.moves:
             yield f"sign_up names {user.name}.{name}, which nobody can fill in", "Name a plain field"
     if len(set(named)) < len(named):
         yield "sign_up names a field twice", "Name it once"

@@ -92,6 +92,8 @@ _CALL = re.compile(rf"\b({'|'.join(sorted(_CHANGING))})\(")
 def _is_changing(node: ast.AST) -> bool:
     """Does it call such a function? Plain `now()` and `today()` are those of `diptych`."""
     match node:
+        case ast.Call(func=ast.Attribute(attr="time") | ast.Name(id="time"), args=[_, *_]):
+            return False  # datetime.time(8, 30), and not the clock
         case ast.Call(func=ast.Attribute(attr=name)):
             return name in _CHANGING
         case ast.Call(func=ast.Name(id=name)):

@@ -13,15 +13,30 @@ from typing import Any
 
 from diptych.model.declare.resource import VERBS, Allowance, VerbGrant
 from diptych.model.declare.roles import Role
-from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef, ResourceDef, RuleDef
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.reach import read_first
 from diptych.model.read.class_constraints import read_constraints
 from diptych.model.read.members import computed_fields, rules_of
 from diptych.model.read.needs import needed
 from diptych.model.read.relations import Report
-from diptych.model.rules.expr import TRUE, Choose, Col, Concat, Const, Expr, Slice, ViewerValue, leaves
+from diptych.model.read.trash import hides_deleted
+from diptych.model.rules.expr import (
+    TRUE,
+    Choose,
+    Col,
+    Concat,
+    Const,
+    Expr,
+    Part,
+    Shift,
+    Slice,
+    Span,
+    ViewerValue,
+    leaves,
+)
 from diptych.model.rules.source_check import Untraceable
-from diptych.model.rules.trace import TracedAttribute, trace_rule, trace_value
+from diptych.model.rules.trace import trace_rule, trace_value
+from diptych.model.rules.traced import TracedAttribute
 
 _RULES = "See docs/reference/model.md, Rules"
 _COMPUTED = "See docs/reference/model.md, Computed fields"
@@ -50,6 +65,7 @@ class Tracer:
         for name, resource in self.resources.items():
             self.resources[name] = read_constraints(resource, self, partial(self._wrong, resource))
         self._check_may_read()
+        self.resources = {name: hides_deleted(resource, self.resources) for name, resource in self.resources.items()}
         return self.resources
 
     def step(self, resource: str, attribute: str) -> TracedAttribute:
@@ -142,8 +158,12 @@ class Tracer:
         match expr:
             case Col():
                 return any(self._part(site).nullable for site in self._sites(resource.name, expr))
-            case Slice(of):
+            case Slice(of) | Shift(of):
                 return self._can_be_null(resource, of)
+            case Part(of):
+                return True
+            case Span(left, right):
+                return self._can_be_null(resource, left) or self._can_be_null(resource, right)
             case Concat(of):
                 return any(self._can_be_null(resource, part) for part in of)
             case Choose(_, then, other):
@@ -190,7 +210,7 @@ class Tracer:
         for field in resource.fields.values():
             if field.attr == attr and field.relation:
                 self._wrong(resource, rule, f"'{attr}' is the key of a relation", f'Write field="{attr[:-3]}"')
-            if field.attr == attr and field.name in SERVER_FIELDS and "read" in note.verbs:
+            if field.attr == attr and field.is_server_set and "read" in note.verbs:
                 self._wrong(resource, rule, f"everyone who can read a row sees its '{attr}'", "Name another field")
         names = [field.name for field in resource.fields.values() if field.attr == attr]
         names += [relation.name for relation in resource.relations.values() if relation.attr == attr]
@@ -203,8 +223,9 @@ class Tracer:
         self.note(note.to)
         shown = ", ".join(map(repr, note.verbs))
         actions = note.actions if isinstance(note, Allowance) else ()
-        if (not note.verbs and not actions) or any(verb not in VERBS for verb in note.verbs):
-            self._wrong(resource, member, f"({shown}) are no verbs", f"Use {', '.join(VERBS)}")
+        verbs = VERBS if isinstance(note, Allowance) else (*VERBS, "export")
+        if (not note.verbs and not actions) or any(verb not in verbs for verb in note.verbs):
+            self._wrong(resource, member, f"({shown}) are no verbs", f"Use {', '.join(verbs)}")
         for name in actions:
             self._check_action(resource, member, name)
         if isinstance(note, Allowance) and note.fields and note.actions:

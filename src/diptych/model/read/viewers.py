@@ -18,7 +18,8 @@ from diptych.model.declare.declared import MISSING, annotated, evaluate
 from diptych.model.declare.roles import Viewer
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
 from diptych.model.rules.expr import ViewerValue
-from diptych.model.scalars import JSON, Scalar, as_json
+from diptych.model.scalar_values import as_json
+from diptych.model.scalars import Scalar
 
 V = TypeVar("V", bound=Viewer)
 ScalarOf = Callable[[Annotation, Wrong], Scalar | None]
@@ -57,9 +58,9 @@ def _value(attr: str, hint: Any, scalar_of: ScalarOf, wrong: Wrong) -> ViewerVal
             wrong("only a tuple of one type can be compared", f"Write {attr}: tuple[str, ...] = ()")
             return None
     scalar = scalar_of(unwrap(attr, hint, None), wrong)
-    if scalar is JSON:
-        wrong("JSON cannot be compared", _TYPES)
-    return None if scalar is None or scalar is JSON else ViewerValue(attr, scalar, many)
+    if scalar is not None and scalar.is_json:
+        wrong(f"{scalar.name} cannot be compared", _TYPES)
+    return None if scalar is None or scalar.is_json else ViewerValue(attr, scalar, many)
 
 
 def settled(viewer: V, values: Mapping[str, ViewerValue]) -> V:

@@ -16,12 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
 
 from diptych.model.scalars import STRING, Scalar
 
-Op = Literal["eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith"]
+Op = Literal[
+    "eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith", "endsWith", "ieq", "icontains", "istartsWith",
+    "iendsWith", "has", "hasAny", "hasAll", "isEmpty",
+]  # fmt: skip
+Fn = Literal["count", "distinct", "sum", "avg", "min", "max"]
+Bucket = Literal["value", "year", "month", "day", "hour"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,10 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The current time, or date, when the statement is bound."""
+    """The current time, or date, when the statement is bound; or so much later."""
 
     scalar: Scalar
+    offset: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,47 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True)
+class Via:
+    """A value of the row that a to-one relation leads to, if that row matches `where`; else null."""
+
+    relation: str
+    of: Expr
+    where: Expr = And(())
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of many rows: of those of a group or, with `relation`, of those that it leads to and `where` matches.
+
+    `of` is the value of each row; a count has none. Nulls are in no measure but the count. `rule` is a condition on
+    the row itself, without which there are no rows.
+    """
+
+    fn: Fn
+    of: Expr = And(())
+    relation: str = ""
+    where: Expr = And(())
+    link: Expr | None = None
+    rule: Expr = And(())
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a group: a value that its rows share, or the year, month, day or hour that they share (in UTC)."""
+
+    of: Expr
+    by: Bucket = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Are all words of a search in these fields of the row? (`model/searching.py`)"""
+
+    of: tuple[Expr, ...]
+    text: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Mask:
     """The value if the rule holds, else null."""
 
@@ -156,6 +204,31 @@ class Choose:
     other: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A moment or a day that is later by a constant."""
+
+    of: Expr
+    delta: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time between two moments or days: how much later is `left` than `right`?"""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member of a value object; null if the object is."""
+
+    of: Expr
+    name: str
+    scalar: Scalar
+
+
 Expr = (
     Col
     | Const
@@ -171,10 +244,17 @@ Expr = (
     | Or
     | Not
     | Has
+    | Via
+    | Measure
+    | Key
+    | Matches
     | Mask
     | Slice
     | Concat
     | Choose
+    | Shift
+    | Span
+    | Part
 )
 
 TRUE = And(())
@@ -233,10 +313,19 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
             return Compare(op, rewrite(left, leaf), rewrite(right, leaf))
         case IsNull(of):
             return IsNull(rewrite(of, leaf))
+        case Matches(of, text):
+            return Matches(tuple(rewrite(part, leaf) for part in of), rewrite(text, leaf))
         case Mask(rule, of):
             return mask(rewrite(rule, leaf), rewrite(of, leaf))
-        case Slice(of):
+    return _rewrite_value(expr, leaf)
+
+
+def _rewrite_value(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
+    match expr:
+        case Slice(of) | Shift(of) | Part(of) | Key(of) | Measure(of=of, relation=""):
             return replace(expr, of=rewrite(of, leaf))
+        case Span(left, right):
+            return Span(rewrite(left, leaf), rewrite(right, leaf))
         case Concat(of):
             return Concat(tuple(rewrite(part, leaf) for part in of))
         case Choose(when, then, other):
@@ -245,11 +334,12 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def leaves(expr: Expr) -> list[Expr]:
-    """The leaves of a tree over this row, from left to right; a Has is a leaf."""
+    """The leaves of a tree over this row, from left to right; a condition on or a value of other rows is a leaf."""
     collected: list[Expr] = []
 
     def leaf(part: Expr) -> Expr | None:
-        if isinstance(part, Col | Const | Moment | Slot | ViewerId | ViewerValue | HasRole | May | Has):
+        is_leaf = isinstance(part, Col | Const | Moment | Slot | ViewerId | ViewerValue | HasRole | May | Has | Via)
+        if is_leaf or (isinstance(part, Measure) and part.relation):
             collected.append(part)
         return None
 
@@ -261,8 +351,10 @@ def all_leaves(expr: Expr) -> Iterator[Expr]:
     """The leaves, with those of conditions on related rows."""
     for part in leaves(expr):
         yield part
-        if isinstance(part, Has):
+        if isinstance(part, Has | Via | Measure):
             yield from all_leaves(part.where)
+        if isinstance(part, Via | Measure):
+            yield from all_leaves(part.of)
 
 
 def mask(rule: Expr, of: Expr) -> Expr:
@@ -281,4 +373,4 @@ def choose(when: Expr, then: Expr, other: Expr) -> Expr:
 
 def is_condition(expr: Expr) -> bool:
     """Is it a predicate, not a value?"""
-    return isinstance(expr, Compare | IsNull | And | Or | Not | Has | May | HasRole)
+    return isinstance(expr, Compare | IsNull | And | Or | Not | Has | Matches | May | HasRole)

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast, overload
 
-from diptych.model.rules.expr import Choose, Compare, Expr, IsNull, May, or_
+from diptych.model.declare.declared import Now
+from diptych.model.enum_scalar import enumeration
+from diptych.model.list_scalar import element_of
+from diptych.model.rules.expr import Choose, Compare, Const, Expr, IsNull, May, ViewerId, or_
 from diptych.model.rules.expr import not_ as complement
 from diptych.model.rules.source_check import Untraceable
-from diptych.model.rules.trace import Traced, TracedRow, TracedValues, condition, has, is_in, path_of, value
-from diptych.model.scalars import BOOLEAN, PLAIN, STRING, Scalar, enumeration
+from diptych.model.rules.trace import has
+from diptych.model.rules.traced import Traced, TracedRow, TracedValues, condition, is_in, path_of, value
+from diptych.model.scalars import BOOLEAN, DATE, DATETIME, ID, INTEGER_ID, PLAIN, STRING, UUID, Scalar
 
 T = TypeVar("T")
 
@@ -41,14 +46,33 @@ def one_of(of: object, *choices: object) -> bool:
     return _condition(or_(*(condition(of == choice) for choice in choices)))
 
 
-def contains(of: str | None, part: str) -> bool:
-    """Does the text contain the other text?"""
+@overload
+def contains(of: str | None, part: str) -> bool: ...
+@overload
+def contains(of: list[T] | None, part: T | None) -> bool: ...
+def contains(of: Any, part: Any) -> bool:
+    """Does the text contain the other text, or the list this element?"""
+    if isinstance(of, Traced) and of.scalar.items is not None:
+        return _condition(_element_of(of, of.scalar.items, part))
     if not isinstance(of, Traced) or not of.scalar.is_text:
         raise Untraceable("contains() takes a text field first, then the text to find")
     searched = value(part, STRING)
     if not searched.scalar.is_text:
         raise Untraceable("contains() takes a text field first, then the text to find")
     return _condition(Compare("contains", of.expr, searched.expr))
+
+
+def _element_of(of: Traced, item: Scalar, part: object) -> Expr:
+    """Is it an element of the list? A constant is one in its form on the wire; others must have that form."""
+    sought = value(part, item)
+    ids = (ID, INTEGER_ID)
+    if sought.scalar is not item and not (isinstance(sought.expr, ViewerId) and item in ids):
+        raise Untraceable(f"a list of {item.name} cannot contain a value of type {sought.scalar.name}")
+    if isinstance(sought.expr, Const):
+        return Compare("has", of.expr, replace(sought.expr, scalar=element_of(item)))
+    if item not in (STRING, *ids, UUID) and not item.choices:
+        raise Untraceable(f"contains() takes a constant for a list of {item.name}")
+    return Compare("has", of.expr, sought.expr)
 
 
 def either(when: bool, then: T, other: T) -> T:
@@ -106,4 +130,6 @@ def _scalar(of: Any) -> Scalar | None:
     """The type of one side of either(): of a field, or of a constant if it is clear."""
     if isinstance(of, Traced):
         return of.scalar
+    if isinstance(of, Now):
+        return DATETIME if of.kind == "now" else DATE
     return enumeration(type(of)) if isinstance(of, enum.Enum) else PLAIN.get(type(of))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diptych.model.defs import RelationDef, ResourceDef, Resources
+from diptych.model.defs import DELETED_AT, RelationDef, ResourceDef, Resources
 from diptych.model.reach import reach
 from diptych.model.rules.expr import Col, Expr, Has, May, leaves
 
 FieldRef = tuple[str, str]
 _STAMPS = ("version", "updatedAt")
 """The fields that every update changes."""
+_WHOLE = ("delete", "restore", "purge")
+"""The verbs by which a row goes or comes back, with those that are deleted along."""
 _FIXED = ("id", "createdAt")
 """The fields that no write changes."""
 
@@ -43,12 +45,19 @@ def looked_at(model: Resources) -> frozenset[FieldRef]:
 
 def altered(verb: str, names: Iterable[str], resource: ResourceDef, model: Resources) -> Iterator[FieldRef]:
     """The fields that a write changes; for a deletion, with those that cascade."""
-    if verb in ("create", "delete"):
-        yield resource.name, ""
+    if verb in ("create", *_WHOLE):
+        yield from _existence(resource)
     else:
         yield from ((resource.name, name) for name in (*names, *_STAMPS))
-    if verb == "delete":
+    if verb in _WHOLE:
         yield from _cascade(resource.name, model, set())
+
+
+def _existence(resource: ResourceDef) -> Iterator[FieldRef]:
+    """What changes when a row comes or goes."""
+    yield resource.name, ""
+    if resource.trash:
+        yield resource.name, DELETED_AT
 
 
 def _cascade(deleted: str, model: Resources, seen: set[str]) -> Iterator[FieldRef]:
@@ -61,7 +70,7 @@ def _cascade(deleted: str, model: Resources, seen: set[str]) -> Iterator[FieldRe
             if relation.on_delete == "set null":
                 yield from altered("update", (relation.name + "Id",), other, model)
             elif other.name not in seen:
-                yield other.name, ""
+                yield from _existence(other)
                 yield from _cascade(other.name, model, seen)
 
 

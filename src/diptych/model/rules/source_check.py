@@ -101,7 +101,9 @@ def _refuse(node: ast.AST) -> None:
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         raise Untraceable("a chained comparison cannot be traced to SQL; write (a < b) & (b < c)")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CLOCKS:
-        raise Untraceable(f"'{node.func.attr}()' would be the moment of the start for every request to come")
+        raise Untraceable(
+            f"'{node.func.attr}()' would be the moment of the start for every request to come; write now()"
+        )
 
 
 def _named(function: FunctionType, body: list[ast.AST]) -> Iterator[FunctionType]:

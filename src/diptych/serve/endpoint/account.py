@@ -230,7 +230,7 @@ class AccountEndpoint:
                 return page_reply(400, failure(refusal.message))
             if refusal.code not in (Code.BAD_USER_INPUT, Code.CONFLICT):
                 raise
-            return self._link_page(request, found, token, form, _told(refusal))
+            return self._link_page(request, found, token, form, _message(refusal))
         goes_on = f"authorize?{found.record.goes_on}" if found.record.goes_on else "account"
         if found.record.purpose == "sign-up":
             return await self._signing_in.begin(request, account, goes_on)
@@ -337,7 +337,7 @@ def _number(text: str) -> Any:
         return text
 
 
-def _told(refusal: Refusal) -> str:
+def _message(refusal: Refusal) -> str:
     faults = "; ".join(f"{fault.path[-1]}: {fault.message}" for fault in refusal.faults)
     return f"{refusal.message} {faults}".strip()
 

@@ -85,12 +85,12 @@ def second_step(hidden: Hidden, wrong: str = "") -> str:
 
 def own_account(email: str, parts: Sequence[str], hidden: Hidden, notice: str = "", wrong: str = "") -> str:
     """The page of one's own account; `parts` are what can be done there."""
-    told = f'<p role="status"><strong>{escape(notice)}</strong></p>\n' if notice else ""
+    status = f'<p role="status"><strong>{escape(notice)}</strong></p>\n' if notice else ""
     return whole_page(
         "Your account",
         f"""<h1>Your account</h1>
 <p>Signed in as <strong>{escape(email)}</strong>.</p>
-{_alert(wrong)}{told}{"".join(parts)}<footer>
+{_alert(wrong)}{status}{"".join(parts)}<footer>
 {_action("sign-out", hidden, "Sign out", "link")}</footer>""",
     )
 

@@ -13,6 +13,7 @@ from diptych.api.media import content_type, negotiate
 from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, tag
 from diptych.config import Config
 from diptych.engine.call import CallOp
+from diptych.engine.nest import in_nest
 from diptych.engine.read import Engine
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write import IdempotentReply, WriteEngine
@@ -183,15 +184,20 @@ class GraphqlEndpoint:
         def finish(done: Sequence[WriteResult]) -> Reply:
             return Reply(200, _HEAD[media], known.join([result.answer for result in done]))
 
-        if known.changes:
+        if known.changes and not known.nests:
             changes = [WriteOp(prepared, variables, path, step=path[0]) for path, prepared in known.changes]
             return await self.write_engine.write(changes, caller.viewer, finish, kept)
-        ops = [
+        ops: list[WriteOp | CallOp] = [
             WriteOp(prepared, variables, (label,), step=label)
             if isinstance(prepared, PreparedWrite)
             else CallOp(prepared, variables, (label,), step=label)
             for label, prepared in known.writes
         ]
+        if known.nests:
+            ops = [in_nest(op, *place) for op, place in zip(ops, known.nests, strict=True)]
+        writes = [op for op in ops if isinstance(op, WriteOp)]
+        if len(writes) == len(ops):
+            return await self.write_engine.write(writes, caller.viewer, finish, kept)
         return await self.planner.calls.write(ops, caller.viewer, finish, kept)
 
     async def _call(self, known: KnownOperation, variables: Variables, caller: Caller) -> list[bytes | None]:

@@ -20,17 +20,18 @@ from diptych.api.graphql.document import Document, check_variables, count_variab
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.literals import Literals, lift
 from diptych.api.graphql.node_lookup import Lookup
+from diptych.api.graphql.operation import Root, TranslatedOperation
 from diptych.api.graphql.schema import build_schema
-from diptych.api.graphql.translate import Root, TranslatedOperation
 from diptych.api.graphql.understand import read_operation, translate_operation
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.slots import LITERALS
-from diptych.ask.wish import WriteWish
+from diptych.ask.wish import NestWish, WriteWish
 from diptych.engine.call import CallEngine, PreparedCall
 from diptych.engine.read import Engine
+from diptych.engine.refusals import joined
 from diptych.engine.write import WriteEngine
-from diptych.engine.write_op import PreparedWrite, joined
+from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
@@ -243,7 +244,7 @@ class Planner:
         schema = self.schema(caller.signature)
         view = self.engine.model.view(caller.signature)
         try:
-            operation = translate_operation(document, variables, view, schema)
+            operation = translate_operation(document, variables, view, schema, self.engine.limits)
         except DocumentRefusal as refusal:
             if document.operation.operation is OperationType.MUTATION:
                 raise self._with_all_faults(refusal, document, variables, view, measures) from None
@@ -260,7 +261,28 @@ class Planner:
         if operation.writes:
             writes = self._prepare_writes(operation, variables, view, measures)
             changes = tuple(((label,), write) for label, write in writes if isinstance(write, PreparedWrite))
-            return KnownOperation(None, pieces, writes=writes, changes=changes if len(changes) == len(writes) else ())
+            return KnownOperation(
+                None,
+                pieces,
+                writes=writes,
+                changes=changes if len(changes) == len(writes) else (),
+                nests=operation.nests,
+            )
+        known = self._prepare_reads(operation, variables, view, measures, pieces, with_change_cursor)
+        if meta:
+            known = replace(known, keep=not (document.variables or self.introspection.depends), max_age=0)
+        return known
+
+    def _prepare_reads(
+        self,
+        operation: TranslatedOperation,
+        variables: Variables,
+        view: View,
+        measures: RequestMeasures,
+        pieces: tuple[bytes, ...],
+        with_change_cursor: bool,
+    ) -> KnownOperation:
+        """Prepare a query: its reads, which are one statement, and its custom queries."""
         wish = operation.wish
         # custom queries read in snapshots of their own
         with_change_cursor = with_change_cursor and bool(wish.asks) and not operation.calls
@@ -281,11 +303,10 @@ class Planner:
         return KnownOperation(
             prepared,
             pieces,
-            keep=not (meta and (document.variables or self.introspection.depends)),
             calls=calls,
             order=order,
             with_change_cursor=with_change_cursor,
-            max_age=0 if meta else min(ages, default=0),
+            max_age=min(ages, default=0),
             lookups=tuple(Lookup(root.types, root.many) for root in reads) if looks else (),
         )
 
@@ -295,7 +316,7 @@ class Planner:
         """All faults of a mutation's values, where graphql-core reports only those of their types."""
         faults: tuple[Fault, ...] = ()
         try:
-            operation = translate_operation(document, variables, view, None)
+            operation = translate_operation(document, variables, view, None, self.engine.limits)
             self._prepare_writes(operation, variables, view, measures)
         except Refusal as own:
             faults = own.faults if own.code is refusal.code else ()
@@ -311,16 +332,17 @@ class Planner:
         writes: list[tuple[str, PreparedWrite | PreparedCall]] = []
         refusals: list[Refusal] = []
         for label, wish in zip(labels, operation.writes, strict=True):
-            try:
-                prepared = (
-                    self.write_engine.prepare(wish, variables, view, measures)
-                    if isinstance(wish, WriteWish)
-                    else self.calls.prepare(wish, variables, view, measures)
-                )
-                prepared.binder(variables)
-                writes.append((label, prepared))
-            except Refusal as refusal:
-                refusals.append(refusal)
+            for part in wish.parts if isinstance(wish, NestWish) else (wish,):
+                try:
+                    prepared = (
+                        self.write_engine.prepare(part, variables, view, measures)
+                        if isinstance(part, WriteWish)
+                        else self.calls.prepare(part, variables, view, measures)
+                    )
+                    prepared.binder(variables)
+                    writes.append((label, prepared))
+                except Refusal as refusal:
+                    refusals.append(refusal)
         if refusals:
             raise joined(refusals)
         return tuple(writes)

@@ -18,11 +18,11 @@ from urllib.parse import quote, urlsplit
 
 from diptych.api.graphql.http import OFFERS
 from diptych.api.media import negotiate
-from diptych.api.reply import PRIVATE, Header, Reply, tag
+from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, tag
 from diptych.api.sse import STREAM
 from diptych.errors import Refusal
-from diptych.model.defs import SERVER_FIELDS
-from diptych.model.view import ResourceView, View
+from diptych.model.resource_view import ResourceView
+from diptych.model.view import View
 from diptych.serve.endpoint.account_paths import ACCOUNT
 from diptych.serve.endpoint.oauth_paths import OPENID_METADATA
 from diptych.serve.http.request import Request, not_modified
@@ -101,6 +101,19 @@ def home_reply(request: Request, title: str, view: View, base_url: str, *, descr
     return Reply(200, (*_HEAD, *kept), body)
 
 
+def root_reply(request: Request, title: str, *, described: bool, console: bool) -> Reply:
+    """What programs get at the root: where the documents are, also as links (RFC 8631)."""
+    members, links = {"title": title, "graphql": f"{request.root}/graphql"}, []
+    if described:
+        members["openapi"] = f"{request.root}/openapi.json"
+        links.append(f'<{members["openapi"]}>; rel="service-desc"; type="application/json"')
+    if console:
+        members["console"] = f"{request.root}/console/"
+        links.append(f'<{members["console"]}>; rel="service-doc"; type="text/html"')
+    head = ((b"content-type", JSON_TYPE), *PRIVATE, *(((b"link", ", ".join(links).encode()),) if links else ()))
+    return Reply(200, head, json.dumps(members).encode())
+
+
 def _address(request: Request, base_url: str) -> str:
     """The address of the service, as the browser knows it."""
     try:
@@ -136,7 +149,7 @@ def _graphql(address: str, root: str, resources: Sequence[ResourceView]) -> str:
 def _query(resources: Sequence[ResourceView]) -> str:
     if not resources:
         return "{ __typename }"
-    names = ["id", *[name for name in resources[0].fields if name not in SERVER_FIELDS][:2]]
+    names = ["id", *[name for name, field in resources[0].fields.items() if not field.field.is_server_set][:2]]
     return f"{{ {resources[0].resource.many}(first: 2) {{ {' '.join(names)} }} }}"
 
 

@@ -37,6 +37,8 @@ class KnownOperation:
     """The mutations to run, by response key."""
     changes: tuple[tuple[tuple[str], PreparedWrite], ...] = ()
     """The same by response path, if none of them is a custom action of the model."""
+    nests: tuple[tuple[int, bool], ...] = ()
+    """For each of `writes`, `WriteOp.more` and `WriteOp.part`; empty if there is no nested write among them."""
     calls: Mapping[str, PreparedCall] = field(default_factory=dict)
     """The custom queries of the model to run, by response key."""
     order: tuple[str, ...] = ()

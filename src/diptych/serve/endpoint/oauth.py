@@ -54,7 +54,8 @@ def make_endpoint(write_engine: WriteEngine, context: Context, config: Config, r
     """The endpoints of a service."""
     engine = write_engine.engine
     user_claims = UserClaims(context, read_row)
-    oauth = OAuth(GrantStore(engine.store, context.revoked), context.tokens, engine.model, user_claims.of)
+    grant_store = GrantStore(engine.store, context.revoked)
+    oauth = OAuth(grant_store, context.tokens, engine.model, user_claims.of, console=config.console)
     registration = Registration(engine.store, config.registration_origins, engine.model.scopes)
     openid = OpenidEndpoint(context, oauth.grant_store, user_claims, registers=bool(registration.origins))
     accounts = Accounts(engine.store, context.revoked)
@@ -170,6 +171,8 @@ class OauthEndpoint:
             return _redirect(await self.oauth.decide(query, await self._silent(wanted, signed_in), issuer))
         if signed_in is None:
             return self._sign_in(wanted, request.query, wanted.prompt.login_hint, "", 200, cookie)
+        if wanted.is_own:
+            return _redirect(await self.oauth.decide(query, signed_in, issuer))
         hidden = {"request": request.query, "token": self.forms.token(cookie)}
         page = consent(
             wanted.client.name,
@@ -192,6 +195,8 @@ class OauthEndpoint:
         hint = wanted.prompt.id_token_hint
         if signed_in is None or (hint and self.oauth.hinted(hint) != subject_of(signed_in.account)):
             return LoginRequired()
+        if wanted.is_own:
+            return signed_in
         is_certain = wanted.client.secret is not None or wanted.redirect.startswith("https:")
         has_consent = await self.oauth.grant_store.has_consent(signed_in.account, wanted.client, wanted.scope)
         return signed_in if is_certain and has_consent else ConsentRequired()

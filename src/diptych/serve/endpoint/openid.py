@@ -56,5 +56,5 @@ class OpenidEndpoint:
         if claims is None or account is None or scopes is None or OPENID not in scopes:
             body = {"error": "insufficient_scope", "error_description": "The token has not the scope openid."}
             return Reply(403, (*_PRIVATE, (b"www-authenticate", _NARROW)), msgspec.json.encode(body))
-        told = {"sub": claims.get("sub"), **await self._user_claims.of(account, scopes)}
-        return Reply(200, _PRIVATE, msgspec.json.encode(told))
+        user = {"sub": claims.get("sub"), **await self._user_claims.of(account, scopes)}
+        return Reply(200, _PRIVATE, msgspec.json.encode(user))

@@ -10,33 +10,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.api.json import read_json
+from diptych.api.links import has_links
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
-from diptych.api.rest.page import link_header, page_body
+from diptych.api.rest.page import ListParts, link_header, list_body, list_parts
+from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.query_body import in_body, read_query_body
 from diptych.api.rest.target import Target, find_target, operation_name
-from diptych.api.rest.translate import Query, read_query
 from diptych.api.understand import understand_read
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
 from diptych.engine.known import KnownRequests
+from diptych.engine.page import PageParts
 from diptych.engine.read import Engine, PreparedRead
 from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
+from diptych.model.declare.resource import Verb
 from diptych.model.defs import ResourceDef
 from diptych.model.viewer_object import VIEWER
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.rest_batch import RestBatch
 from diptych.serve.endpoint.rest_calls import RestCalls
 from diptych.serve.endpoint.rest_changes import RestChangeLog
+from diptych.serve.endpoint.rest_export import ALL, FORMATS, RestExport, formatted, media_header, wanted_format
+from diptych.serve.endpoint.rest_links import METHODS as LINK_METHODS
+from diptych.serve.endpoint.rest_links import RestLinks
 from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
 from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _LISTING = (*_READING, "QUERY")
 _BATCH = ("POST", "OPTIONS")
+_OFFERS = ("application/json", *FORMATS)
 _TYPE: Header = (b"content-type", JSON_TYPE)
 
 
@@ -61,14 +68,18 @@ _VERBS = {("POST", False): "create", ("PUT", True): "update", ("PATCH", True): "
 class RestEndpoint:
     """The REST resources of one service."""
 
-    def __init__(self, engine: Engine, write_engine: WriteEngine, live: LiveService, *, max_body: int) -> None:
+    def __init__(
+        self, engine: Engine, write_engine: WriteEngine, live: LiveService, *, max_body: int, max_export: int
+    ) -> None:
         self.engine = engine
         self.max_body = max_body
         self.live = live
         self.feed = RestChangeLog(live)
         self.calls = RestCalls(CallEngine(write_engine), max_body=max_body)
-        self.changes = RestWrites(write_engine, self.read, max_body=max_body)
-        self.batch = RestBatch(self.changes, self.calls, self.methods)
+        self.writes = RestWrites(write_engine, self.read, max_body=max_body)
+        self.export = RestExport(self._connection, engine.model, max_export, engine.limits.page)
+        self.links = RestLinks(self.writes)
+        self.batch = RestBatch(self.writes, self.calls, self.links, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}
@@ -83,24 +94,32 @@ class RestEndpoint:
             return await self.calls.handle(request, caller, target)
         if target.changes:
             return await self.feed.handle(request, caller, target)
-        if request.method not in ("GET", "HEAD") or target.batch:
+        sets = request.method == "PUT" and target.relation != ""
+        if target.other is not None or (sets and has_links(target, self.engine.model)):
+            return await self.links.handle(request, caller, target)
+        if request.method not in ("GET", "HEAD") or target.batch or target.restore:
             methods = self.methods(target)
             if request.method == "OPTIONS" or request.method not in methods:
                 hint = _missing_rule(request.method, target)
-                more = (*accept_patch(methods), *accept_query(methods))
+                more = (*accept_patch(methods, many=target.id is None), *accept_query(methods))
                 reply = method_reply(request.method, methods, *more, hint=hint)
                 if reply is not None:
                     return reply
-        if negotiate(request.headers.get(b"accept", b""), ("application/json",)) is None:
+        accept = request.headers.get(b"accept", b"")
+        media = "application/json"
+        is_list = (target.id is None or target.relation) and not target.numbers
+        if wanted_format(accept) and request.method in _LISTING and is_list:
+            media = negotiate(accept, _OFFERS) or media
+        if media == "application/json" and negotiate(accept, ("application/json",)) is None:
             raise not_acceptable("application/json")
         if request.method == "QUERY":
             try:
-                return await self._answered(request, caller, target, await self._sent_query(request, target))
+                return await self._answered(request, caller, target, await self._sent_query(request, target), media)
             except Refusal as refusal:
                 raise in_body(refusal) from None
         if request.method not in ("GET", "HEAD"):
-            return await self.changes.handle(request, caller, target)
-        return await self._answered(request, caller, target, read_query(request.query, target))
+            return await self.writes.handle(request, caller, target)
+        return await self._answered(request, caller, target, read_query(request.query, target), media)
 
     async def _sent_query(self, request: Request, target: Target) -> Query:
         """The parameters in the body of a QUERY request."""
@@ -111,20 +130,29 @@ class RestEndpoint:
             raise Refusal(Code.BAD_REQUEST, "Send all parameters in the body.")
         return read_query_body(body, target)
 
-    async def _answered(self, request: Request, caller: Caller, target: Target, query: Query) -> Reply:
+    async def _answered(self, request: Request, caller: Caller, target: Target, query: Query, media: str) -> Reply:
+        if media != "application/json" and query.parameters.get("first") == ALL:
+            return await self.export.reply(target, query, caller, media, head=request.method == "HEAD")
         prefers = b"prefer" in request.headers
         with_change_cursor = prefers and wants_cursor(request)
         known = self._recognise(target, query, caller, with_change_cursor)
         if with_change_cursor:
             await self.live.tail.settle()
-        answer, *position = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
+        answer: PageParts | bytes | None
+        more: tuple[Header, ...] = ()
+        if with_change_cursor:
+            answer, position = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
+            more = cursor_headers(self.live.cursor(position))
+        elif known.page:
+            answer = await self.engine.answer_list(known.prepared, query.inputs, caller.viewer)
+        else:
+            (answer,) = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
         if answer is None:
             raise row_not_found()
-        more = cursor_headers(self.live.cursor(position[0])) if with_change_cursor else ()
         reply = (
-            self._page(request, query, known, answer, more)
-            if known.page
-            else _answer(request, known, answer, tag_of_one(answer, known.versioned), more)
+            _answer(request, known, answer, tag_of_one(answer, known.versioned), more)
+            if isinstance(answer, bytes) and not known.page
+            else self._page(request, query, known, answer, more, media)
         )
         if not prefers:
             return reply
@@ -134,10 +162,12 @@ class RestEndpoint:
         """The methods of a path, for any role."""
         if target.call:
             return self.calls.methods(target)
-        if target.batch:
+        if target.batch or target.restore:
             return _BATCH
-        if target.relation:
-            return _LISTING
+        if target.other is not None:
+            return LINK_METHODS
+        if target.relation or target.numbers:
+            return (*_LISTING, "PUT") if target.relation and has_links(target, self.engine.model) else _LISTING
         return _READING if target.changes else self._methods[target.resource, target.id is not None]
 
     async def read(self, target: Target, caller: Caller) -> bytes:
@@ -150,7 +180,8 @@ class RestEndpoint:
         return answer
 
     def _recognise(self, target: Target, query: Query, caller: Caller, with_change_cursor: bool = False) -> KnownRead:
-        key = (target.resource, target.id is None, target.relation, query.shape, caller.signature, with_change_cursor)
+        place = target.relation or (target.numbers and f"/{target.numbers}")
+        key = (target.resource, target.id is None, place, query.shape, caller.signature, with_change_cursor)
         known = self._known.get(key)
         if known is None:
             with self._known.planning():
@@ -170,16 +201,39 @@ class RestEndpoint:
         )
         return KnownRead(ask, prepared, inner.page, ask.take == "one" and Field("version", "version") in ask.pick)
 
-    @staticmethod
-    def _page(request: Request, query: Query, known: KnownRead, answer: bytes, more: tuple[Header, ...]) -> Reply:
-        if known.ask.take == "one":  # a relation: {"postsConnection":{…}}
-            answer = answer[answer.index(b":") + 1 : -1]
-        size = _size(known, query.inputs)
-        body, following, previous = page_body(answer, size)
+    async def _connection(self, target: Target, query: Query, caller: Caller) -> tuple[Read, bytes]:
+        """A page, as the database returns it."""
+        known = self._recognise(target, query, caller)
+        (answer,) = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
+        if answer is None:
+            raise row_not_found()
+        return known.ask, answer
+
+    def _page(
+        self,
+        request: Request,
+        query: Query,
+        known: KnownRead,
+        answer: PageParts | bytes,
+        more: tuple[Header, ...],
+        media: str,
+    ) -> Reply:
+        if isinstance(answer, bytes):
+            if known.ask.take == "one":  # a relation: {"postsConnection":{…}}
+                answer = answer[answer.index(b":") + 1 : -1]
+            parts: ListParts = list_parts(answer)
+        else:
+            parts = answer
+        size, kind = _size(known, query.inputs), _TYPE
+        if media == "application/json":
+            body = list_body(*parts, size)
+        else:
+            rows = b"".join((b"[", parts[0], b"]"))
+            body, kind = formatted(rows, media, known.ask, self.engine.model.resources), media_header(media)
         if request.method == "QUERY":  # its pages have no URLs
-            return _answer(request, known, body, tag(body), more)
-        links = link_header(request.root + request.path, request.query, size, following, previous)
-        return _answer(request, known, body, tag(body), (*links, *more))
+            return _answer(request, known, body, tag(body), more, kind)
+        links = link_header(request.root + request.path, request.query, size, parts[1], parts[2])
+        return _answer(request, known, body, tag(body), (*links, *more), kind)
 
 
 def accept_query(methods: Sequence[str]) -> tuple[Header, ...]:
@@ -189,13 +243,14 @@ def accept_query(methods: Sequence[str]) -> tuple[Header, ...]:
 
 def _missing_rule(method: str, target: Target) -> str:
     """Why a path does not have a method: a rule could allow it, and there is none."""
-    is_row = not target.relation and not target.batch and target.resource != VIEWER
+    is_row = not (target.relation or target.batch or target.restore or target.numbers) and target.resource != VIEWER
     verb = _VERBS.get((method, target.id is not None)) if is_row else None
     return f" No rule of the model lets anyone {verb} a row of {target.resource}." if verb else ""
 
 
 def _collection(resource: ResourceDef) -> tuple[str, ...]:
-    return (*_LISTING, "POST") if resource.offers("create") else _LISTING
+    own: tuple[tuple[Verb, str], ...] = (("create", "POST"), ("update", "PATCH"), ("delete", "DELETE"))
+    return (*_LISTING, *(method for verb, method in own if resource.offers(verb)))
 
 
 def _member(resource: ResourceDef) -> tuple[str, ...]:
@@ -208,13 +263,15 @@ def _size(known: KnownRead, inputs: dict[str, Any]) -> int:
     return int(known.prepared.binder.sources[known.page.size.index].fetch(inputs))
 
 
-def _answer(request: Request, known: KnownRead, body: bytes, mark: bytes, more: tuple[Header, ...]) -> Reply:
+def _answer(
+    request: Request, known: KnownRead, body: bytes, mark: bytes, more: tuple[Header, ...], kind: Header = _TYPE
+) -> Reply:
     age = known.prepared.max_age if request.method != "QUERY" else 0
     mark = variant(request, mark, len(body))
     head = (*(may_keep(request, age) if age else PRIVATE), (b"etag", mark), *more)
     if not_modified(request.headers.get(b"if-none-match"), mark):
         return Reply(304, head)
-    return Reply(200, (_TYPE, *head), body)
+    return Reply(200, (kind, *head), body)
 
 
 def row_not_found() -> Refusal:

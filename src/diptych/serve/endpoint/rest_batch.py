@@ -9,19 +9,22 @@ A batch is the same tuple of Asks as a mutation whose fields have these aliases.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 
 from diptych.api.json import read_json
+from diptych.api.links import of_links, writes_links
 from diptych.api.media import content_type, negotiate
-from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, problem
+from diptych.api.reply import Reply, method_reply, not_acceptable, problem
+from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target, find_target
-from diptych.api.rest.translate import read_query
+from diptych.ask.measures import too_many_writes
 from diptych.engine.call import CallOp
 from diptych.engine.references import NO_ROW, check_references
+from diptych.engine.refusals import moved
 from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.identity.viewer import Caller
@@ -29,10 +32,12 @@ from diptych.model.defs import QueryDef
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.rest_calls import PlannedCall, RestCalls
-from diptych.serve.endpoint.rest_writes import PlannedWrite, RestWrites, WriteRequest, insufficient_scope
+from diptych.serve.endpoint.rest_links import RestLinks
+from diptych.serve.endpoint.rest_nests import under
+from diptych.serve.endpoint.rest_write_planner import HEAD, PlannedWrite, WriteRequest
+from diptych.serve.endpoint.rest_writes import RestWrites, insufficient_scope
 from diptych.serve.http.request import Request
 
-_HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 _MEMBERS = ("id", "method", "url", "headers", "body")
 _METHODS = ("POST", "PUT", "PATCH", "DELETE")
 _HEADERS = ("content-type", "if-match", "if-none-match", "prefer")
@@ -56,7 +61,8 @@ class Planned(NamedTuple):
     """A planned request of a batch, and the reply to its result."""
 
     sent: Sent
-    op: WriteOp | CallOp
+    ops: tuple[WriteOp | CallOp, ...]
+    """Several if it is a nested write."""
     reply: Callable[[WriteResult], Reply]
 
 
@@ -67,10 +73,12 @@ class RestBatch:
         self,
         writes: RestWrites,
         calls: RestCalls,
+        links: RestLinks,
         methods: Callable[[Target], Sequence[str]],
     ) -> None:
         self.writes = writes
         self.calls = calls
+        self.links = links
         self.methods = methods
         self.engine = writes.engine
 
@@ -91,11 +99,11 @@ class RestBatch:
 
     async def _run(self, request: Request, caller: Caller, sent: Sequence[Sent], raw: bytes) -> Reply:
         planned = self._plan(caller, sent)
-        ops = [step.op for step in planned]
+        ops = [op for step in planned for op in step.ops]
 
         def finish(done: Sequence[WriteResult]) -> Reply:
             parts = [_response(step, result) for step, result in zip(planned, done, strict=True)]
-            return Reply(200, _HEAD, b'{"responses":[%b]}' % b",".join(parts))
+            return Reply(200, HEAD, b'{"responses":[%b]}' % b",".join(parts))
 
         kept = keeping(request, caller, raw)
         writes = [op for op in ops if isinstance(op, WriteOp)]
@@ -106,6 +114,8 @@ class RestBatch:
                 reply = await self.calls.calls.write(ops, caller.viewer, finish, kept)
         except Refusal as refusal:
             failed = next((step.sent for step in planned if refusal.path == (step.sent.position,)), None)
+            if failed is not None and writes_links(failed.request.method, failed.target):
+                refusal = of_links(refusal)
             raise _OfStep(refusal, failed) from None
         return with_cost(request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
 
@@ -148,18 +158,23 @@ class RestBatch:
         planned: list[Planned] = []
         faults: list[Fault] = []
         earlier: dict[str, str] = {}
+        rows = 0
         for step in sent:
             try:
                 planned.append(self._plan_one(caller, step))
-                prepared = planned[-1].op.prepared
-                check_references(prepared.binder(planned[-1].op.inputs), prepared.binder, earlier)
+                _check(planned[-1].ops, earlier)
+                rows += len(planned[-1].ops)
+                if rows > self.engine.limits.writes:
+                    raise too_many_writes(rows, self.engine.limits)
             except Refusal as refusal:
-                moved = _moved(refusal, step.position)
+                here = _moved(refusal, step.position)
                 if refusal.code is not Code.BAD_USER_INPUT:
-                    raise _OfStep(moved, step) from None
-                faults += moved.faults
+                    raise _OfStep(here, step) from None
+                faults += here.faults
             if step.name:
-                earlier[step.name] = NO_ROW if step.target.call else step.target.resource
+                rowless = step.target.call or (step.target.id is None and step.request.method != "POST")
+                rowless = rowless or step.target.relation
+                earlier[step.name] = NO_ROW if rowless else step.target.resource
         if faults:
             raise _OfStep(_invalid(faults), None)
         return planned
@@ -173,15 +188,21 @@ class RestBatch:
         kind = request.headers.get(b"content-type")
         if kind is not None and content_type(kind) != ("application/json", "utf-8"):
             raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "The requests of a batch have bodies of application/json.")
+        prefix = ("body", "requests", sent.position, "body")
+        if writes_links(request.method, target):
+            links = self.links.plan(request, caller, target, sent.body)
+            return Planned(sent, tuple(under(op, (sent.position,), prefix, sent.name) for op in links.ops), links.reply)
         planned: PlannedWrite | PlannedCall
         if target.call:
             planned = self.calls.plan(request, caller, target, {} if sent.body is None else sent.body)
         else:
             write = WriteRequest(request, caller, target, read_query(request.query, target))
-            planned = self.writes.plan(write, sent.body)
-        prefix = ("body", "requests", sent.position, "body")
+            planned = self.writes.planner.plan(write, sent.body)
+        if isinstance(planned, PlannedWrite) and planned.nest:
+            nest = tuple(under(op, (sent.position,), prefix, sent.name) for op in planned.nest)
+            return Planned(sent, nest, planned.reply)
         op = planned.op._replace(path=(sent.position,), prefix=prefix, step=sent.name)
-        return Planned(sent, op, planned.reply)
+        return Planned(sent, (op,), planned.reply)
 
     def _is_query(self, target: Target) -> bool:
         return isinstance(self.calls.definition(target), QueryDef)
@@ -234,6 +255,15 @@ def _faults(item: Any, path: Path, names: set[str]) -> Sequence[Fault]:
             elif not isinstance(value, str) or not value.isascii() or not value.isprintable():
                 faults.append(Fault((*path, "headers", key), "expected text"))
     return faults
+
+
+def _check(ops: Iterable[WriteOp | CallOp], earlier: Mapping[str, str]) -> None:
+    """Refuse invalid values and references; paths are those in the body of the one request."""
+    for op in ops:
+        try:
+            check_references(op.prepared.binder(op.inputs), op.prepared.binder, earlier)
+        except Refusal as refusal:
+            raise moved(refusal, ("body", *op.prefix[4:])) from None
 
 
 def _moved(refusal: Refusal, index: int) -> Refusal:

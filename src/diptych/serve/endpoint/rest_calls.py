@@ -9,8 +9,9 @@ from diptych.api.json import read_json
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
 from diptych.api.rest.patch import merge_patch
+from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.target import Target, operation_name
-from diptych.api.rest.translate import Query, read_query, write_inputs
+from diptych.api.rest.translate import write_inputs
 from diptych.api.understand import check_call, understand_call
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Field

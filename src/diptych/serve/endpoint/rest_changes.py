@@ -8,8 +8,8 @@ from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.media import negotiate
 from diptych.api.query_string import bad
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable
+from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.target import Target, operation_name
-from diptych.api.rest.translate import Query, read_query
 from diptych.api.understand import understand_changes
 from diptych.ask.slots import SIZE
 from diptych.engine.known import KnownRequests

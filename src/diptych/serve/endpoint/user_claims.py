@@ -22,7 +22,7 @@ ReadRow = Callable[[Target, Caller], Awaitable[bytes]]
 
 
 class UserClaims:
-    """Tells what the scopes of a token allow to tell about its user."""
+    """Gets the claims about a user that the scopes of a token allow."""
 
     def __init__(self, context: Context, read_row: ReadRow) -> None:
         self._context = context

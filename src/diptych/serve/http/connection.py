@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.connection_limits = connection_limits_of(config, server_state)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self._peer = peer_name(self.client)
         self._awaited = True
@@ -204,6 +204,11 @@ class Connection(HttpToolsProtocol):
         """Start the idle timeout."""
         self._idle = True
         self.connection_limits.idle.begin(self)
+
+    def _end_idle(self) -> None:
+        if self._idle:
+            self._idle = False
+            self.connection_limits.idle.end(self)
 
     # refusals
 

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from diptych.fair.expiring import ExpiringSet
 from diptych.fair.loop_lag import LoopLag
 from diptych.serve.http.frame_scheduler import FrameScheduler
+from diptych.serve.http.known_heads import KnownHeads
 
 LINGERING = 2.0
 """Seconds for which input is discarded after the last response, so that the client can read it."""
@@ -100,6 +101,7 @@ class ConnectionLimits:
         """Which WebSocket parses its frames next."""
         self.lag = LoopLag()
         """How long requests wait for the event loop."""
+        self.known_heads = KnownHeads()
         self.health = HEALTH
         """The paths of health checks, undecoded."""
         self.most_unsent = unsent

@@ -1,9 +1,9 @@
 """CORS: which other origins may read responses (https://fetch.spec.whatwg.org/#http-cors-protocol).
 
 Off, no response has a CORS header, and browsers block all other origins. On, the origins of the setting `cors_origins`
-are allowed, compared byte for byte: no pattern, no suffix, never `null`; `localhost` stands for pages of this machine,
+are allowed, compared byte for byte: no pattern, no suffix, never `null`; `localhost` means pages of this machine,
 from any port. A page has to send its token itself: `Access-Control-Allow-Credentials` is never set, and the API accepts
-no cookie. The pages of the authorization server, which do use a cookie, are excluded.
+no cookie. The pages of the authorization server, which do use a cookie, are excluded, and so is the console.
 
     a Request and its Reply  →  the same Reply with CORS headers
 
@@ -16,14 +16,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from diptych.api.reply import NO_STORE, Header, Reply
-from diptych.config import LOCALHOST
 from diptych.serve.http.request import Request
+from diptych.setting_parsers import LOCALHOST
 
 _FOR_CLIENTS = frozenset(
     {"/oauth/token", "/oauth/revoke", "/oauth/userinfo", "/oauth/device_authorization", "/oauth/register"}
 )
 """Paths of the authorization server that clients in a browser call. Its others are pages, which have a cookie, and
 endpoints for servers: no CORS there."""
+_NO_CORS = ("/oauth/", "/console")
 _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, ETag, Idempotency-Replayed, Link, "
@@ -68,7 +69,7 @@ class Cors:
 
     def apply(self, request: Request, reply: Reply) -> Reply:
         """The reply with its CORS headers."""
-        if request.path.startswith("/oauth/") and request.path not in _FOR_CLIENTS:
+        if request.path.startswith(_NO_CORS) and request.path not in _FOR_CLIENTS:
             return reply
         origin = request.headers.get(b"origin", b"")
         if self._all:  # also without Origin: a shared cache may serve the response to a request with one

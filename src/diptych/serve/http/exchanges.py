@@ -25,7 +25,7 @@ from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 
 _KEEP_ALIVE = (b"connection", b"keep-alive")
-"""In HTTP/1.0, the client asks to keep a connection open, and is told that it is."""
+"""In HTTP/1.0, the client asks to keep a connection open, and the response confirms it."""
 AHEAD = 16
 """Pipelined requests that may wait behind the current one."""
 
@@ -74,7 +74,7 @@ class Exchanges(Connection):
     _app: DirectApp | None = None
     """The application, if it answers without ASGI."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         if hasattr(self.app, "respond") and not self.root_path:
             self._app = self.app
@@ -108,7 +108,7 @@ class Exchanges(Connection):
             "query_string": query,
             "headers": self.headers,
             "state": self.app_state.copy(),
-            RECEIVED: time.monotonic() - self._lag,  # type: ignore[misc]
+            RECEIVED: time.monotonic() - self._lag,  # type: ignore[misc]  # a key of our own
         }
         self.cycle = RequestResponseCycle(
             scope=self.scope,
@@ -177,7 +177,7 @@ class Exchanges(Connection):
             self._app.respond, self._method.decode("ascii"), self.url, by_name, self.client, body, self._lag
         )
         if not isinstance(reply, Reply):
-            exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]
+            exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]  # uvicorn reads only what both have
             task = self.loop.create_task(self._wait(exchange, reply), context=context)
             self._app.deadlines.enter(task)  # it counts at once
             task.add_done_callback(self._waited)

@@ -1,5 +1,6 @@
 """HTTP/1.1 on uvicorn and httptools, with limits and stricter parsing.
 
+    known_heads.py    heads that clients repeat, from an LRU cache
     protocol.py       heads and bodies, parsed and checked; upgrades
     exchanges.py      requests, handed to the application; their responses
     connection.py     timers, unsent bytes, closing
@@ -62,9 +63,10 @@ class Protocol(Exchanges):
     def data_received(self, data: bytes) -> None:
         if self.discard_input:
             return
-        if self._idle:
-            self._idle = False
-            self.connection_limits.idle.end(self)
+        is_new = self._idle or not (self._heads or self._begun)  # the data begins with a request line
+        if is_new and self._answer_known(data):
+            return
+        self._end_idle()
         self._received = len(data)
         before = self._heads
         try:
@@ -79,6 +81,7 @@ class Protocol(Exchanges):
             return
         if self._direct:
             if self._complete:
+                self._keep_head(data, is_new)
                 self._answer()
                 return
             self._leave_direct()
@@ -91,6 +94,31 @@ class Protocol(Exchanges):
             self._await_head(len(data) if self._heads == before or self._heads == 1 else 1)
         elif not self._is_serving:  # only a line ending arrived
             self._rest()
+
+    def _answer_known(self, data: bytes) -> bool:
+        """Answer a whole request whose head was parsed before; the parser waits between two messages meanwhile."""
+        limits = self.connection_limits
+        if self._app is None or self._is_surplus or self.flow.write_paused:
+            return False
+        known = limits.known_heads.find(data)
+        if known is None:
+            return False
+        self._end_idle()
+        if self._awaited:
+            self._awaited = self._in_head = False
+            limits.heads.end(self)
+        self._heads += 1
+        self.url, (self._method, self.headers, self._by_name, _), self._body = known
+        self._bodiless = self._method == b"HEAD"
+        self._keep_alive, self._version = True, "1.1"
+        self._lag = limits.lag.note(self.loop)
+        self._answer()
+        return True
+
+    def _keep_head(self, data: bytes, is_whole: bool) -> None:
+        """Remember the head of a request, if the data is all of it, and the connection stays open."""
+        if is_whole and self._keep_alive and self._version == "1.1":
+            self.connection_limits.known_heads.keep(data, self._method, self.headers, self._by_name)
 
     def _await_head(self, more: int) -> None:
         """Count the bytes of an incomplete head, and start the head timeout."""
@@ -146,7 +174,7 @@ class Protocol(Exchanges):
             self._refusal = None if self._declined else body_fault(self.headers)
             if self._refusal is not None:
                 raise ValueError
-            self.scope = {"method": method.decode("ascii"), "headers": self.headers}  # type: ignore[typeddict-item]
+            self.scope = {"method": method.decode("ascii"), "headers": self.headers}  # type: ignore[typeddict-item]  # all that uvicorn reads
             return
         self._keep_alive = self.parser.should_keep_alive()
         self._lag = self.connection_limits.lag.note(self.loop)

@@ -134,7 +134,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             head = [*reply.headers, (b"content-length", b"%d" % len(reply.body)), (b"connection", b"close")]
             return Response(400, "Bad Request", Headers([(n.decode(), v.decode()) for n, v in head]), reply.body)
 
-        self.conn.accept = accept_or_refuse  # type: ignore[method-assign]
+        self.conn.accept = accept_or_refuse  # type: ignore[method-assign]  # websockets has no hook
         super().handle_connect(event)
         del self.conn.accept
 

@@ -8,7 +8,7 @@ import { createRoot } from 'react-dom/client'
 declare const SERVICE: { url: string; token: string }
 
 type User = { id: string; version: number; name: string; email: string }
-type Post = { id: string; title: string; authorId: string }
+type Post = { id: string; title: string; authorId: string; author: { name: string } }
 
 const { dataProvider, liveProvider } = diptych(SERVICE.url, { token: async () => SERVICE.token })
 
@@ -74,11 +74,21 @@ function Form({ id, done }: { id: BaseKey | null; done: () => void }) {
 }
 
 function Posts() {
-  const { result: posts } = useTable<Post>({ resource: 'posts', pagination: { pageSize: 5 }, sorters: { initial: [{ field: 'title', order: 'asc' }] } })
+  const { result: posts } = useTable<Post>({
+    resource: 'posts',
+    pagination: { pageSize: 5 },
+    sorters: { initial: [{ field: 'title', order: 'asc' }] },
+    meta: { select: '*,author(name)' },
+  })
   const ids = posts.data.map((post) => post.authorId)
   const { result: authors } = useMany<User>({ resource: 'users', ids, queryOptions: { enabled: ids.length > 0 } })
   const name = (id: string) => authors.data?.find((author) => author.id === id)?.name
-  return <ul aria-label="authors">{posts.data.map((post) => <li key={post.id}>{name(post.authorId)}</li>)}</ul>
+  return (
+    <>
+      <ul aria-label="authors">{posts.data.map((post) => <li key={post.id}>{name(post.authorId)}</li>)}</ul>
+      <ul aria-label="nested">{posts.data.map((post) => <li key={post.id}>{post.author.name}</li>)}</ul>
+    </>
+  )
 }
 
 function App() {

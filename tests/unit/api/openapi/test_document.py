@@ -100,14 +100,20 @@ def test_examples_are_valid(name: str, role: str) -> None:
 @every_role
 def test_every_field_has_an_example(name: str, role: str) -> None:
     document = published(name, role)
-    schemas = document["components"]["schemas"]
     for each in view_of(MODELS[name], role).resources.values():
         row = properties(document, each.resource.name)
-        for key, view in each.fields.items():
-            known = "example" in row[key] or (
-                view.field.scalar.choices and "example" in schemas[view.field.scalar.name]
-            )
-            assert known, (each.resource.name, key)
+        assert all("example" in row[key] for key in each.fields), each.resource.name
+
+
+@every_role
+def test_no_optional_parameter_is_filled_in(name: str, role: str) -> None:
+    """Pages that send requests send the example of a parameter, too, of any kind."""
+    document = published(name, role)
+    for path, method, operation in operations(document):
+        for key in (parameters(document, path, method) if operation.get("parameters") else {}).values():
+            schema = key.get("schema", {})
+            whole = find(document, schema["$ref"]) if "$ref" in schema else schema
+            assert key.get("required") or not {"example", "examples"} & (key.keys() | whole.keys()), key
 
 
 # exact for the role
@@ -153,6 +159,7 @@ def test_the_paths_are_those_that_the_role_can_read(name: str, role: str) -> Non
     writes = any(each.may(verb) for each in view.resources.values() for verb in ("create", "update", "delete"))
     actions = any(isinstance(call, ActionDef) for _, call in view.calls.values())
     expected |= {"/batch"} if writes or actions else set()
+    expected |= {"/{collection}/summary", "/{collection}/groups"} if view.resources else set()
     for each in view.resources.values():
         path = f"/{each.resource.path}"
         below = {f"{path}/{{id}}/{to}" for to, key in each.resource.collections.items() if key in each.relations}
@@ -175,7 +182,8 @@ def test_every_field_and_operator_of_the_role_is_a_parameter(name: str, role: st
         }
         for method in ("get", "head"):
             found = parameters(document, f"/{each.resource.path}", method)
-            assert set(found) == {*filters, *LIST_PARAMETERS, "If-None-Match", "Prefer"}
+            general = {name for name in LIST_PARAMETERS if name != "search" or each.searched}
+            assert set(found) == {*filters, *general, "If-None-Match", "Prefer"}
             assert set(parameters(document, f"/{each.resource.path}/{{id}}", method)) == {
                 "fields",
                 "If-None-Match",
@@ -258,14 +266,12 @@ def test_a_list_has_a_plain_parameter_for_a_field_and_shares_it(name: str, role:
 
 
 def test_json_in_a_query_is_text_with_a_schema() -> None:
-    """A parameter with `content` is what many generators of clients cannot read."""
+    """A parameter with `content` is what many generators of clients cannot read, and for a media type pages ask for a
+    file."""
     document = published("default", "admin")
     assert not [part for part in walk(document) if isinstance(part, dict) and "in" in part and "content" in part]
-    assert parameters(document, "/orders")["where"]["schema"] == {
-        "type": "string",
-        "contentMediaType": "application/json",
-        "contentSchema": {"$ref": "#/components/schemas/OrderWhere"},
-    }
+    schema = {"$ref": "#/components/schemas/OrderWhere"}
+    assert parameters(document, "/orders")["where"]["schema"] == {"type": "string", "contentSchema": schema}
 
 
 def test_a_resource_adds_little_to_the_document() -> None:

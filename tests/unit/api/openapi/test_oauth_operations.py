@@ -79,7 +79,7 @@ def test_a_token_with_the_scopes_of_an_operation_can_use_it(name: str, role: str
     """And without one that is about the path itself, it cannot. Others may be needed for some of the rows only."""
     model = MODELS[name]
     if role == "anonymous":
-        pytest.skip("whoever has no token has no scopes")
+        pytest.skip("a caller without a token has no scopes")
     for path, method, operation in operations(document_of(name, role)):
         named = (each["oauth2"] for each in operation.get("security", ()) if "oauth2" in each)
         for needed in map(frozenset, filter(None, named)):

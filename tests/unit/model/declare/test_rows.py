@@ -9,23 +9,10 @@ from typing import Any
 
 import pytest
 
+from diptych.model.decimal_scalar import decimal
 from diptych.model.declare import rows
-from diptych.model.scalars import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    FLOAT,
-    ID,
-    INT,
-    INTEGER_ID,
-    JSON,
-    STRING,
-    Scalar,
-    decimal,
-    from_json,
-    to_json,
-)
+from diptych.model.scalar_values import from_json, to_json
+from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, JSON, STRING, Scalar
 from diptych.model.transfer import input_of, row_of
 from tests.support.cases import cases
 from tests.support.model_files import HEADER, declare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych import Model, Resource, Viewer, allow, inverse
+from diptych.model.decimal_scalar import decimal
 from diptych.model.describe.rule_text import in_words, render
 from diptych.model.rules.expr import (
     FALSE,
@@ -26,18 +28,25 @@ from diptych.model.rules.expr import (
     Has,
     HasRole,
     IsNull,
+    Key,
     Mask,
+    Matches,
     May,
+    Measure,
     Moment,
     Not,
     Op,
     Or,
+    Part,
+    Shift,
     Slice,
     Slot,
+    Span,
+    Via,
     ViewerId,
     ViewerValue,
 )
-from diptych.model.scalars import BOOLEAN, DATE, DATETIME, INT, STRING, decimal
+from diptych.model.scalars import BOOLEAN, DATE, DATETIME, INT, STRING
 from tests.support.cases import cases
 
 FLAG, TITLE, OWN = Col(("flag",)), Col(("title",)), Compare("eq", Col(("authorId",)), ViewerId())
@@ -72,6 +81,8 @@ TOLD: list[tuple[Expr, str]] = [
     (Compare("gte", Col(("size",)), Col(("least",))), "size >= least"),
     (Compare("contains", TITLE, text("it's")), 'title contains "it\'s"'),
     (Compare("startsWith", TITLE, text("a")), "title starts with 'a'"),
+    (Compare("iendsWith", TITLE, text("a")), "title ends like 'a'"),
+    (Matches((TITLE, Col(("body",))), Slot(0, STRING)), "title, body match ?"),
     (Compare("in", TITLE, Slot(0, STRING, many=True)), "title in (?)"),
     (Or((equals("a"), equals("b"))), "title in ('a', 'b')"),
     (Or((equals("a"), FLAG, equals("b"))), "title in ('a', 'b') or flag"),
@@ -112,7 +123,16 @@ TOLD: list[tuple[Expr, str]] = [
         "title if flag else ('a' if author.id = viewer.id else 'b')",
     ),
     (Concat((TITLE, Choose(FLAG, text("a"), text("b")))), "title + ('a' if flag else 'b')"),
+    (Part(TITLE, "city", STRING), "title.city"),
+    (Shift(TITLE, timedelta(days=7)), "title + timedelta(days=7)"),
+    (Compare("lt", Shift(TITLE, -timedelta(hours=1)), Moment(DATETIME)), "title - timedelta(seconds=3600) < now()"),
+    (Moment(DATE, -timedelta(days=7)), "today() - timedelta(days=7)"),
+    (Span(Moment(DATETIME), Shift(TITLE, timedelta(days=1))), "now() - (title + timedelta(days=1))"),
     (Or((FLAG, Mask(OWN, FLAG))), "flag or (flag where author.id = viewer.id)"),
+    (Compare("gte", Measure("count", relation="works"), Slot(0, INT)), "works.count >= ?"),
+    (Measure("sum", Col(("total",)), "works"), "works.total.sum"),
+    (Via("author", Col(("name",))), "author.name"),
+    (Key(TITLE), "title"),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from diptych import Model
 from diptych.errors import ModelError
 from tests.support.cases import cases
-from tests.support.mistakes import assert_told, mistakes_in, told_in
+from tests.support.mistakes import assert_reported, mistakes_in, told_in
 from tests.support.model_files import declare
 
 LONG = "a" * 64
@@ -79,7 +79,7 @@ class Thing(Resource, plural="{LONG}"):  #! Thing: the table {LONG} would be lon
     title: str
 """,
     """
-class Thing(Resource, ids="int"):  #! Thing: ids='int' is unknown | Write ids="uuid" or ids="integer"
+class Thing(Resource, ids="int"):  #! Thing: ids='int' is unknown | Write ids="uuid", ids="integer" or ids="client"
     title: str
 """,
     """
@@ -197,8 +197,14 @@ LINES = [
     ("it: set[User]", "the type set has no form on the wire | Use str"),
     ("it: list", "the type list has no form on the wire | Use str"),
     ("it: None", "the type NoneType has no form on the wire | Use str"),
-    ("it: list[int]", "a list can only hold resources | Write list[Post] = inverse(…), or Json"),
-    ("it: list[str | None]", "a list can only hold resources | Write list[Post]"),
+    ("it: list[Json]", "a list cannot hold JSON | Declare the field as Json"),
+    ("it: list[list[int]]", "a list cannot hold [Int] | Declare the field as Json"),
+    ("it: list[str | None]", "an element of a list is never null | Remove `| None`"),
+    ("it: list[Annotated[int, MaxLen(3)]]", "MaxLen means nothing on an element of type Int | Remove it"),
+    ("it: Annotated[list[int], Min(3)]", "Min means nothing on [Int] | Remove it"),
+    ("it: Annotated[list[int], Unique()]", "Unique means nothing on [Int] | Remove it"),
+    ("it: list[int] = inverse('x')", "a list can only hold resources | Write list[Post] = inverse(…), or Json"),
+    ("it: list[bytes]", "the type bytes has no form on the wire | Use str"),
     ("it: list[User]", "a list of resources does not say how they are related | Write = inverse("),
     ("it: list[User] = []", "a list of resources does not say how they are related | Write = inverse("),
     ("it: list[User] = inverse('nope')", "User has no relation 'nope' to T | Write inverse("),
@@ -483,20 +489,20 @@ MEMBERS = [
 
 @cases("source", CLASSES, ids=lambda source: source.split("(")[0].removeprefix("\nclass "))
 def test_a_mistake_in_the_name_of_a_class(source: str) -> None:
-    assert_told(source)
+    assert_reported(source)
 
 
 @cases(("line", "told"), LINES, ids=lambda text: text[:50])
 def test_a_mistake_in_a_line(line: str, told: str) -> None:
     attr = re.split(r"[:\s]", line)[0]
     marked = f"{line}  #! T.{attr}: {told}" if told else line
-    assert_told(f"{AROUND}class T(Resource):\n    flag: bool\n    {marked}")
+    assert_reported(f"{AROUND}class T(Resource):\n    flag: bool\n    {marked}")
 
 
 @cases("member", MEMBERS)
 def test_a_mistake_in_a_rule_or_in_a_computed_field(member: str) -> None:
     around = USER + "class P(Resource):\n    t: T\n"
-    assert_told(f"{around}class T(Resource):\n    flag: bool\n    user: User\n{member}")
+    assert_reported(f"{around}class T(Resource):\n    flag: bool\n    user: User\n{member}")
 
 
 @cases(
@@ -555,7 +561,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 """
     source = AROUND + "class T(Resource):\n    flag: bool\n" + "".join(numbered) + rule
     assert len(told_in(source)) > 80
-    assert_told(source)
+    assert_reported(source)
 
 
 def test_a_mistake_in_what_is_inherited_is_told_where_it_stands() -> None:
@@ -573,14 +579,14 @@ class MixinA(Resource):
 class T(Plain, MixinA):
     flag: bool
 """
-    assert_told(source)
+    assert_reported(source)
 
 
 def test_a_mistake_reads_as_one_line() -> None:
     built = declare("class T(Resource):\n    total: Decimal\n    size: bytes").built
     first, second = str(built).splitlines()
     assert re.fullmatch(
-        r"T\.total \(written_\d+\.py:15\): a Decimal without its digits\. Write Annotated\[Decimal, Digits\(12, 2\)\]",
+        r"T\.total \(written_\d+\.py:16\): a Decimal without its digits\. Write Annotated\[Decimal, Digits\(12, 2\)\]",
         first,
     )
     assert "T.size" in second

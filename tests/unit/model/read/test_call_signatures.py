@@ -10,11 +10,12 @@ import pytest
 
 from diptych import MaxLen
 from diptych.api.query_string import RESERVED
+from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import ArgumentDef, CallDef, QueryDef, ResourceDef
 from diptych.model.read.name_clashes import RESERVED_PARAMETERS
-from diptych.model.scalars import BIGINT, DATE, DATETIME, ID, INT, JSON, STRING, Scalar, decimal
+from diptych.model.scalars import BIGINT, DATE, DATETIME, ID, INT, JSON, STRING, Scalar
 from tests.support.cases import cases
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import declare, model_of, resource
 
 AROUND = """
@@ -266,7 +267,7 @@ MISTAKES = [
 """,
     """
     @action
-    async def run(self, tx: Tx, urls: list[str]) -> None:  #! T.run: its argument 'urls': the type list has no form | Json
+    async def run(self, tx: Tx, urls: list[Json]) -> None:  #! T.run: its argument 'urls': a list cannot hold JSON | Json
         pass
 """,
     """
@@ -368,7 +369,7 @@ MISTAKES = [
 """,
     """
     @action
-    async def run(self, tx: Tx) -> list[int]:  #! T.run: its result: a list can only hold resources | Write list[Post], or Json
+    async def run(self, tx: Tx) -> list[int | None]:  #! T.run: its result: an element of a list is never null | Remove `| None`
         pass
 """,
     """
@@ -503,7 +504,7 @@ MISTAKES = [
 
 @cases("member", MISTAKES)
 def test_a_mistake_in_an_action_or_a_query(member: str) -> None:
-    assert_told(f"{AROUND}class T(Resource):\n    flag: bool\n{member}")
+    assert_reported(f"{AROUND}class T(Resource):\n    flag: bool\n{member}")
 
 
 def test_all_mistakes_of_an_action_are_told_at_once() -> None:
@@ -544,7 +545,7 @@ class OrderLine(Resource):
     @action
     async def close(self, tx: Tx) -> None: ...  #! OrderLine.close: the name closeOrderLine is also that of Line.close_order | Rename it
 """
-    assert_told(source)
+    assert_reported(source)
 
 
 def test_what_is_no_function_is_refused_at_once() -> None:

@@ -6,21 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 from diptych import MaxLen, MinLen
+from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import FieldDef
-from diptych.model.scalars import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    FLOAT,
-    ID,
-    INT,
-    INTEGER_ID,
-    JSON,
-    STRING,
-    Scalar,
-    decimal,
-)
+from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, JSON, STRING, Scalar
 from tests.support.cases import cases
 from tests.support.model_files import HEADER, model_of, resource
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from diptych.compile.tables import create, wanted
+from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import FieldDef
-from diptych.model.scalars import FLOAT, INT, decimal
+from diptych.model.scalars import FLOAT, INT
 from tests.support.cases import cases
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import declare, model_of, resource, seen_by
 
 MODEL = '''
@@ -247,4 +248,4 @@ MISTAKES = [
 @cases("member", MISTAKES)
 def test_a_mistake_in_a_field_that_python_computes(member: str) -> None:
     user = "class User(Resource):\n    t: T | None = None\n"
-    assert_told(f"{user}class T(Resource):\n    flag: bool\n    user: User | None = None\n{member}")
+    assert_reported(f"{user}class T(Resource):\n    flag: bool\n    user: User | None = None\n{member}")

@@ -9,7 +9,7 @@ import pytest
 
 from diptych.demo import model as default
 from tests.support.cases import cases
-from tests.support.mistakes import assert_told
+from tests.support.mistakes import assert_reported
 from tests.support.model_files import model_of
 
 CLASSES = [
@@ -28,7 +28,7 @@ CLASSES = [
 
 @cases(("written", "told"), CLASSES)
 def test_a_mistake_in_the_line_of_a_class(written: str, told: str) -> None:
-    assert_told(f"class T(Resource, {written}):  #! T: {told}\n    it: str\n")
+    assert_reported(f"class T(Resource, {written}):  #! T: {told}\n    it: str\n")
 
 
 FIELDS = [
@@ -47,11 +47,11 @@ FIELDS = [
 
 @pytest.mark.parametrize(("line", "told"), FIELDS)
 def test_a_mistake_in_the_line_of_a_field(line: str, told: str) -> None:
-    assert_told(f"class T(Resource, public=60):\n    name: str\n    {line}  #! T.it: {told}\n")
+    assert_reported(f"class T(Resource, public=60):\n    name: str\n    {line}  #! T.it: {told}\n")
 
 
 def test_a_field_cannot_be_public_alone() -> None:
-    assert_told("""
+    assert_reported("""
 class T(Resource):
     it: Annotated[str, Public(5)]  #! T.it: anyone may keep it, but T is not public | Write class T(Resource, public=5), or remove it
     never: Annotated[str, Public(0)]
@@ -80,7 +80,7 @@ COMPUTED = [
 
 @pytest.mark.parametrize(("above", "kind", "told"), COMPUTED)
 def test_a_mistake_in_a_computed_field(above: str, kind: str, told: str) -> None:
-    assert_told(
+    assert_reported(
         f"class T(Resource, public=60):\n    it: str\n\n    {above}\n    def made(self) -> {kind}:  #! T.made: {told}\n        return self.it\n"
     )
 
@@ -93,7 +93,7 @@ def test_a_mistake_in_a_computed_field(above: str, kind: str, told: str) -> None
     ],
 )
 def test_a_mistake_in_a_query(option: str, told: str) -> None:
-    assert_told(f"""
+    assert_reported(f"""
 class T(Resource, public=60):
     it: str
 
@@ -105,7 +105,7 @@ class T(Resource, public=60):
 
 
 def test_markers_mean_nothing_where_nothing_is_told() -> None:
-    assert_told("""
+    assert_reported("""
 class T(Resource, public=60):
     others: Annotated[list[T], Public(5)] = inverse("t")  #! T.others: mean nothing on a to-many relation | Remove them
     t: T

@@ -94,7 +94,7 @@ BY_VALUE = [
     ("self.size + 1 == 2", "only text can be joined by +; other arithmetic cannot be traced"),
     ("1 + self.size == 2", "only text can be joined by +"),
     ("self.title + 3 == 'x'", "3 is not valid here: expected a string"),
-    ("self.size - 1 == 2", "it failed while it was traced: unsupported operand"),
+    ("self.size - 1 == 2", "Int cannot be subtracted from Int"),
     ("-self.size == 2", "it failed while it was traced: bad operand"),
     ("{self.size: 1}", f"it failed while it was traced: {UNHASHABLE}"),
     ("int(self.score) == 1", "it failed while it was traced: int() argument"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from diptych.model.decimal_scalar import decimal
 from diptych.model.rules.expr import (
     FALSE,
     TRUE,
@@ -26,17 +27,7 @@ from diptych.model.rules.expr import (
     Slice,
     ViewerId,
 )
-from diptych.model.scalars import (
-    BIGINT,
-    DATE,
-    DATETIME,
-    FLOAT,
-    INT,
-    INTEGER_ID,
-    STRING,
-    Scalar,
-    decimal,
-)
+from diptych.model.scalars import BIGINT, DATE, DATETIME, FLOAT, INT, INTEGER_ID, STRING, Scalar
 from tests.support.cases import cases
 from tests.support.tracing import made, rule
 

@@ -1,0 +1,17 @@
+"""A change of the API that a client can notice, and how bad it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Change:
+    """What changed, where. A breaking change fails requests that worked; a dangerous one may surprise a client."""
+
+    place: str
+    sentence: str
+    breaking: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.sentence}"

@@ -1,0 +1,94 @@
+"""What a new OpenAPI document would break for clients of an old one: paths, methods, parameters, bodies, responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from diptych.contract.change import Change
+from diptych.contract.schema_diff import SchemaDiff
+
+Json = Mapping[str, Any]
+Parameters = Mapping[tuple[str, str], Json]
+_METHODS = ("get", "put", "post", "delete", "patch", "query")
+
+
+def openapi_changes(old: Json, new: Json) -> Iterator[Change]:
+    """Changes that could break a client, in the order of the old document."""
+    yield from _Diff(old, new).paths()
+
+
+class _Diff:
+    def __init__(self, old: Json, new: Json) -> None:
+        self._old = old
+        self._new = new
+        self._schemas = SchemaDiff(old, new)
+
+    def paths(self) -> Iterator[Change]:
+        for path, item in self._old["paths"].items():
+            now = self._new["paths"].get(path)
+            if now is None:
+                yield Change(path, "is gone")
+                continue
+            for method in (name for name in _METHODS if name in item):
+                place = f"{method.upper()} {path}"
+                if method not in now:
+                    yield Change(place, "is gone")
+                    continue
+                shared = self._parameters(self._old, item), self._parameters(self._new, now)
+                yield from self._operation(place, item[method], now[method], *shared)
+
+    def _operation(self, place: str, old: Json, new: Json, was: Parameters, now: Parameters) -> Iterator[Change]:
+        if old.get("operationId") != new.get("operationId"):
+            renamed = f"the operation {old.get('operationId')} is now {new.get('operationId')}"
+            yield Change(place, renamed, breaking=False)
+        if {} in old.get("security", [{}]) and {} not in new.get("security", [{}]):
+            yield Change(place, "needs a token now")
+        before = {**was, **self._parameters(self._old, old)}
+        after = {**now, **self._parameters(self._new, new)}
+        yield from self._compare_parameters(place, before, after)
+        yield from self._body(place, old.get("requestBody"), new.get("requestBody"))
+        yield from self._responses(place, old["responses"], new["responses"])
+
+    def _parameters(self, document: Json, holder: Json) -> Parameters:
+        every = (self._schemas.resolve(document, parameter) for parameter in holder.get("parameters", ()))
+        return {(parameter["in"], parameter["name"]): parameter for parameter in every}
+
+    def _compare_parameters(self, place: str, old: Parameters, new: Parameters) -> Iterator[Change]:
+        for key, parameter in new.items():
+            if parameter.get("required") and not old.get(key, {}).get("required"):
+                yield Change(place, f"the parameter `{key[1]}` is required now")
+        for key, parameter in old.items():
+            if key not in new:
+                yield Change(place, f"the parameter `{key[1]}` is gone")
+                continue
+            where = f"{place}, parameter `{key[1]}`"
+            yield from self._schemas.sent(where, parameter.get("schema", {}), new[key].get("schema", {}))
+
+    def _body(self, place: str, old: Json | None, new: Json | None) -> Iterator[Change]:
+        if new is None:
+            if old is not None:
+                yield Change(place, "takes no body any more")
+            return
+        if new.get("required") and not (old or {}).get("required"):
+            yield Change(place, "needs a body now")
+        if old is not None:
+            yield from self._content(f"{place}, body", old["content"], new["content"], sent=True)
+
+    def _responses(self, place: str, old: Json, new: Json) -> Iterator[Change]:
+        for status in (status for status in old if status.startswith("2")):
+            if status not in new:
+                yield Change(place, f"does not answer {status} any more")
+                continue
+            before = self._schemas.resolve(self._old, old[status])
+            after = self._schemas.resolve(self._new, new[status])
+            contents = before.get("content", {}), after.get("content", {})
+            yield from self._content(f"{place}, response {status}", *contents, sent=False)
+
+    def _content(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+        for media, content in old.items():
+            if media not in new:
+                yield Change(place, f"{media} is gone")
+                continue
+            compare = self._schemas.sent if sent else self._schemas.received
+            yield from compare(place, content.get("schema", {}), new[media].get("schema", {}))

@@ -1,0 +1,91 @@
+"""The feed of a table that changes: stored changes are kept, in the new shape. Positions and marks stay.
+
+A stored change holds the row before and after as JSON by column, so a renamed column gets its new name there, and a new
+one that must not be null its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diptych.compile.system.object import DialectName
+from diptych.migrate.ddl import quote, type_ddl, value_ddl
+from diptych.migrate.state import Column, Table
+
+
+def rename_resource(old: str, new: str) -> str:
+    return f"UPDATE diptych_feed SET resource = '{new}' WHERE resource = '{old}'"
+
+
+def rename_key(table: str, old: str, new: str, dialect: DialectName) -> str:
+    """The statement that gives a value its new name in stored changes."""
+    if dialect == "sqlite":
+        sides = (
+            f"{side} = CASE WHEN json_type({side}, '$.{old}') IS NOT NULL "
+            f"THEN json_set(json_remove({side}, '$.{old}'), '$.{new}', {side} -> '$.{old}') ELSE {side} END"
+            for side in ("old", "new")
+        )
+    else:
+        sides = (
+            f"{side} = CASE WHEN {side}::jsonb ? '{old}' THEN ({side}::jsonb - '{old}' || "
+            f"jsonb_build_object('{new}', {side}::jsonb -> '{old}'))::json "
+            f"WHEN {side}::jsonb -> '=' ? '{old}' THEN ({side}::jsonb || jsonb_build_object('=', "
+            f"({side}::jsonb -> '=') - '{old}' || '[\"{new}\"]'::jsonb))::json ELSE {side} END"
+            for side in ("old", "new")
+        )
+    return _update(table, sides)
+
+
+def fill_key(table: str, name: str, column: Column, value: object, dialect: DialectName) -> str:
+    """The statement that gives stored changes a value where they have none, or null."""
+    shown = value_ddl(column, value, dialect)
+    if dialect == "sqlite":
+        sides = (
+            f"{side} = CASE WHEN {side} IS NULL OR coalesce(json_type({side}, '$.{name}'), 'null') <> 'null' "
+            f"THEN {side} ELSE json_set({side}, '$.{name}', {shown}) END"
+            for side in ("old", "new")
+        )
+    else:
+        typed = f"jsonb_build_object('{name}', {shown}::{_cast(column)})"
+        sides = (
+            f"{side} = CASE WHEN coalesce({side}::jsonb -> '=', '[]') ? '{name}' "
+            f"OR coalesce({side}::jsonb ->> '{name}', CASE WHEN {side} IS NULL THEN '' END) IS NOT NULL "
+            f"THEN {side} ELSE ({side}::jsonb || {typed})::json END"
+            for side in ("old", "new")
+        )
+    return _update(table, sides)
+
+
+def compute_key(name: str, table: str, before: Table, column: Column, expression: str, dialect: DialectName) -> str:
+    """The statement that computes a value of stored changes from the row that each holds, as it was before.
+
+    It runs before the table itself is changed. A long value that a change left out is taken from the row as it is.
+    """
+    if dialect == "sqlite":
+        shown = ", ".join(_stored(table, each, of) for each, of in before.columns.items())
+        made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown})))"
+    else:
+        key, typed = _cast(before.columns["id"]), quote(table)
+        now = f"(SELECT _t FROM {typed} AS _t WHERE _t.id = row_id::{key})"
+        base = f"CASE WHEN {{0}}::jsonb ? '=' THEN {now} ELSE NULL::{typed} END"
+        value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS _r)"
+        made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
+    sides = (f"{side} = CASE WHEN {side} IS NOT NULL THEN {made.replace('{0}', side)} END" for side in ("old", "new"))
+    return _update(table, sides)
+
+
+def _stored(table: str, name: str, column: Column) -> str:
+    """A column of a stored row of SQLite. A text that was left out is a number there."""
+    value = f"{{0}} ->> '$.{name}'"
+    if type_ddl(column, "sqlite") == "TEXT":
+        now = f"(SELECT _t.{quote(name)} FROM {quote(table)} AS _t WHERE _t.id = row_id)"
+        value = f"CASE json_type({{0}}, '$.{name}') WHEN 'integer' THEN {now} ELSE {value} END"
+    return f"{value} AS {quote(name)}"
+
+
+def _cast(column: Column) -> str:
+    return type_ddl(column, "postgres").partition(" COLLATE")[0]
+
+
+def _update(table: str, sides: Iterable[str]) -> str:
+    return f"UPDATE diptych_feed SET {', '.join(sides)} WHERE resource = '{table}'"

@@ -1,0 +1,111 @@
+"""DDL beside a service that runs, on PostgreSQL: what takes long is done under weak locks.
+
+A foreign key or CHECK is added NOT VALID and validated later; an index is made CONCURRENTLY; a column becomes NOT NULL
+by a CHECK that is validated first, so that SET NOT NULL reads no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from diptych.compile.catalogue import Catalogue
+from diptych.compile.system.feed_postgres import postgres_feed
+from diptych.compile.system.object import DialectName
+from diptych.compile.system.object import Table as TriggerTable
+from diptych.migrate.ddl import default_ddl, index_ddl, key_name, quote, reference_ddl, type_ddl
+from diptych.migrate.state import Column, Key
+from diptych.migrate.step import Action, Alone, Validate
+from diptych.model.naming import LONGEST
+
+
+def set_null(table: str, name: str, *, nullable: bool) -> str:
+    return f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} {'DROP' if nullable else 'SET'} NOT NULL"
+
+
+def set_not_null(table: str, name: str) -> Iterator[Action]:
+    alter, check = f"ALTER TABLE {quote(table)}", quote(f"{table}_{name}_not_null"[:LONGEST])
+    yield f"{alter} DROP CONSTRAINT IF EXISTS {check}"
+    yield f"{alter} ADD CONSTRAINT {check} CHECK ({quote(name)} IS NOT NULL) NOT VALID"
+    yield Validate(f"{alter} VALIDATE CONSTRAINT {check}")
+    yield set_null(table, name, nullable=False)
+    yield f"{alter} DROP CONSTRAINT {check}"
+
+
+def add_reference(table: str, name: str, column: Column, have: Catalogue) -> Iterator[Action]:
+    """The foreign key of a column, in place of those that it has."""
+    there = [each for each in have.references if (each.table, each.column) == (table, name)]
+    alter, constraint = f"ALTER TABLE {quote(table)}", f"{table}_{name}_fkey"[:LONGEST]
+    if column.target and any((each.target, each.on_delete) == (column.target, column.on_delete) for each in there):
+        yield Validate(f'{alter} VALIDATE CONSTRAINT "{there[0].name}"')
+        return
+    for each in there:
+        yield f'{alter} DROP CONSTRAINT "{each.name}"'
+    if column.target:
+        text = f"FOREIGN KEY ({quote(name)}){reference_ddl(column)}"
+        yield f"{alter} ADD CONSTRAINT {quote(constraint)} {text} NOT VALID"
+        yield Validate(f"{alter} VALIDATE CONSTRAINT {quote(constraint)}")
+
+
+def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: str, have: Catalogue) -> Iterator[Action]:
+    alter = f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)}"
+    wanted, default = type_ddl(now, "postgres"), default_ddl(name, now, "postgres")
+    retyped = have.tables[table][name].type.lower() != wanted.lower()
+    if retyped or default_ddl(name, was, "postgres") != default:
+        yield f"{alter} DROP DEFAULT"
+    if retyped:
+        yield free_column(table, name)
+        yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "")
+    elif using:
+        yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"
+    if default:
+        yield f"{alter} SET DEFAULT {default}"
+    if was.target != now.target or was.on_delete != now.on_delete:
+        yield from add_reference(table, name, now, have)
+    if now.nullable:
+        yield set_null(table, name, nullable=True)
+    elif have.tables[table][name].nullable:
+        yield from set_not_null(table, name)
+
+
+_DROP_TRIGGERS = (
+    "DO $$ DECLARE r record; BEGIN FOR r IN SELECT tgname FROM pg_trigger t WHERE tgrelid = '{table}'::regclass "
+    "AND tgname ~ '^!?diptych_'{more} LOOP EXECUTE format('DROP TRIGGER %I ON {table}', r.tgname); END LOOP; END $$"
+)
+
+
+def free_column(table: str, name: str) -> str:
+    """The statement that drops our triggers of a column, which would be in its way; opening the database makes those
+    that are wanted."""
+    number = f"SELECT attnum FROM pg_attribute a WHERE a.attrelid = t.tgrelid AND attname = '{name}'"
+    return _DROP_TRIGGERS.format(table=quote(table), more=f" AND ({number}) = ANY (tgattr)")
+
+
+def follow_rename(table: str) -> Iterator[str]:
+    """The statements that give a table with another name its feed; opening the database makes its other triggers."""
+    yield _DROP_TRIGGERS.format(table=quote(table), more="")
+    for part in postgres_feed([TriggerTable(table, ())]):
+        if part.name.endswith(f" on {table}"):
+            yield from part.create
+
+
+def make_key(table: str, key: Key, dialect: DialectName, taken: Collection[str]) -> Iterator[Action]:
+    create = index_ddl(table, key, dialect, taken)
+    if dialect == "sqlite":
+        yield create
+        return
+    yield Alone(create.replace("INDEX", "INDEX CONCURRENTLY", 1), key_name(table, key, dialect, taken))
+
+
+def names_of_key(table: str, key: Key, have: Catalogue, dialect: DialectName) -> list[str]:
+    """The indexes of a database that are this key."""
+    if key.where(dialect):
+        named = key_name(table, key, dialect)
+        return [index.name for index in have.indexes if index.table == table and index.name == named]
+    columns = key.columns if key.unique else (*key.columns, "id")
+    return [
+        index.name
+        for index in have.indexes
+        if index.table == table
+        and index.unique == key.unique
+        and (sorted(index.columns) == sorted(columns) if key.unique else index.columns == columns)
+    ]

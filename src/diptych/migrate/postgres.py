@@ -1,0 +1,227 @@
+"""Applies migrations to a PostgreSQL database beside services that run: each step in a transaction of its own.
+
+Waits for locks are short and repeated (`db/postgres/ddl.py`). What takes long runs under weak locks: indexes are made
+CONCURRENTLY, constraints are validated after they hold, rows are filled in batches. A run that was interrupted goes on
+where it stopped. One process at a time applies: others wait for its advisory lock, without a snapshot, which an index
+that is made CONCURRENTLY would wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import asyncpg
+
+from diptych.db.catalogue import postgres_catalogue
+from diptych.db.postgres.ddl import PATIENCE, patiently
+from diptych.db.postgres.store import LOCK, PostgresStore
+from diptych.errors import StartError
+from diptych.migrate import log
+from diptych.migrate.ddl import quote
+from diptych.migrate.files import Loaded
+from diptych.migrate.key_steps import run
+from diptych.migrate.sqlite import Tell, refuse
+from diptych.migrate.state import State
+from diptych.migrate.step import Action, Alone, Backfill, Step, Validate
+from diptych.model.model import Model
+
+_BATCH = 1_000
+_OURS = LOCK + 1
+_HAS = "SELECT to_regclass(quote_ident(current_schema()) || '.' || $1) IS NOT NULL"
+_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+
+
+async def read_log(store: PostgresStore) -> list[log.Entry] | None:
+    """The log of a database; None if it has none."""
+    connection = await store.connection("diptych migrates")
+    try:
+        return await _entries(connection)
+    finally:
+        await connection.close()
+
+
+async def _entries(connection: asyncpg.Connection) -> list[log.Entry] | None:
+    if not await connection.fetchval(_HAS, "diptych_migrations"):
+        return None
+    return [(name, digest, half, step) for name, digest, half, step in await connection.fetch(log.READ)]
+
+
+async def apply(
+    store: PostgresStore,
+    model: Model,
+    chain: Sequence[Loaded],
+    tell: Tell,
+    *,
+    expand: bool = False,
+    allow_loss: bool = False,
+) -> None:
+    """Apply what is pending. What was done when it fails is logged, and not done again."""
+    connection = await store.connection("diptych migrates")
+    try:
+        await connection.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+        await _lock(connection)
+        await _Run(connection, model, chain, tell, allow_loss).apply(expand)
+        await store.open(model)  # makes the triggers that are wanted now, and refuses what does not fit
+        await store.close()
+    except asyncpg.LockNotAvailableError:
+        raise StartError("A table was locked for a minute; what was done is logged: run it again.") from None
+    except asyncpg.PostgresError as error:
+        raise StartError(f"The migration failed ({error}); what was done before is logged: run it again.") from None
+    finally:
+        await connection.close()
+
+
+async def _lock(connection: asyncpg.Connection) -> None:
+    end = time.monotonic() + 10 * PATIENCE
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1::bigint)", _OURS):
+        if time.monotonic() > end:
+            raise StartError("Another process has been migrating this database for ten minutes.")
+        await asyncio.sleep(0.5)
+
+
+class _Run:
+    def __init__(
+        self, connection: asyncpg.Connection, model: Model, chain: Sequence[Loaded], tell: Tell, allow_loss: bool
+    ) -> None:
+        self.connection, self.model, self.chain, self.tell = connection, model, chain, tell
+        self.allow_loss = allow_loss
+
+    async def apply(self, expand: bool) -> None:
+        connection = self.connection
+        entries, have = await _entries(connection), await postgres_catalogue(connection)
+        await self._transaction([log.create_ddl("postgres")])
+        if not entries and self.chain:
+            there = self.chain if have.is_new_to(self.model) else log.baseline(self.chain, have, "postgres")
+            if have.is_new_to(self.model):
+                self.tell(log.MADE)
+            for migration in there:
+                for half in log.HALVES:
+                    await self._log(migration, half, log.WHOLE)
+            entries = [(loaded.name, loaded.hash, half, log.WHOLE) for loaded in there for half in log.HALVES]
+        for left in log.pending(self.chain, entries or [], expand=expand):
+            await self._half(left)
+
+    async def _half(self, half: log.Half) -> None:
+        for number, (step, before) in enumerate(half.migration.steps(half.half)):
+            if number not in half.done:
+                await self._step(half, number, step, before)
+        migration = half.migration
+        start, end = (
+            (migration.before, migration.between) if half.half == "expand" else (migration.between, migration.state)
+        )
+
+        async def record() -> None:
+            if await self.connection.fetchval(_HAS, "diptych_schema"):
+                for sql, values in log.record(start, end):
+                    places = ", ".join(f"${place}" for place in range(1, len(values) + 1))
+                    await self.connection.execute(sql.format(places), *values)
+            await self._log(migration, half.half, log.WHOLE)
+
+        await patiently(self.connection, record)
+        self.tell(f"{migration.name}: {half.half}ed.")
+
+    async def _step(self, half: log.Half, number: int, step: Step, before: State) -> None:
+        have = await postgres_catalogue(self.connection)
+        actions: list[Action] = []
+        if isinstance(step, run):
+
+            async def work() -> None:
+                await step.function(Handle(self.connection))
+                await self._log(half.migration, half.half, number)
+
+            await patiently(self.connection, work)
+            return
+        if not step.is_done(have, before, "postgres"):
+            await self._check(step, before)
+            actions = [*step.actions(before, have, "postgres")]
+        groups = [(kind, [*each]) for kind, each in groupby(actions, type)]
+        for kind, group in groups[:-1] if groups and groups[-1][0] is str else groups:
+            if kind is str:
+                await self._transaction([str(action) for action in group])
+            else:
+                for action in group:
+                    await self._do(action)
+        last = groups[-1][1] if groups and groups[-1][0] is str else []
+
+        async def finish() -> None:
+            for action in last:
+                await self.connection.execute(str(action))
+            await self._log(half.migration, half.half, number)
+
+        await patiently(self.connection, finish)
+
+    async def _check(self, step: Step, before: State) -> None:
+        for look, word in ((step.obstacle(before, "postgres"), ""), (step.loss(before, "postgres"), "--allow-loss")):
+            if look is not None and not (word and self.allow_loss):
+                refuse(step, look[0], await self.connection.fetchval(look[1]), word)
+
+    async def _transaction(self, statements: Sequence[str]) -> None:
+        async def work() -> None:
+            for statement in statements:
+                await self.connection.execute(statement)
+
+        await patiently(self.connection, work)
+
+    async def _log(self, migration: Loaded, half: str, step: int) -> None:
+        await self.connection.execute(log.INSERT.format("$1, $2, $3, $4, $5, $6"), *log.entry(migration, half, step))
+
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Validate(sql):
+                await self._transaction([sql])
+            case Backfill(table, name, expression):
+                await self._backfill(table, name, expression)
+            case Alone(sql, index):
+                await patiently(self.connection, self._concurrently(sql, index), alone=True)
+
+    def _concurrently(self, sql: str, index: str) -> Callable[[], Awaitable[None]]:
+        async def work() -> None:
+            valid = await self.connection.fetchval(_VALID, quote(index))
+            if valid is False:  # a run before was interrupted
+                await self.connection.execute(f"DROP INDEX CONCURRENTLY {quote(index)}")
+            if not valid:
+                await self.connection.execute(sql)
+
+        return work
+
+    async def _backfill(self, table: str, name: str, expression: str) -> None:
+        """Fill by id, each batch in its own transaction, as a change that followers see."""
+        quoted, column = quote(table), quote(name)
+        after: Any = None
+        count = 0
+        while True:
+            later = "AND id > $1" if after is not None else ""
+            given = () if after is None else (after,)
+            query = f"SELECT id FROM {quoted} WHERE {column} IS NULL {later} ORDER BY id LIMIT {_BATCH}"
+            ids = [row[0] for row in await self.connection.fetch(query, *given)]
+            if not ids:
+                return
+            update = f"UPDATE {quoted} SET {column} = {expression} WHERE {column} IS NULL AND id = ANY ($1)"
+
+            async def work(update: str = update, ids: list[Any] = ids) -> None:
+                await self.connection.execute(update, ids)
+
+            await patiently(self.connection, work)
+            after, count = ids[-1], count + len(ids)
+            if count % (100 * _BATCH) == 0:
+                self.tell(f"{table}.{name}: {count} rows filled.")
+            await asyncio.sleep(0)
+
+
+class Handle:
+    """The database, as the function of a data step sees it: `$1` for values, in a transaction of its own."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return [tuple(row) for row in await self._connection.fetch(sql, *values)]
+
+    async def execute(self, sql: str, *values: Any) -> None:
+        """Run a statement."""
+        await self._connection.execute(sql, *values)

@@ -1,0 +1,80 @@
+"""A state as the catalogue of a database that has it, and how a database differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diptych.compile.catalogue import Catalogue, ExistingReference
+from diptych.compile.catalogue import Column as ExistingColumn
+from diptych.compile.indexes import ExistingIndex
+from diptych.compile.system.object import DialectName
+from diptych.compile.system.searching import SearchIndex
+from diptych.migrate.ddl import check_ddl, default_ddl, inline_keys, key_name, type_ddl
+from diptych.migrate.online import names_of_key
+from diptych.migrate.state import State
+
+
+def catalogue_of(state: State, dialect: DialectName) -> Catalogue:
+    """The catalogue of a database with these tables."""
+    tables = {
+        name: {
+            each: ExistingColumn(
+                type_ddl(column, dialect), column.nullable, default_ddl(each, column, dialect) != "" or each == "id"
+            )
+            for each, column in table.columns.items()
+        }
+        for name, table in state.tables.items()
+    }
+    indexes, references = [], []
+    for name, table in state.tables.items():
+        for key in table.keys:
+            inline = dialect == "sqlite" and key in inline_keys(table, dialect)
+            columns = () if key.where(dialect) else key.columns if key.unique else (*key.columns, "id")
+            made = "sqlite_autoindex" if inline else key_name(name, key, dialect)
+            indexes.append(ExistingIndex(made, name, columns, key.unique))
+        references += [
+            ExistingReference(f"{name}_{each}_fkey", name, each, column.target, column.on_delete)
+            for each, column in table.columns.items()
+            if column.target
+        ]
+    checks = {
+        name: frozenset(check_ddl(name, each, check, dialect)[0] for each, check in table.checks.items())
+        for name, table in state.tables.items()
+    }
+    searches = frozenset(
+        SearchIndex.over(name, table.search, dialect).name for name, table in state.tables.items() if table.search
+    )
+    return Catalogue(tables, indexes, references, checks, searches)
+
+
+def drift(state: State, have: Catalogue, dialect: DialectName) -> Iterator[str]:
+    """What a database has not, or has otherwise, of a state. More tables, indexes and columns are no difference, if the
+    columns may be left out by an INSERT."""
+    want = catalogue_of(state, dialect)
+    for name in want.tables:
+        if name in have.tables:
+            yield from _table_drift(name, state, want, have, dialect)
+        else:
+            yield f"the table {name} is missing"
+    refers = {(each.table, each.column, each.target, each.on_delete) for each in have.references}
+    for reference in want.references:
+        table, column, target, on_delete = reference.table, reference.column, reference.target, reference.on_delete
+        if table in have.tables and (table, column, target, on_delete) not in refers:
+            yield f"the column {table}.{column} has no foreign key to {target} ({on_delete})"
+
+
+def _table_drift(name: str, state: State, want: Catalogue, have: Catalogue, dialect: DialectName) -> Iterator[str]:
+    columns, there = want.tables[name], have.tables[name]
+    for each, column in columns.items():
+        if each not in there:
+            yield f"the column {name}.{each} is missing"
+        elif there[each].type.lower() != column.type.lower():
+            yield f"the column {name}.{each} is {there[each].type}, not {column.type}"
+        elif there[each].nullable != column.nullable:
+            yield f"the column {name}.{each} may{' not' * (not there[each].nullable)} be null"
+    for each, more in there.items():
+        if each not in columns and not (more.nullable or more.filled):
+            yield f"the column {name}.{each} is in no migration, and must not be null"
+    for key in state.tables[name].keys:
+        if key.unique and not names_of_key(name, key, have, dialect):
+            yield f"{name} ({key}) is not kept unique"

@@ -1,0 +1,255 @@
+"""Applies migrations to a SQLite file: a backup before, then one transaction, which ends as a whole or not at all.
+
+SQLite's own ALTER TABLE is used where it can do it; else a table is made anew, with its rows, indexes, and the triggers
+of its owner. Diptych's triggers are dropped first, and made at the end by what opens every database (`db/fitting.py`),
+which also refuses the result if it does not fit the model. Foreign keys are off meanwhile, and checked at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from diptych.compile.indexes import ExistingIndex
+from diptych.compile.system.feed_sqlite import sqlite_feed
+from diptych.db.catalogue import sqlite_catalogue
+from diptych.db.fitting import fit
+from diptych.db.sqlite.backup import back_up
+from diptych.db.sqlite.connection import SqliteConnection
+from diptych.db.sqlite.placeholders import numbered
+from diptych.db.sqlite.watchdog import Watchdog
+from diptych.errors import StartError
+from diptych.migrate import log
+from diptych.migrate.ddl import create_table_ddl, index_ddl, listed, quote, trigger_table
+from diptych.migrate.files import Loaded
+from diptych.migrate.key_steps import run
+from diptych.migrate.online import names_of_key
+from diptych.migrate.state import State
+from diptych.migrate.step import Action, Backfill, Rebuild, Step
+from diptych.model.model import Model
+
+Tell = Callable[[str], None]
+_OURS = (
+    "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'diptych\\_%' ESCAPE '\\' "
+    "AND name NOT LIKE 'diptych\\_search\\_%' ESCAPE '\\'"
+)
+
+
+def read_log(path: str) -> list[log.Entry] | None:
+    """The log of a file; None if it has none."""
+    db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return _entries(db)
+    finally:
+        db.close()
+
+
+def apply(
+    path: str, model: Model, chain: Sequence[Loaded], tell: Tell, *, expand: bool = False, allow_loss: bool = False
+) -> None:
+    """Apply what is pending; a StartError leaves the file as it was."""
+    dog = Watchdog()
+    connection = SqliteConnection(path, dog, write=True)
+    try:
+        connection.db.execute("PRAGMA foreign_keys = OFF").fetchall()
+        _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand)
+    except apsw.Error as error:
+        cause = str(error).removeprefix(type(error).__name__ + ": ").rstrip(".")
+        raise StartError(f"The migration failed, and nothing was changed: {cause}.") from None
+    finally:
+        connection.close()
+        dog.close()
+
+
+def _entries(db: apsw.Connection) -> list[log.Entry] | None:
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_migrations'").fetchall():
+        return None
+    return [(name, digest, half, step) for name, digest, half, step in db.execute(log.READ)]
+
+
+class _Run:
+    def __init__(
+        self, db: apsw.Connection, path: str, model: Model, chain: Sequence[Loaded], tell: Tell, allow_loss: bool
+    ) -> None:
+        self.db, self.path, self.model, self.chain, self.tell = db, path, model, chain, tell
+        self.allow_loss = allow_loss
+
+    def apply(self, expand: bool) -> None:
+        db = self.db
+        if self._left(expand)[0] and sqlite_catalogue(db).has_any_of(self.model):
+            self._backup()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            left, missing = self._left(expand)
+            db.execute(log.create_ddl("sqlite"))
+            for migration in missing:
+                self._log(migration, *log.HALVES)
+            if missing and sqlite_catalogue(db).is_new_to(self.model):
+                self.tell(log.MADE)
+            if left:
+                for (name,) in db.execute(_OURS).fetchall():
+                    db.execute(f'DROP TRIGGER "{name}"')
+            for half in left:
+                self._half(half)
+            self._finish(left)
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+    def _left(self, expand: bool) -> tuple[list[log.Half], list[Loaded]]:
+        """What is left to do, and the migrations that the file has without a log."""
+        entries, have = _entries(self.db), sqlite_catalogue(self.db)
+        there: list[Loaded] = []
+        if not entries and self.chain:
+            if have.is_new_to(self.model):  # opening it makes all tables
+                return [], [*self.chain]
+            there = log.baseline(self.chain, have, "sqlite")
+            entries = [(migration.name, migration.hash, half, log.WHOLE) for migration in there for half in log.HALVES]
+        return log.pending(self.chain, entries or [], expand=expand), there
+
+    def _backup(self) -> None:
+        """Write a verified copy of the file, beside it."""
+        file, number = Path(f"{self.path}.backup"), 1
+        while file.exists():
+            number += 1
+            file = Path(f"{self.path}.backup{number}")
+        back_up(self.path, file)
+        self.tell(f"A backup of the database is {file}.")
+
+    def _log(self, migration: Loaded, *halves: str) -> None:
+        for half in halves:
+            self.db.execute(log.INSERT.format("?1, ?2, ?3, ?4, ?5, ?6"), log.entry(migration, half, log.WHOLE))
+
+    def _half(self, half: log.Half) -> None:
+        for step, before in half.migration.steps(half.half):
+            have = sqlite_catalogue(self.db)
+            if isinstance(step, run):
+                self._triggers(before, make=True)
+                asyncio.run(_coroutine(step, Handle(self.db)))
+                self._triggers(before, make=False)
+            elif not step.is_done(have, before, "sqlite"):
+                self._check(step, before)
+                for action in [*step.actions(before, have, "sqlite")]:
+                    self._do(action, before)
+        self._log(half.migration, half.half)
+        self.tell(f"{half.migration.name}: {half.half}ed.")
+
+    def _check(self, step: Step, before: State) -> None:
+        for look, word in ((step.obstacle(before, "sqlite"), ""), (step.loss(before, "sqlite"), "--allow-loss")):
+            if look is None or (word and self.allow_loss):
+                continue
+            refuse(step, look[0], int(str(self.db.execute(look[1]).fetchall()[0][0])), word)
+
+    def _do(self, action: Action, before: State) -> None:
+        match action:
+            case Rebuild():
+                self._rebuild(action)
+            case Backfill(table, name, expression):
+                self._triggers(before, make=True)
+                column = quote(name)
+                self.db.execute(f"UPDATE {quote(table)} SET {column} = {expression} WHERE {column} IS NULL")
+                self._triggers(before, make=False)
+            case str():
+                self.db.execute(action)
+
+    def _triggers(self, state: State, *, make: bool) -> None:
+        """Make, or drop, the triggers that log changes."""
+        tables = [trigger_table(name, table) for name, table in state.tables.items()]
+        for part in sqlite_feed(tables):
+            for statement in part.create if part.text and make else ():
+                self.db.execute(statement)
+            if part.text and not make:
+                self.db.execute(f'DROP TRIGGER "{part.name}"')
+
+    def _rebuild(self, action: Rebuild) -> None:
+        table, before, after, values = action
+        db, new = self.db, f"diptych_new_{table}"
+        have = sqlite_catalogue(db)
+        more = [name for name in have.tables[table] if name not in before.columns]
+        if more:
+            raise StartError(f"The table {table} has columns that no migration knows: {', '.join(more)}. Drop them.")
+        kept: list[Any] = db.execute(_BESIDE, (table,)).fetchall()
+        copied = [name for name in after.columns if name in values or name in before.columns]
+        shown = ", ".join(values.get(name) or quote(name) for name in copied)
+        db.execute(create_table_ddl(table, after, "sqlite").replace(quote(table), quote(new), 1))
+        db.execute(f"INSERT INTO {quote(new)} ({listed(copied)}) SELECT {shown} FROM {quote(table)}")
+        if after.columns["id"].type == "IntegerID":
+            for statement in _SEQUENCE:  # an id that was used never comes back
+                db.execute(statement, {"new": new, "old": table})
+        db.execute("PRAGMA legacy_alter_table = ON").fetchall()  # views and triggers of the owner are left as they are
+        db.execute(f"DROP TABLE {quote(table)}")
+        db.execute(f"ALTER TABLE {quote(new)} RENAME TO {quote(table)}")
+        db.execute("PRAGMA legacy_alter_table = OFF").fetchall()
+        made: list[ExistingIndex] = [*sqlite_catalogue(db).indexes]
+        columns = {index.name: (index.columns, index.unique) for index in have.indexes}
+        there = {(index.columns, index.unique) for index in made if index.table == table}
+        for kind, name, sql in kept:
+            if kind != "index" or columns[name] not in there or not columns[name][0]:
+                db.execute(sql)
+        have = sqlite_catalogue(db)
+        for key in after.keys:
+            if key.unique and not names_of_key(table, key, have, "sqlite"):
+                db.execute(index_ddl(table, key, "sqlite"))
+
+    def _finish(self, left: Sequence[log.Half]) -> None:
+        db = self.db
+        if left:
+            last = left[-1]
+            state = last.migration.between if last.half == "expand" else last.migration.state
+            is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
+            for sql, values in log.record(left[0].migration.before, state) if is_recorded else ():
+                db.execute(sql.format(", ".join("?" * len(values))), values)
+        parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
+        fitting = fit(self.model, sqlite_catalogue(db), parts, "sqlite")
+        rows: Any = None
+        try:
+            while True:
+                step = fitting.send(rows)
+                rows = db.execute(step.sql, step.parameters).fetchall()
+        except StopIteration:
+            pass
+        wrong = db.execute("PRAGMA foreign_key_check").fetchall()
+        if wrong:
+            raise StartError(f"Rows of {wrong[0][0]} would refer to rows of {wrong[0][2]} that are not there.")
+
+
+_BESIDE = "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ? AND type <> 'table' AND sql IS NOT NULL"
+"""The indexes and triggers of a table."""
+_SEQUENCE = (
+    "DELETE FROM sqlite_sequence WHERE name = :new",
+    "INSERT INTO sqlite_sequence (name, seq) SELECT :new, seq FROM sqlite_sequence WHERE name = :old",
+)
+
+
+class Handle:
+    """The database, as the function of a data step sees it: `$1` for values, in the transaction of the migration."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return [tuple(row) for row in self._db.execute(numbered(sql), values or None).fetchall()]
+
+    async def execute(self, sql: str, *values: Any) -> None:
+        """Run a statement."""
+        self._db.execute(numbered(sql), values or None).fetchall()
+
+
+async def _coroutine(step: run, handle: Handle) -> None:
+    await step.function(handle)
+
+
+def refuse(step: Step, sentence: str, count: int, word: str) -> None:
+    """Raise if rows are in the way, or would be lost without the word that allows it."""
+    if not count:
+        return
+    name = type(step).__name__
+    if word:
+        raise StartError(f"{name} {sentence.format(count)}. If that is meant, run it again with {word}.")
+    raise StartError(f"{name}: {sentence.format(count)}.")

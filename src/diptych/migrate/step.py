@@ -1,0 +1,108 @@
+"""The steps of migrations: each turns a state into the next, and has its SQL for both stores.
+
+    add_column("posts", "rank", column("Int", default=3))
+
+A step asks the catalogue whether it is done already (`is_done`), so a run that was interrupted can be repeated. What it
+would lose (`loss`), and what is in its way (`obstacle`), are queries that count rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from diptych.compile.catalogue import Catalogue
+from diptych.compile.system.object import DialectName
+from diptych.errors import StartError
+from diptych.migrate.ddl import quote
+from diptych.migrate.state import State, Table
+
+
+class Rebuild(NamedTuple):
+    """SQLite: make a table anew, with its rows; `values` are expressions for columns that are not taken as they are."""
+
+    table: str
+    before: Table
+    after: Table
+    values: dict[str, str]
+
+
+class Backfill(NamedTuple):
+    """Give rows a value, as a change that followers see; on PostgreSQL in batches, each with its own commit."""
+
+    table: str
+    column: str
+    expression: str
+
+
+class Alone(NamedTuple):
+    """PostgreSQL: a statement that runs outside a transaction, and the index that it makes."""
+
+    sql: str
+    name: str
+
+
+class Validate(NamedTuple):
+    """PostgreSQL: a statement in a transaction of its own, since it takes long under a weak lock."""
+
+    sql: str
+
+
+Action = str | Rebuild | Backfill | Alone | Validate
+Look = tuple[str, str]
+"""A sentence with {} for the number of rows, and the query that counts them."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What all steps have in common."""
+
+    def change(self, state: State) -> State:
+        """The state after it."""
+        raise NotImplementedError
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        """What it does to a database."""
+        raise NotImplementedError
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        """Is the database as this step leaves it?"""
+        return False
+
+    def loss(self, before: State, dialect: DialectName) -> Look | None:
+        """What would be lost."""
+        return None
+
+    @property
+    def loses(self) -> bool:
+        """May it lose data?"""
+        return False
+
+    def obstacle(self, before: State, dialect: DialectName) -> Look | None:
+        """The rows that are in its way."""
+        return None
+
+    @property
+    def stops(self) -> bool:
+        """Can a service with the model before not go on after it?"""
+        return False
+
+    def table_in(self, state: State, name: str) -> Table:
+        if name not in state.tables:
+            raise StartError(f"{type(self).__name__}: there is no table {name} at this place of the migrations.")
+        return state.tables[name]
+
+    def with_column(self, state: State, table: str, name: str) -> Table:
+        there = self.table_in(state, table)
+        if name not in there.columns:
+            raise StartError(f"{type(self).__name__}: the table {table} has no column {name} at this place.")
+        return there
+
+
+def count_of(table: str, where: str = "") -> str:
+    return f"SELECT count(*) FROM {quote(table)}" + (f" WHERE {where}" if where else "")
+
+
+def of_dialect(text: str | dict[str, str], dialect: DialectName) -> str:
+    return text if isinstance(text, str) else text[dialect]

@@ -1,0 +1,318 @@
+"""Steps that change tables and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from diptych.compile.catalogue import Catalogue
+from diptych.compile.meaning import TRASH, misfit
+from diptych.compile.system.object import DialectName
+from diptych.compile.system.searching import SearchIndex
+from diptych.errors import StartError
+from diptych.migrate import feed
+from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote, type_ddl
+from diptych.migrate.online import add_reference, alter_on_postgres, follow_rename, free_column, set_not_null, set_null
+from diptych.migrate.state import Column, State, Table
+from diptych.migrate.step import Action, Backfill, Look, Rebuild, Step, count_of, of_dialect
+
+
+class create_table(Step, frozen=True):
+    """Make a table, with all that belongs to it."""
+
+    name: str
+    table: Table
+
+    def change(self, state: State) -> State:
+        if self.name in state.tables:
+            raise StartError(f"create_table: there is a table {self.name} already.")
+        return state.put(self.name, self.table)
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        yield create_table_ddl(self.name, self.table, dialect)
+        yield from index_ddls(self.name, self.table, dialect, before.tables)
+        if dialect == "postgres":
+            yield from self._references(before, have)
+        if self.table.search:
+            yield from SearchIndex.over(self.name, self.table.search, dialect).create()
+
+    def _references(self, before: State, have: Catalogue) -> Iterator[Action]:
+        """Its foreign keys to tables that are there, and theirs to it."""
+        for name, column in self.table.columns.items():
+            if column.target in before.tables or column.target == self.name:
+                yield from _at_once(add_reference(self.name, name, column, have))
+        for other, table in before.tables.items():
+            for name, column in table.columns.items():
+                if column.target == self.name:
+                    yield from _at_once(add_reference(other, name, column, have))
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        return self.name in have.tables
+
+
+def _at_once(actions: Iterator[Action]) -> Iterator[Action]:
+    """A foreign key of or to a table without rows: nothing has to be validated later."""
+    return (action.removesuffix(" NOT VALID") for action in actions if isinstance(action, str))
+
+
+class drop_table(Step, frozen=True):
+    """Drop a table with its rows."""
+
+    name: str
+
+    def change(self, state: State) -> State:
+        self.table_in(state, self.name)
+        return state.put(self.name, None)
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        table = before.tables[self.name]
+        if table.search and dialect == "sqlite":
+            index = SearchIndex.over(self.name, table.search, dialect)
+            yield from index.drop(index.name)
+        for each in have.references:
+            if dialect == "postgres" and each.target == self.name != each.table:
+                yield f'ALTER TABLE {quote(each.table)} DROP CONSTRAINT "{each.name}"'
+        yield f"DROP TABLE {quote(self.name)}"
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        return self.name not in have.tables
+
+    @property
+    def loses(self) -> bool:
+        return True
+
+    def loss(self, before: State, dialect: DialectName) -> Look | None:
+        return f"drops the table {self.name} with {{}} rows", count_of(self.name)
+
+
+class rename_table(Step, frozen=True):
+    """Give a table another name. Its stored changes, and the columns that refer to it, follow."""
+
+    old: str
+    new: str
+
+    def change(self, state: State) -> State:
+        renamed = state.put(self.new, self.table_in(state, self.old), self.old)
+        for name, table in renamed.tables.items():
+            if any(column.target == self.old for column in table.columns.values()):
+                columns = {
+                    each: msgspec.structs.replace(column, target=self.new) if column.target == self.old else column
+                    for each, column in table.columns.items()
+                }
+                renamed = renamed.put(name, table.put(columns=columns))
+        return renamed
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        yield f"ALTER TABLE {quote(self.old)} RENAME TO {quote(self.new)}"
+        yield feed.rename_resource(self.old, self.new)
+        if dialect == "postgres":
+            yield from follow_rename(self.new)
+        for name, column in before.tables[self.old].columns.items():
+            if column.generated.startswith("counter"):
+                counted = f"name = '{self.new}.{name}' WHERE name = '{self.old}.{name}'"
+                yield f"UPDATE diptych_counters SET {counted}"
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        return self.new in have.tables and self.old not in have.tables
+
+    @property
+    def stops(self) -> bool:
+        return True
+
+
+class add_column(Step, frozen=True):
+    """Add a column. `fill` is an SQL expression for the rows that are there, or one for each store."""
+
+    table: str
+    name: str
+    column: Column
+    fill: str | dict[str, str] = ""
+
+    def change(self, state: State) -> State:
+        table = self.table_in(state, self.table)
+        if self.name in table.columns:
+            raise StartError(f"add_column: the table {self.table} has a column {self.name} already.")
+        return state.put(self.table, table.put(columns={**table.columns, self.name: self.column}))
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        table, name, column, fill = self.table, self.name, self.column, of_dialect(self.fill, dialect)
+        open_ = msgspec.structs.replace(column, nullable=True) if fill else column
+        is_counter = column.generated.startswith("counter")
+        moment = default_ddl(name, column, dialect) if column.generated in ("now", "today") else ""
+        if (fill or moment) and not column.nullable:
+            yield feed.compute_key(name, table, before.tables[table], column, fill or moment, dialect)
+        elif not column.nullable and column.default is not None:
+            yield feed.fill_key(table, name, column, column.default, dialect)
+        if dialect == "sqlite" and (is_counter or fill or not (column.nullable or column.default is not None)):
+            after = self.change(before).tables[table]
+            value = _numbers(table, column) if is_counter else fill or default_ddl(name, column, dialect)
+            yield Rebuild(table, before.tables[table], after, {name: value or "NULL"})
+            return
+        if is_counter:
+            yield f"ALTER TABLE {quote(table)} ADD COLUMN IF NOT EXISTS {quote(name)} {type_ddl(column, dialect)}"
+            yield f"UPDATE {quote(table)} SET {quote(name)} = {_numbers(table, column)}"
+            yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET NOT NULL"
+            return
+        if name not in have.tables.get(table, {}):
+            yield f"ALTER TABLE {quote(table)} ADD COLUMN {column_ddl(name, open_, dialect)}"
+        if dialect == "postgres":
+            yield from add_reference(table, name, column, have)
+            if fill:
+                yield Backfill(table, name, fill)
+                if not column.nullable:
+                    yield from set_not_null(table, name)
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        there = have.tables.get(self.table, {}).get(self.name)
+        if dialect == "postgres" and self.column.target:  # its foreign key may not be valid yet
+            return False
+        return there is not None and there.nullable == self.column.nullable
+
+    def obstacle(self, before: State, dialect: DialectName) -> Look | None:
+        column = self.column
+        if column.nullable or column.default is not None or self.fill or column.generated:
+            return None
+        return f"the {{}} rows of {self.table} would have no {self.name}", count_of(self.table)
+
+
+def _numbers(table: str, column: Column) -> str:
+    """The number of a row that gets a counter, as an expression."""
+    within = column.generated.partition(":")[2]
+    same = f"_o.{quote(within)} = {quote(table)}.{quote(within)} AND " if within else ""
+    mine = f"(_o.created_at, _o.id) <= ({quote(table)}.created_at, {quote(table)}.id)"
+    return f"(SELECT count(*) FROM {quote(table)} AS _o WHERE {same}{mine})"
+
+
+class drop_column(Step, frozen=True):
+    """Drop a column with its values."""
+
+    table: str
+    name: str
+
+    def change(self, state: State) -> State:
+        table = self.with_column(state, self.table, self.name)
+        columns = {name: column for name, column in table.columns.items() if name != self.name}
+        return state.put(self.table, table.put(columns=columns))
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        column = before.tables[self.table].columns[self.name]
+        if dialect == "sqlite" and column.target:  # it drops no column with a foreign key
+            after = self.change(before).tables[self.table]
+            yield Rebuild(self.table, before.tables[self.table], after, {})
+        else:
+            if dialect == "postgres":
+                yield free_column(self.table, self.name)
+            yield f"ALTER TABLE {quote(self.table)} DROP COLUMN {quote(self.name)}"
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        return self.name not in have.tables.get(self.table, {})
+
+    def obstacle(self, before: State, dialect: DialectName) -> Look | None:
+        if before.tables[self.table].columns[self.name].generated != TRASH:
+            return None
+        there = count_of(self.table, f"{quote(self.name)} IS NOT NULL")
+        return f"{{}} rows of {self.table} are in the trash: delete them for good, or restore them", there
+
+    @property
+    def loses(self) -> bool:
+        return True
+
+    def loss(self, before: State, dialect: DialectName) -> Look | None:
+        return f"drops {self.table}.{self.name} with its {{}} values", count_of(
+            self.table, f"{quote(self.name)} IS NOT NULL"
+        )
+
+
+class rename_column(Step, frozen=True):
+    """Give a column another name, in stored changes too."""
+
+    table: str
+    old: str
+    new: str
+
+    def change(self, state: State) -> State:
+        table = self.with_column(state, self.table, self.old)
+        columns = {self.new if name == self.old else name: column for name, column in table.columns.items()}
+        names = {self.old: self.new}
+        keys = tuple(
+            msgspec.structs.replace(key, columns=tuple(names.get(each, each) for each in key.columns))
+            for key in table.keys
+        )
+        return state.put(self.table, table.put(columns=columns, keys=keys))
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        if dialect == "postgres":
+            yield free_column(self.table, self.old)
+        yield f"ALTER TABLE {quote(self.table)} RENAME COLUMN {quote(self.old)} TO {quote(self.new)}"
+        yield feed.rename_key(self.table, self.old, self.new, dialect)
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        there = have.tables.get(self.table, {})
+        return self.new in there and self.old not in there
+
+    @property
+    def stops(self) -> bool:
+        return True
+
+
+class alter_column(Step, frozen=True):
+    """Change a column. `fill` is an expression for rows that have null, `using` one that converts each value."""
+
+    table: str
+    name: str
+    column: Column
+    fill: str | dict[str, str] = ""
+    using: str | dict[str, str] = ""
+
+    def change(self, state: State) -> State:
+        table = self.with_column(state, self.table, self.name)
+        was, now = table.columns[self.name], self.column
+        if self.using and (self.fill or was.nullable > now.nullable or was.target != now.target):
+            raise StartError(f"alter_column {self.table}.{self.name}: `using` is for a step of its own.")
+        return state.put(self.table, table.put(columns={**table.columns, self.name: self.column}))
+
+    def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        table, name, now = before.tables[self.table], self.name, self.column
+        was = table.columns[name]
+        fill, using = of_dialect(self.fill, dialect), of_dialect(self.using, dialect)
+        if using:
+            yield feed.compute_key(name, self.table, table, now, using, dialect)
+        if fill:
+            yield Backfill(self.table, name, fill)
+            yield feed.compute_key(name, self.table, table, now, f"coalesce({quote(name)}, {fill})", dialect)
+        if dialect == "sqlite":
+            null = msgspec.structs.replace(was, nullable=now.nullable)
+            if column_ddl(name, null, dialect) == column_ddl(name, now, dialect) and not using:
+                if was.nullable != now.nullable:
+                    yield set_null(self.table, name, nullable=now.nullable)
+            else:
+                after = self.change(before).tables[self.table]
+                yield Rebuild(self.table, table, after, {name: using} if using else {})
+            return
+        yield from alter_on_postgres(self.table, name, was, now, using, have)
+
+    def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
+        return False  # each of its statements leaves things as they are if they are so already
+
+    def obstacle(self, before: State, dialect: DialectName) -> Look | None:
+        was, now, name = before.tables[self.table].columns[self.name], self.column, quote(self.name)
+        if was.nullable and not now.nullable and not self.fill:
+            return f"{{}} rows of {self.table} have no {self.name}", count_of(self.table, f"{name} IS NULL")
+        unfit = "" if self.using else misfit(now, self.name, dialect)
+        if was.kind != now.kind and unfit:
+            sentence = f"{{}} rows of {self.table} have a value in {self.name} that is not {now}"
+            return sentence, count_of(self.table, unfit)
+        return None
+
+    def loss(self, before: State, dialect: DialectName) -> Look | None:
+        was, now, name = before.tables[self.table].columns[self.name], self.column, quote(self.name)
+        if not was.type == now.type == "Decimal" or now.scale >= was.scale:
+            return None
+        cut = f"{name} % {10 ** (was.scale - now.scale)} <> 0" if dialect == "sqlite" else ""
+        cut = cut or f"{name} <> round({name}, {now.scale})"
+        return f"rounds {{}} values of {self.table}.{self.name} to {now}", count_of(self.table, cut)
+
+    @property
+    def stops(self) -> bool:
+        return bool(self.using)

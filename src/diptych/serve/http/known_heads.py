@@ -1,0 +1,77 @@
+"""An LRU cache of request heads: a client sends the same headers with every request.
+
+The lines of a head after the request line are looked up by their bytes. Those that the parser and `head_rules.py` have
+accepted once are accepted again, so only the request line is parsed, by a stricter pattern than the parser's. What does
+not match (another method, a body that has not arrived or is followed by more, an unusual target) goes to the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from diptych.lru import LRUCache
+from diptych.serve.http.head_rules import HeaderList
+
+_ENTRIES, _BYTES = 1_000, 8 << 20
+_LONGEST = 1_024
+"""Bytes up to which the lines of a head are cached."""
+_PER_HEADER = 250
+_LINE = re.compile(
+    rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[\w\-.~!$&'()*+,;=:@/%?\[\]]{0,4096}) HTTP/1\.1(?=\r\n)", re.ASCII
+)
+_END = b"\r\n\r\n"
+
+
+class KnownHead(NamedTuple):
+    """The headers of a request that took the direct path."""
+
+    method: bytes
+    headers: HeaderList
+    by_name: dict[bytes, bytes]
+    length: int
+    """Bytes of the body."""
+
+
+class KnownRequest(NamedTuple):
+    """A whole request with a known head."""
+
+    url: bytes
+    head: KnownHead
+    body: bytes
+
+
+class KnownHeads:
+    """The heads that are known to one server process."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self) -> None:
+        self._heads: LRUCache[KnownHead] = LRUCache("request heads", _ENTRIES, _BYTES)
+
+    def find(self, data: bytes) -> KnownRequest | None:
+        """The request, if the data is exactly one with a known head."""
+        line = _LINE.match(data)
+        if line is None:
+            return None
+        begin = line.end()
+        end = data.find(_END, begin, begin + _LONGEST + 4)
+        head = self._heads.get(data[begin:end]) if end > 0 else None
+        if head is None or head.length != len(data) - end - 4 or head.method != line[1]:
+            return None
+        return KnownRequest(line[2], head, data[end + 4 :])
+
+    def keep(self, data: bytes, method: bytes, headers: HeaderList, by_name: dict[bytes, bytes]) -> None:
+        """Remember the head of a request that the parser has accepted, and that is all of the data."""
+        line = _LINE.match(data)
+        if line is None:
+            return
+        begin = line.end()
+        end = data.find(_END, begin, begin + _LONGEST + 4)
+        lines = data[begin:end]
+        if end < 0 or lines.count(b"\r\n") != len(headers) or lines.count(b"\n") != len(headers):
+            return  # not one line for each header
+        length = len(data) - end - 4
+        if int(by_name.get(b"content-length", b"0")) == length:
+            head = KnownHead(method, headers, by_name, length)
+            self._heads.put(lines, head, 3 * len(lines) + _PER_HEADER * len(headers))

@@ -1,0 +1,75 @@
+"""What was told before a migration is told in the new shape; cursors and ETags of before are good after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.migrate.scene import Project
+from tests.contract.migrate.test_kinds import model
+from tests.support.in_process import Service, in_process
+from tests.support.running import NewDatabase
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+JSON = {"content-type": "application/json"}
+MERGE = {"content-type": "application/merge-patch+json"}
+OLD = ("title: str", "note: str | None = None", "price: Annotated[Decimal, Digits(8, 2)]")
+NEW = (
+    "headline: str",
+    "note: str",
+    "price: Annotated[Decimal, Digits(10, 4)]",
+    "rank: int = 3",
+    "slug: str",
+)
+ANSWERS: dict[str, Any] = {
+    "renames": {"things.title": "headline"},
+    "fills": {"things.note": '"-"', "things.slug": "= upper(headline)"},
+}
+
+
+def create(service: Service, **values: Any) -> dict[str, Any]:
+    answer = service.send("POST", "/things", headers=JSON, body=json.dumps(values).encode())
+    assert answer.status == 201, answer.body
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def test_followers_go_on_in_the_new_shape(tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner) -> None:
+    old, new = model(*OLD), model(*NEW)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    long = "x" * 3000  # left out of changes that leave it as it is
+    with in_process(old, project.outside.url, runner) as service:
+        groups = service.send("GET", "/groups")
+        row = create(service, title="a", price="1.25", note="n")
+        cursor = service.changes("/things/changes?fields=id")["page"]["last"]
+        create(service, title="b", price="2.50")
+        service.send("PATCH", f"/things/{row['id']}", headers=MERGE, body=json.dumps({"title": long}).encode())
+        service.send("PATCH", f"/things/{row['id']}", headers=MERGE, body=b'{"price": "7.77"}')
+    project.make(new, **ANSWERS)
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        fields = "headline,note,price,rank,slug"
+        told = service.changes(f"/things/changes?fields={fields}&after={cursor}")["data"]
+        again = service.send("GET", "/groups", headers={"if-none-match": groups.headers["etag"]})
+        now = {each["id"]: each for each in json.loads(service.send("GET", "/things").body)["data"]}
+    assert again.status == 304
+    first, second, third = [each["thing"] for each in told[:3]]
+    assert first == {"headline": "b", "note": "-", "price": "2.5000", "rank": 3, "slug": "B"}
+    assert second["headline"] == third["headline"] == long
+    assert second["slug"] == third["slug"] == long.upper()
+    assert (second["price"], third["price"]) == ("1.2500", "7.7700")
+    assert all(each["thing"]["rank"] == 3 and each["thing"]["note"] for each in told)
+    assert now[row["id"]]["slug"] == long.upper() and now[row["id"]]["price"] == "7.7700"
