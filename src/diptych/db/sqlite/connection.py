@@ -62,7 +62,9 @@ class SqliteConnection:
         self._map_at = math.inf
         """When the file is to be mapped."""
         self._is_mapped = False
-        if not write:
+        if write:  # else a statement that looks for two rows is prepared anew whenever their ids are bound
+            self.db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        else:
             self.only_read(inline=inline)
 
     def only_read(self, *, inline: bool) -> None:
