@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "config": ["setting_parsers"],
     "lru": [],
     "nesting": [],
+    "look": [],
     "fair": ["lru"],
     "model": ["lru"],
     "ask": ["model"],
@@ -65,6 +66,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "setting_parsers",
         "lru",
         "fair",
+        "look",
     ],
     # the documents of a model under version control, beside the pipeline
     "contract": ["api", "model"],

@@ -27,7 +27,7 @@ def test_a_browser_shows_it_as_it_is_meant(new_sqlite: NewDatabase) -> None:
                 answer = page.goto(service.url + path)
                 assert answer is not None and answer.status == 200
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
-                dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+                dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 19, 23)"
                 assert dark is (scheme == "dark"), "the style is let in by its hash"
             assert (said, asked) == ([], [f"{service.url}/", f"{service.url}/graphql"])
             page.get_by_role("link", name="/posts").click()

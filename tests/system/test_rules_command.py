@@ -453,15 +453,12 @@ def test_the_page_needs_nothing_else(command: Command) -> None:
     shown = Page(html)
     assert html.startswith('<!doctype html>\n<html lang="en">')
     assert html.endswith("</html>\n")
-    assert {tag for tag, _ in shown.tags}.isdisjoint({"script", "link", "img", "iframe", "object", "base", "form", "a"})
+    assert {tag for tag, _ in shown.tags}.isdisjoint({"script", "link", "img", "iframe", "object", "base", "form"})
     assert {name for _, attrs in shown.tags for name in attrs} == {
-        "lang",
-        "charset",
-        "name",
-        "content",
-        "class",
-        "scope",
+        *("lang", "charset", "name", "content", "class", "scope", "id", "href", "tabindex", "role"),
+        *("aria-label", "aria-hidden", "viewbox", "d"),
     }
+    assert [each["href"] for each in shown.all("a")] == [f"#{each['id']}" for each in shown.all("section")]
     assert shown.all("meta")[0] == {"charset": "utf-8"}
     assert "url(" not in html and "@import" not in html and "//" not in html
     assert "color-scheme: light dark" in html

@@ -132,7 +132,7 @@ def enrol(email: str, qr: str, key: str, address: str, hidden: Hidden, wrong: st
         f"""<h1>Authenticator app</h1>
 <p>Scan this with your app, or <a href="{escape(address)}">open it on this device</a>.</p>
 <div class="qr">{qr}</div>
-<p>Or type the key: <code>{spaced}</code></p>
+<p>Or type the key: <code class="key">{spaced}</code></p>
 {_alert(wrong)}<form method="post" action="account">
 {hidden_inputs({**hidden, "do": "totp-confirm"})}{_code_input(wrong)}{_password_input("on", email)}\
 <button class="strong" type="submit">Turn it on</button>
@@ -176,8 +176,8 @@ def _password_input(where: str, email: str) -> str:
 
 def _code_input(wrong: str) -> str:
     return (
-        '<label for="code">Code</label>\n<input id="code" name="code" inputmode="text" autocomplete="one-time-code" '
-        f'required maxlength="24"{_described(wrong)}>\n'
+        '<label for="code">Code</label>\n<input class="code" id="code" name="code" inputmode="text" '
+        f'autocomplete="one-time-code" required maxlength="24"{_described(wrong)}>\n'
     )
 
 

@@ -6,8 +6,6 @@ Every name of a model is escaped, and commands are quoted so that a shell takes 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import importlib.metadata
 import json
 import re
@@ -21,6 +19,7 @@ from diptych.api.media import negotiate
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, tag
 from diptych.api.sse import STREAM
 from diptych.errors import Refusal
+from diptych.look.sheet import MARK, style, style_source
 from diptych.model.resource_view import ResourceView
 from diptych.model.view import View
 from diptych.serve.endpoint.account_paths import ACCOUNT
@@ -33,46 +32,34 @@ _OFFERS = (*OFFERS, STREAM, HTML)
 _MOST = 24
 """Collections that are listed."""
 _HOST = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:]+\](?::[0-9]{1,5})?")
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2126; --soft: #57606a; --paper: #fff; --edge: #d0d7de; --back: #f3f5f7;
-  --strong: #0b5cad; --code: #f6f8fa; --left: #0b5cad; --right: #b3541e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b1; --paper: #161b22; --edge: #3d444d;
-  --back: #0d1117; --strong: #6cb0ff; --code: #0d1117; --left: #4493f8; --right: #f0883e; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif;
-  overflow-wrap: anywhere; }
-main { max-width: 62rem; margin: 0 auto; padding: clamp(1.25rem, 5vw, 3.5rem) clamp(1rem, 4vw, 2rem); }
-header { margin: 0 0 2rem; }
-h1 { font-size: clamp(1.7rem, 5vw, 2.4rem); line-height: 1.15; letter-spacing: -0.02em; margin: 0 0 0.5rem; }
-h1::before { content: ""; display: block; width: 3.2rem; height: 0.4rem; border-radius: 0.2rem; margin: 0 0 1.1rem;
-  background: linear-gradient(90deg, var(--left) 0 48%, transparent 48% 52%, var(--right) 52%); }
+_STYLE = style("""
+main { max-width: 62rem; margin: 0 auto; padding: clamp(1.25rem, 5vw, 3.5rem) clamp(var(--s4), 4vw, var(--s6)); }
+header { margin: 0 0 var(--s6); }
+h1 { font-size: clamp(1.7rem, 5vw, 2.4rem); line-height: 1.15; letter-spacing: -0.02em; }
 header p { color: var(--soft); font-size: 1.1rem; margin: 0; max-width: 40rem; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
-section { background: var(--paper); border: 1px solid var(--edge); border-radius: 0.75rem; padding: 1.25rem 1.4rem; }
-section.left { border-top: 0.25rem solid var(--left); }
-section.right { border-top: 0.25rem solid var(--right); }
-h2 { font-size: 1.1rem; margin: 0 0 0.35rem; }
-p { margin: 0 0 0.85rem; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: var(--s4); }
+section { background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius);
+  box-shadow: var(--shadow); padding: 1.25rem var(--s5); }
+section.left { border-top: 3px solid var(--left); }
+section.left h2 { color: var(--left); }
+section.right { border-top: 3px solid var(--right); }
+section.right h2 { color: var(--right); }
 section > :last-child { margin-bottom: 0; }
-pre { margin: 0 0 0.85rem; padding: 0.75rem 0.9rem; background: var(--code); border: 1px solid var(--edge);
-  border-radius: 0.5rem; white-space: pre-wrap; }
-code { font: 0.86rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+pre { margin: 0 0 var(--s4); padding: var(--s3) var(--s4); background: var(--sunk); border-radius: var(--radius-s);
+  white-space: pre-wrap; }
 pre code { user-select: all; }
-ul.paths { list-style: none; padding: 0; margin: 0 0 0.85rem; display: flex; flex-wrap: wrap; gap: 0.4rem; }
-ul.paths a { display: inline-block; padding: 0.1rem 0.55rem; border: 1px solid var(--edge); border-radius: 1rem;
-  background: var(--code); text-decoration: none; }
-a { color: var(--strong); text-underline-offset: 0.15em; }
+ul.paths { list-style: none; padding: 0; margin: 0 0 var(--s4); display: flex; flex-wrap: wrap; gap: var(--s2); }
+ul.paths a { display: inline-block; padding: 0.1rem var(--s2); border: 1px solid var(--line); border-radius: 1rem;
+  background: var(--sunk); text-decoration: none; }
 a:hover { text-decoration: underline; }
-.wide { margin-top: 1rem; }
-dl { display: grid; grid-template-columns: minmax(7rem, auto) 1fr; gap: 0.5rem 1.25rem; margin: 0; }
+.wide { margin-top: var(--s4); }
+dl { display: grid; grid-template-columns: minmax(7rem, auto) 1fr; gap: var(--s2) 1.25rem; margin: 0; }
 dt { font-weight: 600; }
 dd { margin: 0; color: var(--soft); }
-@media (max-width: 34rem) { dl { grid-template-columns: 1fr; gap: 0.1rem; } dd { margin-bottom: 0.6rem; } }
-:focus-visible { outline: 0.2rem solid var(--strong); outline-offset: 0.15rem; border-radius: 0.2rem; }
-"""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+@media (max-width: 34rem) { dl { grid-template-columns: 1fr; gap: 0.1rem; } dd { margin-bottom: var(--s2); } }
+""")
 _POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    f"default-src 'none'; style-src {style_source(_STYLE)}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
 _HEAD: tuple[Header, ...] = (
     (b"content-type", b"text/html; charset=utf-8"),
@@ -129,7 +116,7 @@ def _page(title: str, address: str, root: str, resources: Sequence[ResourceView]
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header>\n<h1>{escape(title)}</h1>\n<p>{lead}</p>\n</header>\n"
+        f"<header>\n{MARK}\n<h1>{escape(title)}</h1>\n<p>{lead}</p>\n</header>\n"
         f'<div class="panels">\n{_graphql(address, root, resources)}{_rest(address, root, resources)}</div>\n'
         f"{_more(root, described)}</main>\n</body>\n</html>\n"
     )

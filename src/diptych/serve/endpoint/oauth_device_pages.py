@@ -19,8 +19,8 @@ def type_code(email: str, hidden: dict[str, str], wrong: str) -> str:
 <p>Type the code that your device or program shows.</p>
 {alert}<form method="post" action="device">
 {hidden_inputs(hidden)}<label for="user_code">Code</label>
-<input id="user_code" name="user_code" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20"
- required{described} autofocus>
+<input class="code" id="user_code" name="user_code" autocomplete="off" autocapitalize="characters" spellcheck="false"
+ maxlength="20" required{described} autofocus>
 <button class="strong" type="submit">Go on</button>
 </form>
 {_signed_in(email, hidden)}""",
@@ -33,8 +33,8 @@ def confirm(client: str, scopes: Sequence[str], email: str, hidden: dict[str, st
     return whole_page(
         f"Connect {client}?",
         f"""<h1>Connect {escape(client)}?</h1>
-<p>Go on only if you started this yourself, just now, on a device of your own. If someone sent you the code, do not: it
-would let them act for you.</p>
+<p class="caution">Go on only if you started this yourself, just now, on a device of your own. If someone sent
+you the code, do not: it would let them act for you.</p>
 <p>It will be able to</p>
 <ul>
 {items}</ul>

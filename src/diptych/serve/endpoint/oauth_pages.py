@@ -5,8 +5,6 @@ All values are escaped, nothing is loaded from other origins, and no page can be
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from html import escape
 from urllib.parse import urlsplit
@@ -14,48 +12,60 @@ from urllib.parse import urlsplit
 from diptych.api.descriptions import describe_scope
 from diptych.api.reply import Header, Reply
 from diptych.identity.scopes import IDENTITY_SCOPES
+from diptych.look.sheet import style, style_source
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2126; --soft: #57606a; --paper: #fff; --edge: #d0d7de; --back: #f3f5f7;
-  --strong: #0b5cad; --on-strong: #fff; --wrong: #a40e26; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b1; --paper: #161b22; --edge: #3d444d;
-  --back: #0d1117; --strong: #4493f8; --on-strong: #05101f; --wrong: #ff8182; } }
-* { box-sizing: border-box; }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: clamp(0.75rem, 4vw, 1.5rem);
-  background: var(--back); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
-main { width: 100%; max-width: 25rem; background: var(--paper); border: 1px solid var(--edge); border-radius: 0.75rem;
-  padding: clamp(1.25rem, 6vw, 2rem); }
-h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 0.5rem; }
-p { margin: 0 0 1.25rem; }
+_STYLE = style("""
+body { min-height: 100vh; display: grid; place-items: center; padding: clamp(var(--s3), 4vw, var(--s5)); }
+main { width: 100%; max-width: 25rem; background: var(--paper); border: 1px solid var(--line);
+  border-radius: var(--radius); box-shadow: var(--shadow); padding: clamp(1.25rem, 6vw, var(--s6)); }
+main::before { content: ""; display: block; width: var(--s7); height: var(--s1); border-radius: 2px;
+  margin: 0 0 var(--s5); background: linear-gradient(90deg, var(--left) 0 48%, transparent 48% 52%, var(--right) 52%); }
+h1 + p { color: var(--soft); }
+h1 + p strong { color: var(--ink); }
 p:last-child { margin: 0; }
-ul { margin: 0 0 1.5rem; padding-left: 1.25rem; }
-li { margin: 0.25rem 0; }
-.wrong { color: var(--wrong); border-left: 0.25rem solid; padding-left: 0.75rem; }
-label { display: block; font-weight: 600; margin: 0 0 0.25rem; }
-input { width: 100%; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft);
-  border-radius: 0.4rem; padding: 0.55rem 0.7rem; margin: 0 0 1.25rem; }
-input[aria-invalid] { border-color: var(--wrong); }
-.choices { display: flex; flex-wrap: wrap; gap: 0.75rem; }
-button { flex: 1 1 9rem; width: 100%; font: inherit; font-weight: 600; padding: 0.6rem 1rem; border-radius: 0.4rem;
-  cursor: pointer; border: 1px solid var(--soft); background: var(--paper); color: var(--ink); }
-button.strong { background: var(--strong); border-color: var(--strong); color: var(--on-strong); }
-button.link { border: 0; padding: 0.25rem 0; width: auto; color: var(--strong); background: none;
-  text-decoration: underline; font-weight: 400; }
-h2 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; }
-select { width: 100%; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft);
-  border-radius: 0.4rem; padding: 0.55rem 0.7rem; margin: 0 0 1.25rem; }
-input.check { width: auto; margin-right: 0.5rem; }
-.qr { background: #fff; border-radius: 0.4rem; padding: 0.75rem; margin: 0 0 1.25rem; text-align: center; }
-.qr svg { width: 100%; max-width: 14rem; height: auto; }
-footer { margin-top: 1.75rem; border-top: 1px solid var(--edge); padding-top: 1.25rem; color: var(--soft);
-  font-size: 0.9rem; }
-footer p { margin: 0 0 0.5rem; }
-a { color: var(--strong); }
-:focus-visible { outline: 0.2rem solid var(--strong); outline-offset: 0.15rem; }
-"""
+form + p { margin-top: var(--s4); }
+ul { margin: 0 0 var(--s5); padding: 0; list-style: none; border: 1px solid var(--line);
+  border-radius: var(--radius-s); }
+li { padding: var(--s2) var(--s3); font-size: 0.9375rem; }
+li + li { border-top: 1px solid var(--line); }
+.codes { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); background: var(--sunk);
+  user-select: all; }
+.codes li { border: 0; padding: var(--s1) var(--s3); }
+.key { display: block; background: var(--sunk); border-radius: var(--radius-s); padding: var(--s2) var(--s3);
+  user-select: all; }
+h1 + .caution, h1 + .wrong { color: var(--ink); margin-top: var(--s4); }
+.wrong { color: var(--ink); background: var(--bad-wash); border: 1px solid var(--bad); border-radius: var(--radius-s);
+  padding: var(--s2) var(--s3); font-size: 0.9375rem; }
+.caution { color: var(--ink); background: var(--warn-wash); border: 1px solid var(--warn);
+  border-radius: var(--radius-s); padding: var(--s2) var(--s3); font-size: 0.9375rem; }
+[role="status"] > strong { color: var(--good); }
+label { display: block; font-weight: 600; font-size: 0.9375rem; margin: 0 0 var(--s1); }
+input, select { width: 100%; min-height: 2.75rem; font: inherit; color: inherit; background: var(--paper);
+  border: 1px solid var(--edge); border-radius: var(--radius-s); padding: var(--s2) var(--s3); margin: 0 0 var(--s4); }
+input[aria-invalid] { border-color: var(--bad); }
+input.check { width: auto; min-height: 0; margin: 0 var(--s2) 0 0; accent-color: var(--accent); }
+input.code { font-family: var(--mono); font-size: var(--text-l); letter-spacing: 0.12em; }
+.choices { display: flex; flex-wrap: wrap; gap: var(--s3); }
+button { flex: 1 1 9rem; width: 100%; min-height: 2.75rem; font: inherit; font-weight: 600;
+  padding: var(--s2) var(--s4); border-radius: var(--radius-s); cursor: pointer; border: 1px solid var(--edge);
+  background: var(--paper); color: var(--ink); }
+button:hover { background: var(--sunk); }
+button.strong { background: var(--accent); border-color: var(--accent); color: var(--accent-ink); }
+button.strong:hover { background: var(--left); border-color: var(--left); }
+button.link { border: 0; min-height: 0; padding: var(--s1) 0; width: auto; color: var(--accent); background: none;
+  text-decoration: underline; text-underline-offset: 0.15em; font-weight: 400; }
+h2 { margin: var(--s6) 0 var(--s2); padding: var(--s5) 0 0; border-top: 1px solid var(--line); }
+.qr { background: #fff; border: 1px solid var(--line); border-radius: var(--radius-s); padding: var(--s3);
+  margin: 0 0 var(--s4); text-align: center; }
+.qr svg { width: 100%; max-width: 13rem; height: auto; }
+footer { margin-top: var(--s5); border-top: 1px solid var(--line); padding-top: var(--s4); color: var(--soft);
+  font-size: 0.9375rem; }
+footer p { margin: 0 0 var(--s2); }
+footer strong { color: var(--ink); }
+""")
 Links = Sequence[tuple[str, str]]
 """The words of links, and where they lead."""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_STYLE_SOURCE = style_source(_STYLE)
 
 
 def sign_in(
@@ -85,7 +95,7 @@ def _footer(links: Links) -> str:
 
 
 _REGISTERED = (
-    '<p class="wrong">This app registered itself, and nobody has verified its name. Allow it only if you know the '
+    '<p class="caution">This app registered itself, and nobody has verified its name. Allow it only if you know the '
     "address that you will go on to.</p>\n"
 )
 
@@ -151,8 +161,7 @@ def page_reply(status: int, html: str, redirect: str = "", more: Sequence[Header
     """
     forms = "'self'" + (f" {urlsplit(redirect).scheme}:" if redirect else "")
     policy = (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action {forms}; frame-ancestors 'none'; "
-        "base-uri 'none'"
+        f"default-src 'none'; style-src {_STYLE_SOURCE}; form-action {forms}; frame-ancestors 'none'; base-uri 'none'"
     )
     head: tuple[Header, ...] = (
         (b"content-type", b"text/html; charset=utf-8"),
