@@ -404,6 +404,28 @@ def test_a_closed_store_has_no_head(library: Library) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_closing_a_store_ends_what_numbers_changes(on_postgres: Library, begun: bool) -> None:
+    """A task that outlives its store would be reported when it is collected, in the middle of something else."""
+
+    async def work() -> None:
+        store = PostgresStore(on_postgres.url)
+        await store.open(model)
+        before = asyncio.all_tasks()
+        asking = asyncio.create_task(store.head())
+        await asyncio.sleep(0)  # it asks: a round is made
+        if begun:
+            await asyncio.sleep(0)
+        assert len(asyncio.all_tasks() - before) == 2
+        await store.close()
+        assert asyncio.all_tasks() - before <= {asking}
+        with pytest.raises(Refusal) as refused:
+            await asking
+        assert refused.value.code is Code.UNAVAILABLE
+
+    asyncio.run(work())
+
+
 def test_the_head_costs_little_on_sqlite(on_sqlite: Library) -> None:
     """It is asked for many times a second; a hundredth of a millisecond is meant, a whole one is allowed."""
 

@@ -46,13 +46,30 @@ class Numbering:
         self._one = asyncio.Lock()
         self._next: asyncio.Task[FeedHead] | None = None
         """The round that has not begun."""
+        self._rounds: set[asyncio.Task[FeedHead]] = set()
+        """All that have not ended: a loop itself keeps no task alive."""
 
     async def head(self) -> FeedHead:
         """The newest position; all that was committed before the call is numbered."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._round())
-            self._next.add_done_callback(_heard)
-        return await asyncio.shield(self._next)  # others may wait for the same
+            self._rounds.add(self._next)
+            self._next.add_done_callback(self._end)
+        round = self._next
+        try:
+            return await asyncio.shield(round)  # others may wait for the same
+        except asyncio.CancelledError:
+            asking = asyncio.current_task()
+            if round.cancelled() and not (asking and asking.cancelling()):
+                raise Refusal(Code.UNAVAILABLE, "The database is closed.") from None
+            raise
+
+    async def close(self) -> None:
+        """Cancel the rounds and wait until they have ended; whoever waits for one is refused."""
+        rounds = tuple(self._rounds)
+        for each in rounds:
+            each.cancel()
+        await asyncio.gather(*rounds, return_exceptions=True)
 
     async def _round(self) -> FeedHead:
         CALLER.set("")  # it runs for all who wait
@@ -69,11 +86,13 @@ class Numbering:
                 if numbered < 0:
                     await asyncio.sleep(random.uniform(0, _PAUSE))
 
-
-def _heard(round: asyncio.Task[FeedHead]) -> None:
-    """Mark its exception as retrieved: all who waited got it, and there may be none."""
-    if not round.cancelled():
-        round.exception()
+    def _end(self, round: asyncio.Task[FeedHead]) -> None:
+        """Forget a round, and mark its exception as retrieved: all who waited got it, and there may be none."""
+        self._rounds.discard(round)
+        if self._next is round:  # cancelled before it began
+            self._next = None
+        if not round.cancelled():
+            round.exception()
 
 
 async def trim(run: Run, before: datetime, rows: int, most: int) -> int:

@@ -124,6 +124,9 @@ class PostgresStore:
         if self._listening is not None:
             await self._listening.close()
             self._listening = None
+        if self._numbering is not None:
+            await self._numbering.close()
+            self._numbering = None
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
