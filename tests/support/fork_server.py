@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
 import select
@@ -33,7 +34,10 @@ _IMPORTED = (
     "diptych.cli.token",
     "diptych.db.postgres.store",
     "diptych.db.sqlite.store",
-    "joserfc.jwt",
+    "diptych.demo.data",
+    "diptych.demo.model",
+    "diptych.serve.on_demand",
+    "uvicorn.lifespan.on",
 )
 _MOST = 1 << 20
 """Bytes of a message to the process that forks."""
@@ -233,11 +237,18 @@ def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     sys.path[0] = asked["cwd"]
 
 
+def _on_demand() -> list[str]:
+    """What a service imports while it runs."""
+    named = vars(importlib.import_module("diptych.serve.on_demand"))
+    return [value for name, value in named.items() if name.isupper()]
+
+
 def _run() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as control:
-        for name in _IMPORTED:
-            __import__(name)
+        for name in (*_IMPORTED, *_on_demand()):
+            importlib.import_module(name)
         gc.collect()
+        gc.freeze()  # what a fork does not touch, it does not copy
         assert threading.active_count() == 1, "a fork has one thread only"
         found = _fork_for_each(control)
     if found:

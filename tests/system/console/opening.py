@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
 
 from tests.support.running import PATIENCE, Client
 
 PAGES = ("request", "data", "data/orders", "live", "model", "model?tab=both", "reference", "rules", "activity", "admin")
+
+T = TypeVar("T")
 
 
 class Console:
@@ -55,6 +57,13 @@ class Console:
         self.tab.keyboard.press("Control+a")
         self.tab.keyboard.press("Delete")
         self.tab.keyboard.insert_text(text)
+
+    def check_shows(self, read: Callable[[], T], expected: T) -> None:
+        """Assert what the page shows, as soon as it has drawn it: a page is drawn anew in steps."""
+        end = time.monotonic() + PATIENCE
+        while (found := read()) != expected and time.monotonic() < end:
+            self.tab.wait_for_timeout(50)
+        assert found == expected
 
     def editor(self, label: str) -> Locator:
         return self.tab.get_by_label(label, exact=True)
