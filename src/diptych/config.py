@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from diptych.errors import StartError
 from diptych.setting_parsers import (
     SHOWN,
@@ -42,8 +44,7 @@ from diptych.setting_parsers import (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting: its name, parser, help and default. One that is not a single value has no flag."""
 
     name: str

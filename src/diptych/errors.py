@@ -13,9 +13,10 @@ its path consists of keys into the request, for example ("query", "total[gte]") 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 __all__ = ["MAX_FAULTS", "Code", "DiptychError", "Fault", "Mistake", "ModelError", "Path", "Refusal", "StartError"]
 
@@ -57,8 +58,7 @@ class DiptychError(Exception):
     """The root of the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """One mistake in a model file: which class and member, on which line, what is wrong, how to fix it."""
 
     where: str
@@ -84,8 +84,7 @@ class StartError(DiptychError):
     """The service cannot start; the message is one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One fault in a request, and the path to it."""
 
     path: Path

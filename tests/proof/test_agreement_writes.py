@@ -18,6 +18,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from diptych.ask.guarded import GuardedWrite, Why
@@ -238,7 +239,7 @@ def test_it_fails_where_one_store_tells_of_another_fault_first(
 
     def reversed_on_postgres(changed: GuardedWrite, model: Model, of: Dialect, *rest: Any) -> WritePlan:
         guards = changed.guards if of.name == "sqlite" else changed.guards[::-1]
-        return original(replace(changed, guards=guards), model, of, *rest)
+        return original(msgspec.structs.replace(changed, guards=guards), model, of, *rest)
 
     monkeypatch.setattr(transact, "compile_write", reversed_on_postgres)
     with opened(default, 0, [MEMORY, postgres.create()]) as panels, pytest.raises(AssertionError, match="PostgreSQL"):

@@ -11,12 +11,12 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from msgspec.structs import replace
 
 from diptych import Model
 from diptych.api.graphql.literals import Literals, lift

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Annotated, Any
 
 import pytest
+from msgspec.structs import replace
 
 from diptych import Model, OnDelete, Resource, grant, inverse
 from diptych.api.graphql.http import Parameters

@@ -13,15 +13,17 @@ Slots are numbered in the order in which the translators deal them out: filter, 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 from typing import Any, Literal, TypeVar
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from diptych.api.rest.translate import CHANGE_FIELDS, PAGE_INFO
 from diptych.ask.cursor import seal
@@ -154,7 +156,7 @@ class DrawnWatch:
         """The same after a cursor, whose slot is the last."""
         slot = Slot(len(self.slots), CURSOR)
         watch = replace(self.watch, after=slot)
-        return replace(self, watch=watch, slots=(*self.slots, slot), values=(*self.values, None))
+        return dataclasses.replace(self, watch=watch, slots=(*self.slots, slot), values=(*self.values, None))
 
     def sealed(
         self, model: Model, key_of: Callable[[Read, Sequence[Any]], bytes], after: str | None = None

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
 
+import msgspec
+
 from diptych.api.graphql.printer import print_mutation
 from diptych.api.rest.printer import print_rest_write
 from diptych.ask.nodes import Assign, BulkPart, Field, Nodes, OrderBy, Page, Pick, Rows, Write, WriteVerb
@@ -494,7 +496,7 @@ def send_graphql(transaction: Transaction, model: Model, names: Names) -> Sent:
     printable = [ask_of(_outgoing(wish, names), model) for wish in transaction.wishes]
     whole = transaction.whole or not all(_is_plain(wish, model) for wish in transaction.wishes)
     printed = [
-        (label, replace(ask, values=()) if whole else ask, values)
+        (label, msgspec.structs.replace(ask, values=()) if whole else ask, values)
         for label, (ask, values) in zip(labels, printable, strict=True)
     ]
     document, variables = print_mutation(printed, model)

@@ -9,8 +9,8 @@ that a client gets all of them at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
+from msgspec.structs import replace
 from uuid_utils import uuid7
 
 from diptych.api.aggregates import counts_rows, sort_value

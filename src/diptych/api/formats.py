@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.ask.nodes import ConnectionPart, Field, Follow, Nodes, Pick, Read
 from diptych.errors import Code, Fault, Refusal
@@ -38,8 +39,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _END = "\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of CSV: its name in the header, the keys that lead to its value in a row, and the type of that."""
 
     name: str

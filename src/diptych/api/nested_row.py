@@ -11,8 +11,10 @@ A row with a `cut` means several: all links of the row around it but those that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from diptych.api.ask_builder import AskBuilder
 from diptych.ask.nodes import Rows, Within, Write, WriteVerb
@@ -36,8 +38,7 @@ class Cut(NamedTuple):
     most: int
 
 
-@dataclass(slots=True, eq=False)
-class NestedRow:
+class NestedRow(Struct, eq=False):
     """One row of a nested write."""
 
     verb: WriteVerb

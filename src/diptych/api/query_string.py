@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
+
+from msgspec import Struct
 
 from diptych.api.json import parse_json
 from diptych.ask.measures import RequestMeasures
@@ -122,8 +123,7 @@ def filter_name(name: str) -> tuple[str, str]:
     return match[1], match[2] or "eq"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One item of `fields`: a name with its alias, arguments and selection; the name `*` is all plain fields."""
 
     name: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.nesting import decode
@@ -78,14 +78,15 @@ class Stream(Protocol):
         """Release what it holds; idempotent."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Reply:
+class Reply(Struct, eq=False):
     """A response: complete, or the head of a stream."""
 
     status: int
     headers: tuple[Header, ...]
     body: bytes = b""
     stream: Stream | None = None
+
+    __repr__ = object.__repr__
 
 
 def tag(body: bytes, version: int | None = None) -> bytes:

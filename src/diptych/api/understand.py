@@ -10,8 +10,9 @@ then types, then values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.api.nest import Unfolder, follows, is_nested
 from diptych.api.rest.query import Query

@@ -15,10 +15,10 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from diptych.ask.nodes import OrderBy, Read
 from diptych.model.aggregates import expr_scalar
@@ -130,8 +130,7 @@ def derive(secret: bytes, *parts: bytes) -> bytes:
     return mac.digest()
 
 
-@dataclass(frozen=True, slots=True)
-class AsStored:
+class AsStored(Struct, frozen=True):
     """A sort key whose stored value is not valid for its type."""
 
     value: Any

@@ -6,8 +6,9 @@ changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from diptych.ask.nodes import Read, Write
 from diptych.model.rules.expr import FALSE, TRUE, Expr
@@ -36,8 +37,7 @@ class Why(Enum):
     """A reference points to a row that does not exist or that the viewer may not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """A condition of a write: `was` holds for the current row, or `becomes` for the new one."""
 
     why: Why
@@ -54,8 +54,7 @@ class Guard:
         return TRUE in (self.was, self.becomes)
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedWrite:
+class GuardedWrite(Struct, frozen=True):
     """A Write restricted to the view: the new values of the row, their guards, and the Read of the answer."""
 
     write: Write

@@ -7,8 +7,10 @@ checks run (`policy/limits.py`), so that a request over a limit is refused befor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import copy
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from diptych.ask.page_hint import PageHint
 from diptych.errors import Code, Refusal
@@ -17,8 +19,7 @@ from diptych.model.declare.roles import Viewer
 Style = Literal["graphql", "rest"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits on a request."""
 
     depth: int = 10
@@ -47,8 +48,7 @@ class Limits:
     bulk: int = 1_000
 
 
-@dataclass(slots=True, eq=False)
-class RequestMeasures:
+class RequestMeasures(Struct, eq=False):
     """The measures of a request, as far as they are known."""
 
     style: Style
@@ -93,15 +93,10 @@ class RequestMeasures:
     """If the price is over its limit: the page that would have to be smaller."""
 
     def of(self, viewer: Viewer) -> RequestMeasures:
-        """The same measures for another viewer. (Each new request copies them thrice: `replace` is slow.)"""
-        copy = object.__new__(RequestMeasures)
-        for name in _MEASURES:
-            setattr(copy, name, getattr(self, name))
-        copy.viewer = viewer
-        return copy
-
-
-_MEASURES = tuple(part.name for part in fields(RequestMeasures))
+        """The same measures for another viewer."""
+        same = copy.copy(self)
+        same.viewer = viewer
+        return same
 
 
 class Checking(Protocol):

@@ -36,22 +36,21 @@ A Watch follows the changes of a resource and reports the parts that it names. T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.model.rules.expr import TRUE, Expr, Key, Slot
 
 
-@dataclass(frozen=True, slots=True)
-class MemberPick:
+class MemberPick(Struct, frozen=True):
     """A member of a value object; `label` is its key in the answer."""
 
     name: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field of the row; `label` is its key in the answer. `inside` are members of a value object; empty is all."""
 
     name: str
@@ -60,16 +59,14 @@ class Field:
     inside: tuple[MemberPick | TypeName, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """The name of the type, for `__typename` in GraphQL."""
 
     label: str
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Struct, frozen=True):
     """Follow a relation and read its rows."""
 
     relation: str
@@ -79,24 +76,21 @@ class Follow:
     link: Expr = TRUE
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Struct, frozen=True):
     """The rows of a page."""
 
     label: str
     pick: tuple[Pick, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(Struct, frozen=True):
     """The rows of a page, each with its cursor: `cursor`, `node` and `__typename` in the requested order."""
 
     label: str
     parts: tuple[EdgePart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EdgePart:
+class EdgePart(Struct, frozen=True):
     kind: Literal["cursor", "node", "__typename"]
     label: str
     pick: tuple[Pick, ...] = ()
@@ -105,31 +99,27 @@ class EdgePart:
 InfoKind = Literal["hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "__typename"]
 
 
-@dataclass(frozen=True, slots=True)
-class PageInfo:
+class PageInfo(Struct, frozen=True):
     """The pagination info of a page: (kind, label) in the requested order."""
 
     label: str
     parts: tuple[tuple[InfoKind, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """The number of rows on all pages."""
 
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A key or a measure of a group; `label` is its key in the answer."""
 
     label: str
     of: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """Several of them, as an object: `total { sum avg }`."""
 
     label: str
@@ -140,8 +130,7 @@ Pick = Field | TypeName | Follow | Cell | Cells
 ConnectionPart = Nodes | Edges | PageInfo | Total | TypeName
 
 
-@dataclass(frozen=True, slots=True)
-class OrderBy:
+class OrderBy(Struct, frozen=True):
     """One sort key; nulls come last in both directions."""
 
     by: Expr
@@ -152,8 +141,7 @@ class OrderBy:
         return f"Order(by={self.by!r}, descending={self.descending!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Pagination of a list: the first `size` rows, or the last if `backward`, between two cursors or from an offset.
 
     With `ids`, the rows that have these, one place for each; `size` is their number.
@@ -167,8 +155,7 @@ class Page:
     ids: Slot | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """How rows are grouped: by which keys, which groups (`having`), and whether they are a page, not a list."""
 
     by: tuple[Key, ...]
@@ -176,8 +163,7 @@ class Groups:
     paged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Read one row, a list, a page, a row for each id, or numbers of rows.
 
     `pick` holds Picks of rows or groups, or Parts of a page. The `order` of groups is by their keys and measures. With
@@ -194,8 +180,7 @@ class Read:
     groups: Groups | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Struct, frozen=True):
     """A field and its new value from the client; None is null. With `merge`, JSON is merged into the stored value."""
 
     name: str
@@ -203,8 +188,7 @@ class Assign:
     merge: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Struct, frozen=True):
     """The row is one of a to-many relation of another row, as the viewer sees it: else there is no such row."""
 
     resource: str
@@ -212,8 +196,7 @@ class Within:
     id: Slot
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows that a Write changes instead of one: all that match `where`, if there are at most `most`.
 
     With a value of `dry` that is true, nothing is changed in the end.
@@ -224,8 +207,7 @@ class Rows:
     dry: Slot | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BulkPart:
+class BulkPart(Struct, frozen=True):
     """A part of the answer to a change of many rows."""
 
     what: Literal["matched", "changed", "dryRun"]
@@ -235,8 +217,7 @@ class BulkPart:
 WriteVerb = Literal["create", "update", "replace", "delete", "upsert", "restore", "purge"]
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """Create, update, replace, delete or restore the row with this `id`. The values are in the order of the model's
     fields.
 
@@ -268,8 +249,7 @@ class Write:
     parts: tuple[BulkPart | Nodes | TypeName, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Run an action or a query of the model's own code, on one row or on the class, and pick from its result."""
 
     resource: str
@@ -282,8 +262,7 @@ class Call:
 ChangeWhat = Literal["cursor", "kind", "rowId", "at", "row", "__typename"]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePart:
+class ChangePart(Struct, frozen=True):
     """A part of a reported change; `pick` is what a "row" part shows of the row."""
 
     what: ChangeWhat
@@ -291,8 +270,7 @@ class ChangePart:
     pick: tuple[Pick, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """Follow the changes of the rows that match `where`, optionally only of some kinds and after a cursor."""
 
     resource: str

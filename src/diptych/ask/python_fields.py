@@ -16,18 +16,18 @@ the Read afterwards, so they hold for the needed fields as for all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.ask.nodes import ChangePart, ConnectionPart, EdgePart, Edges, Field, Follow, Nodes, Pick, Read, Watch
 from diptych.ask.walk import picks, reads
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PythonField:
+class PythonField(Struct, frozen=True, eq=False):
     """A field that Python computes for the objects of one shape.
 
     `attributes` receive its value (before, they hold whether the field is visible); `needs` maps the name of each
@@ -40,8 +40,7 @@ class PythonField:
     needs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ObjectShape:
+class ObjectShape(Struct, frozen=True, eq=False):
     """The objects at one path of an answer: their struct, and the fields to compute."""
 
     kind: Any
@@ -52,8 +51,7 @@ class ObjectShape:
     """The nested shapes: the attribute, whether it holds a list (else one object or null), and the shape."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PythonFields:
+class PythonFields(Struct, frozen=True, eq=False):
     """The fields that Python computes in the answer to a Read: a list, or one object."""
 
     spot: ObjectShape

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.model.rules.expr import Slot
 from diptych.model.scalars import Scalar
@@ -29,8 +31,8 @@ def _slots(node: Any) -> Iterator[Slot]:
 def _parts(node: Any) -> Iterator[Any]:
     if isinstance(node, tuple):
         yield from node
-    elif is_dataclass(node) and not isinstance(node, Scalar | type):
-        yield from (getattr(node, part.name) for part in fields(node))
+    elif isinstance(node, Struct) and not isinstance(node, Scalar):
+        yield from (getattr(node, name) for name in node.__struct_fields__)
 
 
 def _replaced(node: Any, numbers: Mapping[int, int]) -> Any:
@@ -38,6 +40,6 @@ def _replaced(node: Any, numbers: Mapping[int, int]) -> Any:
         return replace(node, index=numbers[node.index])
     if isinstance(node, tuple):
         return tuple(_replaced(part, numbers) for part in node)
-    if is_dataclass(node) and not isinstance(node, Scalar | type):
-        return replace(node, **{part.name: _replaced(getattr(node, part.name), numbers) for part in fields(node)})
+    if isinstance(node, Struct) and not isinstance(node, Scalar):
+        return replace(node, **{name: _replaced(getattr(node, name), numbers) for name in node.__struct_fields__})
     return node

@@ -8,9 +8,11 @@ same holds for literals of a GraphQL document that were lifted out of its text (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.errors import Path
 from diptych.model.rules.expr import Slot
@@ -67,8 +69,7 @@ CHANGE_KIND = Scalar(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A reference to an earlier step of the same request: the id of the row that it wrote.
 
     It is the value of a slot until that step has run. A client writes `"$name"`; no id begins so. Inside a nested write
@@ -78,8 +79,7 @@ class Ref:
     step: str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where one value comes from: a `fixed` value is a literal in the request's text, others are looked up by path."""
 
     path: Path
@@ -123,8 +123,7 @@ class Source:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class RawValue:
+class RawValue(Struct, frozen=True):
     """A JSON value from the client, with its path; a literal of a document holds Givens again."""
 
     value: Any

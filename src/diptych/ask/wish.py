@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from diptych.ask.nodes import Call, Read, Watch, Write
 from diptych.ask.slots import Source
@@ -21,8 +22,7 @@ class Follows(NamedTuple):
     """Can its own row be written again?"""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class Wish(Struct, frozen=True, eq=False):
     """The Reads of a request, answered by one statement, with the slots and sources of their values."""
 
     asks: tuple[Read, ...]
@@ -30,8 +30,7 @@ class Wish:
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WatchWish:
+class WatchWish(Struct, frozen=True, eq=False):
     """The Watch of a request."""
 
     ask: Watch
@@ -39,8 +38,7 @@ class WatchWish:
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallWish:
+class CallWish(Struct, frozen=True, eq=False):
     """The Call of a request: an action or a query of the model's own code."""
 
     ask: Call
@@ -52,8 +50,7 @@ class CallWish:
     """The error code of a fault."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteWish:
+class WriteWish(Struct, frozen=True, eq=False):
     """One Write of a request. Faults of its shape are reported together with those of its values."""
 
     ask: Write
@@ -69,8 +66,7 @@ class WriteWish:
     """What follows in the nested write that it is part of, if that matters to its rules or its answer."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NestWish:
+class NestWish(Struct, frozen=True, eq=False):
     """The Writes of a nested write, in their order; `head` is the index of the one that is answered."""
 
     parts: tuple[WriteWish, ...]

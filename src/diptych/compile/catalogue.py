@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import Meaning
 from diptych.model.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column as a database has it."""
 
     type: str
@@ -23,8 +23,7 @@ class Column:
     """Does the database fill it where an INSERT leaves it out?"""
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingReference:
+class ExistingReference(Struct, frozen=True):
     """A foreign key of one column, as a database has it."""
 
     name: str
@@ -39,8 +38,7 @@ class ExistingReference:
 TableColumns = Mapping[str, Mapping[str, Column]]
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """The tables of a database that are not Diptych's own, with their foreign keys, and all indexes."""
 
     tables: TableColumns

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge_literals, sql, to_sql
 from diptych.compile.getters import clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
@@ -37,8 +38,7 @@ _MOST_ARGUMENTS = 100
 """SQLite takes no more than 127 arguments in a call."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Dialect:
+class Dialect(Struct, frozen=True, eq=False):
     """One database: its templates, and how it takes values."""
 
     name: str

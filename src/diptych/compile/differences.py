@@ -33,7 +33,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.compile.catalogue import Catalogue, Column, ExistingReference
 from diptych.compile.constraints import check_constraints, condition_text, is_constraint_name
@@ -48,8 +49,7 @@ from diptych.model.defs import CheckDef, FieldDef, ResourceDef
 from diptych.model.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One difference. It is settled if nothing is in its way, and what mends it may be done."""
 
     sentence: str

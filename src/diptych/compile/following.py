@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.ask.guarded import Guard
 from diptych.model.rules.expr import FALSE, And, Expr, Has, leaves

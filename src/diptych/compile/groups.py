@@ -10,7 +10,8 @@ So `having` is a WHERE, and pages of groups are written as those of rows are. A 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.ask.nodes import Read
 from diptych.ask.walk import cells

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.compile.constraints import condition_text
 from diptych.compile.fragment import identifier
@@ -21,8 +22,7 @@ from diptych.model.read.name_clashes import names_beside
 from diptych.model.rules.expr import TRUE, not_
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingIndex:
+class ExistingIndex(Struct, frozen=True):
     """An index as a database has it."""
 
     name: str
@@ -32,8 +32,7 @@ class ExistingIndex:
     unique: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredIndex:
+class DeclaredIndex(Struct, frozen=True):
     """An index that the model wants, and the statement that makes it."""
 
     resource: ResourceDef

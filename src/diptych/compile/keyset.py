@@ -8,16 +8,16 @@ value comes before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
 from diptych.model.scalars import Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class SortColumn:
+class SortColumn(Struct, frozen=True):
     """One key of a sort, as SQL."""
 
     value: Fragment

@@ -15,8 +15,9 @@ docs/explanation/decisions/0022 has the argument why this is enough.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from zlib import crc32
+
+from msgspec import Struct
 
 from diptych.ask.guarded import GuardedWrite
 from diptych.model.model import Model
@@ -26,8 +27,7 @@ _SPACE = 1_145_656_404
 """Our advisory locks, among those of others in the same database: the first of two numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Locks:
+class Locks(Struct, frozen=True):
     """What a change watches and moves: names of tables."""
 
     watched: frozenset[str] = frozenset()

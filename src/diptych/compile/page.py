@@ -15,8 +15,9 @@ Else rows are numbered as they come, and one more than the page is read:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import cast
+
+from msgspec import Struct, field
 
 from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, InfoKind, Nodes, Page, PageInfo, Read, Total, TypeName
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
@@ -28,8 +29,7 @@ from diptych.compile.table_ref import TableRef
 from diptych.model.rules.expr import Slot
 
 
-@dataclass(slots=True)
-class Sheet:
+class Sheet(Struct):
     """One page while it is written: the texts taken from each row, and those gathered from all rows."""
 
     read: Read

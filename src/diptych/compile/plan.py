@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from diptych.ask.slots import SlotValues
 from diptych.errors import Code, Refusal
@@ -49,8 +50,7 @@ def too_many_digits(message: str) -> Refusal | None:
     return long_sum(match[1]) if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class SlotBind:
+class SlotBind(Struct, frozen=True):
     """The value of a slot."""
 
     slot: int
@@ -58,8 +58,7 @@ class SlotBind:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeyBind:
+class KeyBind(Struct, frozen=True):
     """One key of a cursor that was given in a slot.
 
     Of a text that was truncated, `part` is its digest, or a bound of all texts with its prefix; a whole one has no
@@ -72,16 +71,14 @@ class KeyBind:
     part: Literal["whole", "floor", "ceiling", "digest"] = "whole"
 
 
-@dataclass(frozen=True, slots=True)
-class ConstBind:
+class ConstBind(Struct, frozen=True):
     """A constant of the model."""
 
     value: Any
     scalar: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerBind:
+class ViewerBind(Struct, frozen=True):
     """The viewer's id, as an id of this type; or a named value of the viewer, or a list of them."""
 
     scalar: Scalar
@@ -89,23 +86,20 @@ class ViewerBind:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SealBind:
+class SealBind(Struct, frozen=True):
     """The key that signs the cursors of the page whose size is in the slot."""
 
     page: int
 
 
-@dataclass(frozen=True, slots=True)
-class NowBind:
+class NowBind(Struct, frozen=True):
     """The current time, when the statement is bound; or so much later."""
 
     scalar: Scalar
     offset: timedelta = timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class PagePiece:
+class PagePiece(Struct, frozen=True):
     """A part of a page that is known when its rows are.
 
     `more` says whether there are rows beyond the page, in the direction in which it is read, or else what the column
@@ -116,8 +110,7 @@ class PagePiece:
     column: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PageLayout:
+class PageLayout(Struct, frozen=True, eq=False):
     """How a page is put together from the columns of its statement (`engine/page.py`).
 
     The first column has the texts of the rows, and of one row more if there is one. A cursor holds values of a row:
@@ -142,8 +135,7 @@ Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind
 Getter = Callable[[SlotValues, Viewer, Mapping[int, bytes]], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """A statement that is ready to run."""
 
     sql: str

@@ -8,7 +8,8 @@ in `indexes.py`, system tables and triggers in `system/`, and the comparison wit
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.compile.catalogue import Catalogue, Column, TableColumns
 from diptych.compile.constraints import check_constraints, literal

@@ -11,7 +11,8 @@ The SQL of a condition is the same that guards a statement of the service, so bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.ask.guarded import GuardedWrite
 from diptych.compile.dialect import Dialect
@@ -27,16 +28,14 @@ SHOWN = 3
 """How many hidden rows of a list are shown as examples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """An expression, over the row as it is, or over the row as it would become."""
 
     expr: Expr
     new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """Rows of a list: those that anyone could ask for, and those that the viewer sees of them.
 
     Of a list below a row, `relation` leads there: `mine` then holds of the row itself, and `link` of what ties them.

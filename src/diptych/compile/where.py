@@ -9,7 +9,8 @@ so do AND and OR; only a negation would differ, so NOT is written `IS NOT TRUE`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, identifier, join, sql

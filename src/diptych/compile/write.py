@@ -15,8 +15,9 @@ was written, a statement does not see its own change, so the answer is read by a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeGuard, cast
+
+from msgspec import Struct
 
 from diptych.ask.guarded import Guard, GuardedWrite
 from diptych.ask.nodes import Pick
@@ -36,8 +37,7 @@ from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, leaves, rewrite
 from diptych.model.scalars import DATETIME
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WritePlan:
+class WritePlan(Struct, frozen=True, eq=False):
     """The plans of a Write, to be run in one transaction.
 
     `change` gives a row if it was done: the id, the answer or null, and on PostgreSQL the transaction.

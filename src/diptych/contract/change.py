@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Change:
+class Change(Struct, frozen=True, order=True):
     """What changed, where. A breaking change fails requests that worked; a dangerous one may surprise a client."""
 
     place: str

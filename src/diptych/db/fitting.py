@@ -8,8 +8,10 @@ atomically with them.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.differences import Difference, compare
@@ -27,8 +29,7 @@ Meanings = Mapping[str, Mapping[str, Meaning]]
 Fitting = Generator[Step, Sequence[Any], T]
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """What was changed in a database, and what could not be verified, as sentences."""
 
     done: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ Expired replies are deleted in the background, in batches (`forget`, which `live
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.compile.dialect import Dialect
 from diptych.db.feed import sqlite_time
@@ -33,8 +34,7 @@ _FORGET = f"""
 """PostgreSQL skips those that another node deletes, or claims again, at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReply:
+class StoredReply(Struct, frozen=True):
     """A reply, as it is stored."""
 
     status: int
@@ -42,8 +42,7 @@ class StoredReply:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class IdempotencyClaim:
+class IdempotencyClaim(Struct, frozen=True):
     """A key of a caller, and the fingerprint of the request that came with it."""
 
     caller: str

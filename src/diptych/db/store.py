@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.dialect import Dialect
@@ -20,8 +21,7 @@ from diptych.model.model import Model
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class FeedHead:
+class FeedHead(Struct, frozen=True):
     """Where a feed begins and ends."""
 
     feed: str

@@ -1,10 +1,10 @@
-"""Records of the service itself (accounts, clients, grants …): plain dataclasses, each kind in a table of its own.
+"""Records of the service itself (accounts, clients, grants …): plain Structs, each kind in a table of its own.
 
     accounts = Records("diptych_accounts", Account)
     account = await store.write(lambda: accounts.find(store.dialect, email="ann@example.com"))
     won = await store.write(lambda: codes.change(store.dialect, {"hash": hash, "used_at": None}, used_at=now))
 
-Names of columns come from the dataclass alone, values are bound. A change whose condition names the old values is a
+Names of columns come from the Struct alone, values are bound. A change whose condition names the old values is a
 compare-and-swap: of many at once, one gets the record and all others None. Several of these make one
 transaction when one script yields from them. A tuple is stored as JSON.
 """
@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import Plan
 from diptych.db.script import ResultRow, Script, Step, Violation
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from diptych.db.store import Store
 
-R = TypeVar("R", bound="DataclassInstance")
+R = TypeVar("R", bound=Struct)
 _LISTED = {
     "sqlite": "SELECT CAST(json_group_array(json_array({0})) AS BLOB) FROM ({1})",
     "postgres": "SELECT convert_to(coalesce(json_agg(json_build_array({0}))::text, '[]'), 'UTF8') FROM ({1}) AS t",
@@ -40,9 +40,9 @@ class Records(Generic[R]):
     def __init__(self, table: str, kind: type[R]) -> None:
         self.table = table
         self.kind = kind
-        self.columns = tuple(field.name for field in fields(kind))
+        self.columns = kind.__struct_fields__
         self._names = ", ".join(self.columns)
-        self._tuples = tuple(str(field.type).startswith("tuple") for field in fields(kind))
+        self._tuples = tuple(kind.__annotations__[name].startswith("tuple") for name in self.columns)
 
     def add(self, dialect: Dialect, record: R) -> Script[bool]:
         """Insert a record; False if its key, or another unique value, is taken."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.db.script import Script
 from diptych.db.store import Store
@@ -11,8 +12,7 @@ from diptych.db.system_records import Records
 from diptych.errors import Code, Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedDocument:
+class TrustedDocument(Struct, frozen=True):
     """A document on the allowlist: `hash` is the SHA-256 of its text, `name` describes its operations to people."""
 
     hash: str

@@ -7,8 +7,9 @@ all, and is named. A dry run is the same up to its end, and is then rolled back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.ask.nodes import BulkPart, Nodes, TypeName, Write
 from diptych.compile.dialect import Dialect
@@ -28,8 +29,7 @@ _BEGIN, _UNDO = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bulk:
+class Bulk(Struct, frozen=True, eq=False):
     """The plans of a change of many rows. `answer` reads the rows that are shown, up to `page` of them."""
 
     write: Write

@@ -9,10 +9,10 @@ the same session, in their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from diptych.ask.measures import RequestMeasures, too_many_writes
 from diptych.ask.nodes import Call, Field, Page, Read
@@ -52,8 +52,7 @@ T = TypeVar("T")
 _rows = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedCall:
+class PreparedCall(Struct, frozen=True, eq=False):
     """A prepared call: the function, the binder of its arguments, and the plan that reads its result."""
 
     call: Call
@@ -100,8 +99,7 @@ class CallOp(NamedTuple):
     step: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BoundCall:
+class BoundCall(Struct, frozen=True, eq=False):
     """A CallOp with its values."""
 
     op: CallOp

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from diptych.ask.cursor import binding, bound_slots, derive, key_scalars, unseal
 from diptych.ask.measures import RequestMeasures
@@ -54,8 +55,7 @@ _VIEWER, _PER_CHARACTER = 1_000, 12
 """Bytes of a viewer in a key, and of each character of what identifies it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Paged:
+class Paged(Struct, frozen=True, eq=False):
     """A paginated list of an Ask: what its cursors are bound to, and the slots and types that they are made of."""
 
     page: Page
@@ -64,8 +64,7 @@ class Paged:
     keys: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadPlan:
+class ReadPlan(Struct, frozen=True, eq=False):
     """A compiled read with all that is needed to run it again."""
 
     plan: Plan
@@ -82,8 +81,7 @@ class ReadPlan:
         return self.plan.size + sum(len(paged.binding) for paged in self.pages) + FINISH * (self.finish is not None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlansBySize:
+class PlansBySize(Struct, frozen=True, eq=False):
     """Plans for the page sizes of requests, as constants: PostgreSQL keeps the plan of such a statement, and plans one
     whose LIMIT is bound anew for every run. The first few sizes of a shape get one."""
 
@@ -101,8 +99,7 @@ class PlansBySize:
         return planned
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedRead:
+class PreparedRead(Struct, frozen=True, eq=False):
     """A prepared read: its plan and the binder of its values. `price` is None if it is known to be within the limit."""
 
     planned: ReadPlan

@@ -7,8 +7,9 @@ second one, and the script is retried: it finds the row then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.find import Lock
@@ -22,8 +23,7 @@ LOCKS: Mapping[bool, Lock] = {True: "KEY SHARE", False: "NO KEY UPDATE"}
 """How a row that is found is locked, by whether it is kept."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Upsert:
+class Upsert(Struct, frozen=True, eq=False):
     """The plans of an upsert. `update` is None if a row that is found is kept; `answer` reads it then."""
 
     columns: tuple[str, ...]
@@ -68,8 +68,7 @@ class Upsert:
         return _breaks(cause, self.columns)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CreateUnder:
+class CreateUnder(Struct, frozen=True, eq=False):
     """A creation under an id that no row may have before (`If-None-Match: *`)."""
 
     find: Plan
@@ -90,8 +89,7 @@ class CreateUnder:
             raise
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeleteByKey:
+class DeleteByKey(Struct, frozen=True, eq=False):
     """The deletion of the row that has a unique key, if the viewer may know of it."""
 
     find: Plan

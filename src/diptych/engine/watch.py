@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from diptych.ask.change_cursor import FeedPosition
 from diptych.ask.measures import RequestMeasures
@@ -45,8 +45,7 @@ _STATEMENT = 10
 _feed_rows = msgspec.json.Decoder(tuple[int, list[list[msgspec.Raw]]])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WatchPlan:
+class WatchPlan(Struct, frozen=True, eq=False):
     """The plan of a Watch, and the Python fields of its rows."""
 
     plan: Plan
@@ -57,8 +56,7 @@ class WatchPlan:
         return self.plan.size + FINISH * sum(python_fields is not None for python_fields in self.finish)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedWatch:
+class PreparedWatch(Struct, frozen=True, eq=False):
     """A prepared Watch: its plan and the binder of its values."""
 
     ask: Watch

@@ -10,9 +10,11 @@ row changed, the script queries the reason, which becomes a Refusal.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.ask.measures import RequestMeasures, too_many_writes
 from diptych.ask.nodes import BulkPart, Field, Nodes, Pick, Read, TypeName, Write
@@ -311,8 +313,7 @@ class WriteEngine:
         return bound
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IdempotentReply(Generic[T]):
+class IdempotentReply(Struct, Generic[T], frozen=True, eq=False):
     """A reply that is stored under an idempotency key, and how it is serialised."""
 
     claim: IdempotencyClaim

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Write
@@ -25,8 +26,7 @@ from diptych.policy.cost import Cost
 from diptych.policy.values import Binder
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedWrite:
+class PreparedWrite(Struct, frozen=True, eq=False):
     """A prepared Write: its plans and the binder of its values."""
 
     write: Write
@@ -94,8 +94,7 @@ class WriteResult(NamedTuple):
     created: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class BoundWrite:
+class BoundWrite(Struct, eq=False):
     """A WriteOp with its values."""
 
     op: WriteOp

@@ -6,11 +6,11 @@ If nothing changed, one more statement finds the reason (`refusals`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import or_
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from diptych.ask.json_merge import merge_stored
 from diptych.ask.nodes import Write

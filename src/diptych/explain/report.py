@@ -10,7 +10,8 @@ Nothing is written: what a write would make of a row is evaluated inside a SELEC
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
 from diptych.ask.slots import Ref, SlotValues
@@ -30,8 +31,7 @@ from diptych.policy.access import narrow_expr
 from diptych.policy.upserts import as_create, as_update, key_of, without_key
 
 
-@dataclass(frozen=True, slots=True)
-class ReportEntry:
+class ReportEntry(Struct, frozen=True):
     """Lines of a report; `denied` if they say why something is refused or hidden."""
 
     lines: tuple[str, ...]
@@ -248,8 +248,7 @@ class RowReport:
                 self._find(f"{call.resource} {values[slot.index]}", finding, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """A list of a request: at the root, or of a row by a relation."""
 
     read: Read

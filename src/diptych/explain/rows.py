@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.ask.guarded import GuardedWrite
 from diptych.ask.slots import SlotValues
@@ -24,8 +25,7 @@ from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import Col, Expr, Has, Slot, ViewerId, ViewerValue, leaves
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A row to evaluate: the slot of its id, the values of all slots, and the write that would change it."""
 
     resource: str
@@ -34,16 +34,14 @@ class Subject:
     changed: GuardedWrite | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Is a matter allowed on the row, as it is or (`new`) as it would become?"""
 
     matter: Matter
     new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The answer to a Question: does the matter hold, and which clauses hold, by which values."""
 
     question: Question
@@ -51,8 +49,7 @@ class Finding:
     clauses: tuple[tuple[Clause, bool, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Counts of a list: all rows, those that the viewer sees, and the ids of the first hidden ones."""
 
     everyone: int

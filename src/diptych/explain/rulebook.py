@@ -14,9 +14,10 @@ or a condition on the row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.model.declare.markers import Move
 from diptych.model.defs import CallDef, FieldDef, QueryDef, RelationDef, ResourceDef, RuleDef
@@ -43,8 +44,7 @@ from diptych.model.view import View
 RuleKind = Literal["read", "write"]
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One rule about a matter."""
 
     name: str
@@ -58,8 +58,7 @@ class Clause:
     """The rest of the condition, if the viewer decides a part of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matter:
+class Matter(Struct, frozen=True):
     """Something that is allowed or denied, on the rows of a resource."""
 
     name: str

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from diptych.api.filter_printer import wire_values
 from diptych.api.graphql.http import Parameters
@@ -60,8 +62,7 @@ _ID = (Field("id", "id"),)
 _TYPE_NAMES = "REST has no `__typename`."
 
 
-@dataclass(frozen=True, slots=True)
-class RestText:
+class RestText(Struct, frozen=True):
     """A REST request; `note` says what of the other style it leaves out."""
 
     method: str
@@ -79,8 +80,7 @@ Meaning = list[tuple[Ask, list[Any]]]
 """Asks with their values, as they are compared: slots numbered from 0, and no values that the server makes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(Struct, frozen=True):
     """A request in both styles: GraphQL has one document, REST one request for each part."""
 
     graphql: Document | Sentence

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.schema import build_schema
@@ -70,8 +72,7 @@ Sent = Parameters | RestRequest
 BoundValues = list[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class Wanted(Struct, frozen=True, eq=False):
     """A translated request, with the view that translated it."""
 
     view: View

@@ -6,8 +6,9 @@ A dry run shows the service's own answer: the writes run in a transaction that i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Assign, Write

@@ -8,8 +8,9 @@ Looking at a link changes nothing, since mail servers open links to scan them; o
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.db.script import Script
 from diptych.db.store import Store
@@ -23,8 +24,7 @@ _SWEEP = 100
 _made = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLink:
+class FoundLink(Struct, frozen=True):
     """A link that can be used, and its account; that of a sign-up has none yet."""
 
     record: EmailLink

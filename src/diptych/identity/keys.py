@@ -7,9 +7,10 @@ and can be removed when that token has expired. One that has leaked is removed a
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+
+from msgspec import Struct
 
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
@@ -19,8 +20,7 @@ from diptych.identity.tokens import SKEW, TOKEN_LIFETIME, new_signing_key, token
 _HELD = timedelta(seconds=TOKEN_LIFETIME + SKEW)
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
+class SigningKey(Struct, frozen=True):
     """A signing key as it is listed, without its secret."""
 
     kid: str

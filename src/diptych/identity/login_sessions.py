@@ -8,7 +8,8 @@ newer than the session it is returned for.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.db.script import Script
 from diptych.db.store import Store
@@ -26,8 +27,7 @@ from diptych.identity.records import (
 SESSION_LIFETIME = 8 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIn:
+class SignedIn(Struct, frozen=True):
     """An account that is signed in, and since when."""
 
     account: Account

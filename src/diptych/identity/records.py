@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.db.system_records import Records
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A person who can sign in. `user_id` is the id of its user in the model, which `viewer.id` will be."""
 
     id: str
@@ -27,8 +27,7 @@ class Account:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """An OAuth client. One without a secret is public; `roles` are those of its own tokens."""
 
     id: str
@@ -40,8 +39,7 @@ class Client:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClientDetails:
+class ClientDetails(Struct, frozen=True):
     """What else is known of a client: may it use the device flow, and if it registered itself, whence and until when.
 
     A client without this has redirect URIs and no end.
@@ -54,8 +52,7 @@ class ClientDetails:
     expires_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A consent of an account to a client, or what a client has by itself; its tokens end with it."""
 
     id: str
@@ -67,8 +64,7 @@ class Grant:
     revoked_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationCode:
+class AuthorizationCode(Struct, frozen=True):
     """An authorization code: a client exchanges it for tokens, once."""
 
     hash: str
@@ -82,8 +78,7 @@ class AuthorizationCode:
     grant_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CodeSignIn:
+class CodeSignIn(Struct, frozen=True):
     """The sign-in behind a code of the scope `openid`, for its ID token."""
 
     hash: str
@@ -92,8 +87,7 @@ class CodeSignIn:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCode:
+class DeviceCode(Struct, frozen=True):
     """A program that waits for a user to type its code elsewhere; `state` is pending, allowed, denied or used."""
 
     hash: str
@@ -109,8 +103,7 @@ class DeviceCode:
     auth_time: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshToken:
+class RefreshToken(Struct, frozen=True):
     """A refresh token of a grant. Using one twice shows that it was stolen."""
 
     hash: str
@@ -119,8 +112,7 @@ class RefreshToken:
     used_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LoginSession:
+class LoginSession(Struct, frozen=True):
     """A browser that is signed in to the pages of the authorization server, and to nothing else."""
 
     hash: str
@@ -129,8 +121,7 @@ class LoginSession:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class EmailLink:
+class EmailLink(Struct, frozen=True):
     """A link that was sent by mail, by the hash of its token. `state` is that of its account, which it ends with;
     `goes_on` is the authorization request to which its page leads on."""
 
@@ -143,8 +134,7 @@ class EmailLink:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedEmail:
+class VerifiedEmail(Struct, frozen=True):
     """The address of an account that its owner has proven; it is verified while the account has it."""
 
     account_id: str
@@ -152,8 +142,7 @@ class VerifiedEmail:
     verified_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class TotpKey:
+class TotpKey(Struct, frozen=True):
     """The key of the authenticator app of an account, encrypted (`second_factor.py`); `last_step` is the period of the
     last code that was used."""
 
@@ -163,16 +152,14 @@ class TotpKey:
     last_step: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryCode:
+class RecoveryCode(Struct, frozen=True):
     """A code that replaces the authenticator app once."""
 
     hash: str
     account_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SecondStep:
+class SecondStep(Struct, frozen=True):
     """A browser whose user has given the password, and not the second factor yet; `location` is where it goes on."""
 
     hash: str
@@ -182,8 +169,7 @@ class SecondStep:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMethods:
+class SessionMethods(Struct, frozen=True):
     """How the user of a login session, or of a code, proved who it is: `pwd`, and `otp` (RFC 8176)."""
 
     hash: str
@@ -191,8 +177,7 @@ class SessionMethods:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(Struct, frozen=True):
     """Failed sign-ins of an account or from an address, and until when no further attempt is accepted."""
 
     who: str
@@ -200,8 +185,7 @@ class Attempts:
     until_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Revocation:
+class Revocation(Struct, frozen=True):
     """Revoked tokens: one (`jti`), those of a grant, or those of an account that were issued before `at`."""
 
     id: str
@@ -211,8 +195,7 @@ class Revocation:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     """An API key: a secret of a machine, used as a bearer token."""
 
     id: str
@@ -226,8 +209,7 @@ class ApiKey:
     used_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceKey:
+class ServiceKey(Struct, frozen=True):
     """A secret of the service itself: `kind` is what it is for."""
 
     kid: str
@@ -236,8 +218,7 @@ class ServiceKey:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSetting:
+class ServiceSetting(Struct, frozen=True):
     """What a database remembers of its service, by name: its issuer."""
 
     name: str

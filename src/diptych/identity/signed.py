@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _LONGEST = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class SignedToken:
+class SignedToken(Struct, frozen=True):
     """The parts of a token; `message` is what the signature covers."""
 
     header: Mapping[str, Any]

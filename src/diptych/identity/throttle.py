@@ -25,7 +25,8 @@ from __future__ import annotations
 import ipaddress
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
@@ -67,15 +68,13 @@ _KNOW = """
 _counted = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(Struct, frozen=True):
     """No attempt is accepted until `seconds` have passed."""
 
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """An attempt that was counted and may go on: its counts by kind, and its pair of account and address."""
 
     counts: Mapping[str, Attempts]

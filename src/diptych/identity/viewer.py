@@ -15,7 +15,9 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
@@ -38,8 +40,7 @@ _CALLER = 1_600
 """Bytes of a caller, besides its claims."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Caller:
+class Caller(Struct, frozen=True, eq=False):
     """An authenticated viewer with what is derived from its token."""
 
     viewer: Viewer

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Protocol
+
+from msgspec import Struct
 
 from diptych.ask.change_cursor import ChangeCursors, FeedPosition
 from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchMemory
@@ -32,8 +33,7 @@ _ASKED = 32
 """Callers that are compared to find the one who has used least."""
 
 
-@dataclass(slots=True, eq=False)
-class Subscription:
+class Subscription(Struct, eq=False):
     """One subscription: its caller and its position. While it replays, it has no group."""
 
     sink: Sink

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.engine.watch import Change
 
 
-@dataclass(frozen=True, slots=True)
-class LogPage:
+class LogPage(Struct, frozen=True):
     """A page of the change log: changes with cursors, the cursor of the next page, and the last cursor covered.
 
     `bare` has the same changes without cursors.

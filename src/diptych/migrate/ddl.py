@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from diptych.compile.constraints import literal, name_of_check
 from diptych.compile.fragment import identifier

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from diptych.compile.meaning import compatibility
 from diptych.errors import StartError
@@ -30,8 +30,7 @@ from diptych.migrate.table_steps import (
 )
 
 
-@dataclass(slots=True)
-class Answers:
+class Answers(Struct):
     """What the owner has said: `posts.title` was renamed to `headline`, `posts.note` is gone, and so on."""
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -42,8 +41,7 @@ class Answers:
     """For each column the SQL expression that converts its values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What has to be known first: the name that an answer is about, and the sentence."""
 
     kind: str
@@ -52,8 +50,7 @@ class Question:
     candidates: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Difference:
+class Difference(Struct):
     """The steps between two states, or the questions that come first."""
 
     expand: list[Step] = field(default_factory=list)

@@ -14,12 +14,12 @@ import hashlib
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
@@ -32,8 +32,7 @@ _NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
 DIALECTS: tuple[DialectName, ...] = ("sqlite", "postgres")
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     """What a file declares: `contract` drops what only services of the model before need, `expand` does the rest."""
 
     after: str
@@ -44,8 +43,7 @@ class Migration:
     """The migrations in whose place it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A migration in its place: its file, and the states before, between its halves and after it."""
 
     name: str

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.meaning import FORMAT, encode
@@ -58,8 +59,7 @@ def record(before: State, after: State) -> list[tuple[str, tuple[Any, ...]]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
+class Half(Struct, frozen=True):
     """A half of a migration that is not done, and those of its steps that are."""
 
     migration: Loaded

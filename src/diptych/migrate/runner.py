@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from diptych.compile.system.object import DialectName
 from diptych.config import Config
@@ -27,8 +28,7 @@ from diptych.model.model import Model
 _SQLITE = "sqlite:///"
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """A model, and the folder of its migrations."""
 
     model: Model

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.model.declare.markers import Key, Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.list_scalar import ElementError
 
 
-@dataclass(frozen=True, slots=True)
-class MaxBytes:
+class MaxBytes(Struct, frozen=True):
     """Maximum length of a text, in bytes of UTF-8. Not for model files: every text field with an index has it."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class MinItems:
+class MinItems(Struct, frozen=True):
     """Minimum number of elements: `MinLen` of a list."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class MaxItems:
+class MaxItems(Struct, frozen=True):
     """Maximum number of elements: `MaxLen` of a list."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(Struct, frozen=True):
     """Constraints on every element of a list."""
 
     constraints: tuple[object, ...]

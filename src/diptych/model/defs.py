@@ -8,9 +8,10 @@ and queries are functions of the model file that clients call.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import GrantVerb, Resource
@@ -26,8 +27,7 @@ PRESENT = IsNull(Col((DELETED_AT,)))
 """The condition that a row with a trash is not deleted."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RuleDef:
+class RuleDef(Struct, frozen=True, eq=False):
     """A rule: the verbs and actions allowed on rows that match `expr`, or on named fields, for a role or anyone."""
 
     name: str
@@ -38,8 +38,7 @@ class RuleDef:
     actions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FieldDef:
+class FieldDef(Struct, frozen=True, eq=False):
     """A field of a resource."""
 
     name: str
@@ -117,8 +116,7 @@ class FieldDef:
         return Moment(self.scalar, self.ahead) if self.generated else self.default_value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RelationDef:
+class RelationDef(Struct, frozen=True, eq=False):
     """A relation from one resource to another.
 
     one:     this row's `column` holds the other's id
@@ -145,8 +143,7 @@ class RelationDef:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyDef:
+class KeyDef(Struct, frozen=True, eq=False):
     """A unique key or an index over fields; a partial one covers the rows that match `where`."""
 
     name: str
@@ -157,8 +154,7 @@ class KeyDef:
     where: Expr = TRUE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckDef:
+class CheckDef(Struct, frozen=True, eq=False):
     """A condition on the row alone that every write must leave true."""
 
     name: str
@@ -169,8 +165,7 @@ class CheckDef:
     """The stored fields that it depends on."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ArgumentDef:
+class ArgumentDef(Struct, frozen=True, eq=False):
     """An argument of an action or a query. An absent one has its default (a canonical value) or null."""
 
     name: str
@@ -182,8 +177,7 @@ class ArgumentDef:
     constraints: tuple[object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResultDef:
+class ResultDef(Struct, frozen=True, eq=False):
     """The result of an action or a query.
 
     one:    a row of `resource`
@@ -198,8 +192,7 @@ class ResultDef:
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CallDef:
+class CallDef(Struct, frozen=True, eq=False, kw_only=True):
     """A function of the model file that clients call: `await function(row or class, tx, **arguments)`."""
 
     name: str
@@ -221,18 +214,15 @@ class CallDef:
     """The max-age in seconds of a query's answer to anonymous viewers; 0 is never cached."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ActionDef(CallDef):
+class ActionDef(CallDef, frozen=True, eq=False, kw_only=True):
     """A write implemented by the model, on one row or on the class."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class QueryDef(CallDef):
+class QueryDef(CallDef, frozen=True, eq=False, kw_only=True):
     """A read implemented by the model, always on the class."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceDef:
+class ResourceDef(Struct, frozen=True, eq=False):
     """`OrderLine`: table `order_lines`, path `/order-lines`, root fields `orderLine` and `orderLines`."""
 
     name: str

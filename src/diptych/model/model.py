@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.errors import Mistake, ModelError
 from diptych.lru import LRUCache, declare
@@ -110,7 +112,7 @@ class Model:
         if viewer is None:
             return None
         held = frozenset({SIGNED_IN}).union(*(self._closures.get(name, frozenset({name})) for name in viewer.roles))
-        viewer = self._settled(replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
+        viewer = self._settled(dataclasses.replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
         expires = claims.get("exp")
         object.__setattr__(viewer, "_expires", expires if isinstance(expires, int) else None)
         return viewer

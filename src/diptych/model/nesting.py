@@ -8,8 +8,9 @@ A word is there only if the role may make its write on some row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.model.defs import RelationDef, ResourceDef
 from diptych.model.naming import upper_first
@@ -47,8 +48,7 @@ def link_type(resource: str, relation: RelationDef) -> str:
     return f"{resource}{upper_first(relation.name)}Link"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NestView:
+class NestView(Struct, frozen=True, eq=False):
     """A relation that a role can write with its row: what it may do, and the field that refers to the other row."""
 
     relation: RelationDef

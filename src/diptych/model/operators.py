@@ -5,15 +5,15 @@ A negated operator is no node of an expression: `ne` is `Not(Compare("eq", …))
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 MAX_SEARCHED = 256
 """The longest text in a search (`contains`, `startsWith`, `ieq` …), in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """A filter operator: does it take one value, a list of values, or true and false?"""
 
     takes: Literal["value", "list", "truth"]

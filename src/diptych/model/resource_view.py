@@ -6,8 +6,9 @@ Rules are folded for the role (`view`): each is TRUE (always), FALSE (never), or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from diptych.model.declare.resource import Verb
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
@@ -17,16 +18,14 @@ Taking = Literal["create", "update", "replace"]
 """A verb whose request has values."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FieldView:
+class FieldView(Struct, frozen=True, eq=False):
     """A field that the role may read, on the rows that match `rule`."""
 
     field: FieldDef
     rule: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteView:
+class WriteView(Struct, frozen=True, eq=False):
     """A field that the role may write, on new rows that match `create` and existing rows that match `update`."""
 
     field: FieldDef
@@ -34,8 +33,7 @@ class WriteView:
     update: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InputView:
+class InputView(Struct, frozen=True, eq=False):
     """A field of the input of a write: is it required, may it be null, or must it keep its value (`fixed`)?"""
 
     field: FieldDef
@@ -44,8 +42,7 @@ class InputView:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RelationView:
+class RelationView(Struct, frozen=True, eq=False):
     """A relation that the role may read: on rows that match `rule`, to rows of the target that match `back`, through
     rows of the linking resource that match `link`."""
 
@@ -57,8 +54,7 @@ class RelationView:
     """What holds for all rows that it leads to, since it holds for the row that it leads from."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceView:
+class ResourceView(Struct, frozen=True, eq=False):
     """A resource that the role may read, and the predicates of the rows that it may read, create, update and delete."""
 
     resource: ResourceDef

@@ -23,11 +23,11 @@ import datetime as dt
 import sys
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from diptych.model.duration import duration_out, parse_duration, read_duration
 from diptych.model.operators import EQUALITY, ORDERED, TEXTUAL
@@ -51,8 +51,7 @@ from diptych.model.scalar_parsers import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class Member(Struct, frozen=True, eq=False):
     """A member of a value object. An absent one has its default (a canonical value) or null."""
 
     name: str
@@ -64,8 +63,7 @@ class Member:
     constraints: tuple[object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scalar:
+class Scalar(Struct, frozen=True, eq=False):
     """A scalar type. Scalars are compared by identity: there is one object for each type."""
 
     name: str

@@ -12,7 +12,8 @@ database. A field is known by its place in `Search(…)`, as a letter.
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.model.folding import words
 from diptych.model.operators import MAX_SEARCHED

@@ -8,15 +8,15 @@ A role is part of a signature only if some rule depends on it, so that the numbe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from diptych.model.declare.roles import SIGNED_IN
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import HasRole, all_leaves
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True, cache_hash=True):
     """The part of a viewer that folding depends on: roles, scopes, and which values are known."""
 
     signed_in: bool = False
@@ -25,13 +25,6 @@ class Signature:
     scopes: frozenset[str] | None = None
     knows: frozenset[str] = frozenset()
     """The fields of the model's viewer class that have a value."""
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.signed_in, self.has_id, self.roles, self.scopes, self.knows)))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def allows(self, resource: str, kind: str) -> bool:
         """Do the scopes of the token include this? (`kind` is read or write.)"""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from diptych.model.constraints import tests_of
 from diptych.model.duration import read_duration

@@ -8,8 +8,9 @@ for one without a token `self.author.id == viewer.id` is false. What is left of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.declare.resource import GrantVerb
@@ -39,8 +40,7 @@ from diptych.model.signature import Signature
 from diptych.model.viewer_object import VIEWER, ByName
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ViewName:
+class ViewName(Struct, frozen=True, eq=False):
     """The identity of a View without its rules: all that a cached plan keeps of it."""
 
     model: Mapping[str, ResourceDef]

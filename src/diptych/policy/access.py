@@ -11,7 +11,8 @@ null. A name that is not in the view raises a Refusal, whatever API style let it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.ask.nodes import (
     Cell,
@@ -55,8 +56,7 @@ def _groups(groups: Groups, resource: ResourceView, view: View) -> Groups:
     return Groups(by, narrow_expr(groups.having, resource, view), groups.paged)
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """A Watch restricted to the view.
 
     `seen` is the predicate for the old and new versions of rows that still exist, `deleted` the same for rows that have

@@ -11,8 +11,9 @@ that may not be deleted, of the links that a `set` leaves out: it would not be w
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from diptych.ask.nodes import ConnectionPart, Nodes, Page, Read, Rows, Write
 from diptych.ask.slots import SIZE

@@ -15,9 +15,10 @@ written in the same way, and no limit is enforced anywhere else, except for the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
 from operator import attrgetter, gt
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.ask.measures import Limits, RequestMeasures, too_many_levels
 from diptych.ask.nodes import Read
@@ -87,7 +88,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-_NAMES = tuple(field.name for field in fields(Limits) if field.name in RequestMeasures.__dataclass_fields__)
+_NAMES = tuple(name for name in Limits.__struct_fields__ if name in RequestMeasures.__struct_fields__)
 _MEASURES = attrgetter(*_NAMES, "price", "least")
 _LIMITS = attrgetter(*_NAMES, "complexity", "complexity")
 

@@ -11,7 +11,8 @@ any other that conflicts with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.ask.nodes import Write
 from diptych.model.defs import Resources
@@ -20,8 +21,7 @@ from diptych.model.view import View
 from diptych.policy.bulk import each_of
 
 
-@dataclass(frozen=True, slots=True)
-class UpsertKey:
+class UpsertKey(Struct, frozen=True):
     """The condition that a row has the key, and whether the viewer may know that."""
 
     resource: str

@@ -7,15 +7,15 @@ With `introspection_roles`, only those with one of these roles; with `introspect
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.config import Config
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.declare.roles import SIGNED_IN, Viewer
 
 
-@dataclass(frozen=True, slots=True)
-class Introspection:
+class Introspection(Struct, frozen=True):
     """Whether there is introspection, and the roles that it is for; none are all."""
 
     is_on: bool = True

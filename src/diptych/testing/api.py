@@ -7,8 +7,9 @@ import json
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from diptych.config import Config
 from diptych.db.store import Session
@@ -48,8 +49,7 @@ def serve(model: Model, *, database: str = _MEMORY, **settings: Any) -> Iterator
         loop.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A response; the names of headers are in lower case."""
 
     request: str

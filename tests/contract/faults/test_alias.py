@@ -7,10 +7,10 @@ belongs to the field, and what a client calls it is the last thing that is looke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from diptych.ask.nodes import Field, Pick
 from diptych.model.resource_view import ResourceView

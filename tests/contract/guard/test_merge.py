@@ -6,9 +6,10 @@ exactly where graphql-core finds them; and a document is sound for us if and onl
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -26,6 +27,7 @@ from graphql import (
 )
 from graphql import parse as parse_by_core
 from graphql.validation import specified_rules
+from msgspec.structs import replace
 
 from diptych.api.graphql import document as documents
 from diptych.api.graphql import merge as merging
@@ -441,7 +443,7 @@ def without(key: str) -> Callable[..., Any]:
 
     def forgets(node: Node, *, inside: bool = True) -> Any:
         without: dict[str, Any] = {key: ()}
-        return same(replace(node, **without) if isinstance(node, FieldNode) else node, inside=inside)
+        return same(dataclasses.replace(node, **without) if isinstance(node, FieldNode) else node, inside=inside)
 
     return forgets
 

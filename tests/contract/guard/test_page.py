@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from typing import Any
 
+import msgspec
 import pytest
 
 from diptych import Check, Diptych, Limits
@@ -24,7 +24,7 @@ ROWS = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+) \| (?:`(\w+)` )?\| `(\w+)` \|$
 
 
 def test_every_limit_is_in_the_table_with_its_number() -> None:
-    assert {name: int(number) for name, number, _, _ in ROWS} == {each.name: each.default for each in fields(Limits)}
+    assert {name: int(number) for name, number, _, _ in ROWS} == msgspec.structs.asdict(Limits())
 
 
 @cases(("name", "number", "setting"), [row[:3] for row in ROWS if row[2]])
@@ -38,7 +38,7 @@ def test_a_limit_without_a_setting_has_none() -> None:
     chosen: dict[str, Any] = {setting: 77 for _, _, setting, _ in ROWS if setting}
     moved = request_limits(Config(**chosen))
     assert {name for name, _, setting, _ in ROWS if not setting} == {
-        each.name for each in fields(Limits) if getattr(moved, each.name) != 77
+        name for name in Limits.__struct_fields__ if getattr(moved, name) != 77
     }
 
 

@@ -10,11 +10,11 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from diptych.api.graphql.printer import print_graphql
 from diptych.api.graphql.translate import translate

@@ -9,9 +9,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pytest import MonkeyPatch
 
 from diptych.api.reply import tag

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from graphql import FieldNode
+from msgspec import Struct
 
 from diptych.api.aggregates import Selected
 from diptych.api.ask_builder import DEFAULT_SIZE, AskBuilder
@@ -21,8 +21,7 @@ from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import TRUE, Expr, Key, and_
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregates:
+class Aggregates(Struct, frozen=True, eq=False):
     """Translates summaries and groups, with the help of the translator of an operation."""
 
     builder: Callable[[], AskBuilder]

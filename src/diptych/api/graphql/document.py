@@ -9,7 +9,6 @@ secret: those of other roles are refused by name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
 
@@ -33,6 +32,7 @@ from graphql import (
     get_named_type,
 )
 from graphql.execution.values import get_variable_values
+from msgspec import Struct, field
 
 from diptych.api.graphql.collect import collect, fragments_of, with_defaults
 from diptych.api.graphql.measure import measure_text, measure_values
@@ -57,8 +57,7 @@ _FILTERS = ("Where", "Having")
 """How the names of the types of filters end."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class Document(Struct, frozen=True, eq=False):
     """A valid document with the operation to run. `literal` names variables whose values are part of the statement,
     `filters` those that are filters."""
 

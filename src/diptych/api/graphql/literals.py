@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.api.graphql.tokens import unquote
 from diptych.ask.measures import Limits
@@ -37,8 +38,7 @@ _ENTRY, _LITERAL_BYTES = 600, 350
 """Estimated bytes of the object, and of a literal besides its text."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Literals:
+class Literals(Struct, frozen=True, eq=False):
     """The lifted literals of a text."""
 
     text: str

@@ -12,10 +12,10 @@ clients would request a document that is never found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode, parse
+from msgspec import Struct
 
 from diptych.api.graphql.document import check_document, check_roots, read_document
 from diptych.api.graphql.persisted import HASH_PREFIX, hash_of
@@ -29,8 +29,7 @@ from diptych.model.view import View
 _APOLLO = "apollo-persisted-query-manifest"
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentEntry:
+class DocumentEntry(Struct, frozen=True):
     """A document in a file: its line there, and the id that the file gives it."""
 
     file: str

@@ -15,9 +15,9 @@ Resources with integer ids are no nodes: their ids are not unique among types. A
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from diptych.api.graphql.names import NODE
 from diptych.ask.nodes import Read
@@ -63,8 +63,7 @@ def check_lookups(asks: Sequence[Read]) -> None:
         raise Refusal(Code.TOO_COMPLEX, cause)
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Struct, frozen=True):
     """A root field whose row is in one of several answers; `many` if each of them is a list."""
 
     types: int

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.ask.wish import CallWish, NestWish, WatchWish, Wish, WriteWish
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A root field: its key in the response, and how it is answered."""
 
     label: str
@@ -21,8 +21,7 @@ class Root:
     """Does each of these Asks look for several rows?"""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TranslatedOperation:
+class TranslatedOperation(Struct, frozen=True, eq=False):
     """A translated operation: its Asks, and its root fields in the order of the request."""
 
     wish: Wish

@@ -6,9 +6,10 @@ the token limit. For a text that is not a document the numbers mean nothing; the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field as default
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec import field as default
 
 from diptych.api.graphql.tokens import DocumentTokens, tokenize
 from diptych.ask.measures import Limits, RequestMeasures
@@ -51,8 +52,7 @@ class _Field:
         """Has it a directive, which may exclude it, or a list of ids, which may be empty?"""
 
 
-@dataclass(slots=True)
-class _Set:
+class _Set(Struct):
     """An open selection set: its level of relations, whether it is introspection, and how often that counts."""
 
     depth: int
@@ -76,8 +76,7 @@ class _Set:
         return max(sum(self.prices.values()), self.most)
 
 
-@dataclass(slots=True, eq=False)
-class Definition:
+class Definition(Struct, eq=False):
     """An operation or a fragment: its selections, those of introspection, its levels of relations and brackets."""
 
     kind: str
@@ -97,8 +96,7 @@ class Definition:
     """Its fields with literal page sizes, inner ones first: the level of each, and the price of one row."""
 
 
-@dataclass(slots=True, eq=False)
-class Outline:
+class Outline(Struct, eq=False):
     """The definitions of a document."""
 
     operations: list[Definition] = default(default_factory=list)

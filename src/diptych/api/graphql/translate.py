@@ -11,10 +11,10 @@ the next request of the same shape only binds values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 from graphql import DocumentNode, FieldNode, FragmentDefinitionNode, OperationDefinitionNode, OperationType
+from msgspec.structs import replace
 
 from diptych.api.ask_builder import AskBuilder
 from diptych.api.graphql.arguments import response_path

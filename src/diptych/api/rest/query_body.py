@@ -7,8 +7,9 @@ It is the same Query, and so the same Ask, as that of GET /orders?where=…&sort
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.api.query_string import LIST_PARAMETERS
 from diptych.api.rest.query import Query, shape_of

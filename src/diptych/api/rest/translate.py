@@ -16,8 +16,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from diptych.api.ask_builder import AskBuilder
 from diptych.api.query_string import LIST_PARAMETERS, RESERVED, filter_name

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 DialectName = Literal["sqlite", "postgres"]
 
@@ -26,8 +27,7 @@ LONG_VALUE = 1_024
 """Characters of a value from which on the feed does not repeat it in changes that leave it as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemObject:
+class SystemObject(Struct, frozen=True):
     """A table, index, function or trigger that is not the model's.
 
     `text` is its definition in the catalogue of the database; without it, one of that name is taken as it is.
@@ -50,8 +50,7 @@ def _form(text: str | None) -> int:
     return int(marked[1]) if marked else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table of the model, as its triggers need it."""
 
     name: str

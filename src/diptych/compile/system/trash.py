@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.compile.fragment import identifier
 from diptych.compile.system.object import MARK, DialectName, SystemObject
@@ -28,8 +29,7 @@ _GONE = "OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL"
 _BACK = "OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
+class _Reference(Struct, frozen=True):
     """A column that refers to rows of a table with a trash."""
 
     table: str

@@ -8,8 +8,9 @@ short are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from diptych.identity.jose import jose
 from diptych.identity.signed import SignedToken, decode_base64url
@@ -29,8 +30,7 @@ _SHORTEST = 2048
 ALGORITHMS = _RSA.union(*_CURVES.values())
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
+class PublicKey(Struct, frozen=True):
     """A public key of an issuer, and the algorithms that it signs with."""
 
     kid: str | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from email.headerregistry import Address
+
+from msgspec import Struct
 
 from diptych.config import Config
 from diptych.errors import StartError
@@ -18,8 +19,7 @@ _NOBODY = "no-reply@localhost"
 """The sender of mails that are only written into a folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(Struct, frozen=True):
     """The queue, the texts and the sender of mails, and the name of the service in them."""
 
     outbox: Outbox

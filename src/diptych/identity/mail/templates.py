@@ -8,11 +8,12 @@ whose first line is the subject, and `reset.html`. Values are escaped in HTML.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.errors import StartError
 
@@ -21,8 +22,7 @@ PLACEHOLDERS = ("service", "email", "link", "lasts")
 _SUBJECT = "Subject: "
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(Struct, frozen=True):
     """The subject, the text and the HTML of a mail."""
 
     subject: str

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
+
 from diptych.config import Config
 from diptych.errors import StartError
 from diptych.setting_parsers import is_loopback
@@ -75,8 +77,7 @@ def smtp_server(url: str) -> SmtpServer:
     return SmtpServer(host, port, tls, plain, user, password)
 
 
-@dataclass(frozen=True, slots=True)
-class MailFolder:
+class MailFolder(Struct, frozen=True):
     """A folder of mails, for development: each is a file that only its owner can read, and is reported."""
 
     folder: Path

@@ -15,9 +15,10 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.identity.records import Account, unix_time
 from diptych.identity.tokens import TOKEN_LIFETIME, Tokens
@@ -44,8 +45,7 @@ TellUser = Callable[[Account, Collection[str]], Coroutine[Any, Any, dict[str, An
 """Gets the claims about an account that scopes allow."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignIn:
+class SignIn(Struct, frozen=True):
     """When a user signed in, the nonce of the app that asks, and how the user proved who it is (RFC 8176)."""
 
     auth_time: int

@@ -9,9 +9,9 @@ max_age=3600      the user signs in again if that was longer ago
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from authlib.oauth2.rfc6749 import InvalidRequestError, OAuth2Error
+from msgspec import Struct
 
 from diptych.identity.records import unix_time
 
@@ -38,8 +38,7 @@ class ConsentRequired(OAuth2Error):
     description = "The user has to consent, and prompt is none."
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """What an authorization request says about asking its user."""
 
     words: frozenset[str] = frozenset()

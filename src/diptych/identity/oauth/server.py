@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from authlib.oauth2.rfc6749 import OAuth2Error
+from msgspec import Struct
 
 from diptych.errors import Refusal
 from diptych.identity.login_sessions import SignedIn
@@ -40,8 +40,7 @@ _BUSY = "The authorization server is busy; try again."
 logging.getLogger("authlib").setLevel(logging.INFO)  # at DEBUG it logs every token
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationRequest:
+class AuthorizationRequest(Struct, frozen=True):
     """A validated authorization request, before the consent of the account."""
 
     client: Client

@@ -17,9 +17,10 @@ In Python they remain ordinary methods. The decorators attach an Offer, which is
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Concatenate, Literal, TypeVar, overload
+
+from msgspec import Struct
 
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
@@ -28,8 +29,7 @@ CallFunction = TypeVar("CallFunction", bound=Callable[Concatenate[Any, Tx, ...],
 CallKind = Literal["action", "query"]
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """The arguments of `@action` or `@query` on a method."""
 
     kind: CallKind

@@ -15,22 +15,22 @@ import re
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MISSING: Any = object()
 """The default of an attribute that has none."""
 _CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(Struct, frozen=True):
     """The default of a field that the server sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """The current time, or the day in UTC, or so much later: a generated default, or a value in a rule."""
 
     kind: Literal["now", "today"]
@@ -45,22 +45,19 @@ class Now:
         return replace(self, offset=self.offset - other) if isinstance(other, timedelta) else NotImplemented
 
 
-@dataclass(frozen=True, slots=True)
-class FromViewer:
+class FromViewer(Struct, frozen=True):
     """A generated default: the id of who creates the row, or a field of the model's own viewer class."""
 
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(Struct, frozen=True):
     """To many: the rows whose relation `field` is this row."""
 
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class Through:
+class Through(Struct, frozen=True):
     """Many to many: the rows that rows of the resource `link` connect with this one."""
 
     link: str
@@ -68,8 +65,7 @@ class Through:
     theirs: str
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """An annotated attribute: its name, its unevaluated type, its default, and the class that declares it."""
 
     attr: str

@@ -16,14 +16,14 @@ class Membership(Resource):
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 Condition = TypeVar("Condition", bound=Callable[[Any], bool])
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredKey:
+class DeclaredKey(Struct, frozen=True):
     """A key over fields; as a decorator, a partial one: it is about the rows that match the decorated condition."""
 
     fields: tuple[str, ...]
@@ -34,8 +34,7 @@ class DeclaredKey:
         return condition
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredCheck:
+class DeclaredCheck(Struct, frozen=True):
     """The sentence of a check."""
 
     message: str

@@ -16,21 +16,20 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct
+
 from diptych.model.declare.roles import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Unique:
+class Unique(Struct, frozen=True):
     """A unique constraint: no two rows have the same value (except null)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """An index on the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Struct, frozen=True):
     """A number that the server gives to a new row: 1, 2, 3 … in the rows that have the same `within`, or in all rows.
 
     number: Annotated[int, Counter("project")] = auto()
@@ -39,66 +38,56 @@ class Counter:
     within: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MinLen:
+class MinLen(Struct, frozen=True):
     """Minimum length of a text, in characters."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class MaxLen:
+class MaxLen(Struct, frozen=True):
     """Maximum length of a text, in characters."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """Text that the regular expression matches as a whole."""
 
     regex: str
 
 
-@dataclass(frozen=True, slots=True)
-class Min:
+class Min(Struct, frozen=True):
     """A number of at least this."""
 
     value: int | float | Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Max:
+class Max(Struct, frozen=True):
     """A number of at most this."""
 
     value: int | float | Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
+class Digits(Struct, frozen=True):
     """A decimal of at most `precision` (≤ 18) digits, `scale` of them after the point."""
 
     precision: int
     scale: int
 
 
-@dataclass(frozen=True, slots=True)
-class Big:
+class Big(Struct, frozen=True):
     """An integer of 64 bits; on the wire it is a string."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnyJson:
+class AnyJson(Struct, frozen=True):
     """Any JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """The id of a resource."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnDelete:
+class OnDelete(Struct, frozen=True):
     """What happens to this row when the row that it refers to is deleted."""
 
     do: Literal["restrict", "cascade", "set null"]
@@ -124,30 +113,26 @@ class WriteBy:
         object.__setattr__(self, "roles", roles)
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """What selecting the field, or following the relation, adds to the price of an object."""
 
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Public:
+class Public(Struct, frozen=True):
     """The max-age (in seconds) for shared caches of answers that depend on the field, if less than the resource's.
     0 is never."""
 
     age: int | timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A value of the field as documents and pages that try the API show it."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """An allowed state transition, and the role that may make it."""
 
     source: enum.Enum

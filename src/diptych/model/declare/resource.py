@@ -7,9 +7,10 @@ signatures are chosen so that mypy and pyright check model files strictly withou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
+
+from msgspec import Struct
 
 from diptych.model.declare import rows
 from diptych.model.declare.declared import Auto, FromViewer, Inverse, Now, Through
@@ -25,16 +26,14 @@ GrantVerb = Verb | Literal["export"]
 Rule = TypeVar("Rule", bound=Callable[[Any, Any], bool])
 
 
-@dataclass(frozen=True, slots=True)
-class VerbGrant:
+class VerbGrant(Struct, frozen=True):
     """Verbs allowed on every row, for a role or for anyone."""
 
     verbs: tuple[GrantVerb, ...]
     to: Role | None
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """The arguments of one `@allow` on a rule."""
 
     verbs: tuple[Verb, ...]

@@ -25,12 +25,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar, dataclass_transform
 
+from msgspec import Struct
+from msgspec import field as default
+
 SIGNED_IN = "signed_in"
 ANONYMOUS = "anonymous"
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A role that tokens can contain and rules can test."""
 
     name: str
@@ -50,12 +52,11 @@ signed_in = Role(SIGNED_IN)
 """Everyone with a valid token."""
 
 
-@dataclass(slots=True)
-class RoleBook:
+class RoleBook(Struct):
     """The roles of a model by name, and their faults: a cause and a fix for each."""
 
-    roles: dict[str, Role] = field(default_factory=dict)
-    faults: dict[object, tuple[str, str]] = field(default_factory=dict)
+    roles: dict[str, Role] = default(default_factory=dict)
+    faults: dict[object, tuple[str, str]] = default(default_factory=dict)
 
     def note(self, role: Role) -> None:
         """Register a role and all that it implies."""
@@ -83,15 +84,14 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """The claims of a valid token."""
 
     subject: str | None
     roles: frozenset[str]
     scopes: frozenset[str] | None
     expires: int
-    all: Mapping[str, Any] = field(default_factory=dict)
+    all: Mapping[str, Any] = default(default_factory=dict)
     """All claims of the token, unprocessed."""
 
     def get(self, name: str) -> Any:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from diptych.model.declare.declared import MISSING, Auto, FromViewer, Inverse, Now, Through, annotated
 
@@ -24,8 +25,7 @@ R = TypeVar("R")
 _STATE = "__state__"
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     """The values of the row in the database, or, if it is new, the defaults of the class."""
 
     new: bool

@@ -8,13 +8,12 @@ in one transaction. The declaration is the rule of that row: these fields are fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from diptych.model.declare.roles import Role
 
 
-@dataclass(frozen=True, slots=True)
-class SignUp:
+class SignUp(Struct, frozen=True):
     """Sign-up by e-mail. `email` is the field of the user's row that gets the proven address; `fields` are those that
     the person fills in; `roles` are those of the new account."""
 

@@ -12,8 +12,9 @@ differences for each role. All of it comes from the View of a role, which also a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import VERBS
@@ -25,8 +26,7 @@ from diptych.model.rules.expr import FALSE, TRUE, Expr, and_
 from diptych.model.view import View
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A permission of a role: always, never, or where a condition holds for the row."""
 
     kind: Literal["always", "never", "where"]
@@ -40,8 +40,7 @@ TOUCHES: tuple[Touch, ...] = ("read", "create", "update")
 """The operations on a field."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRows:
+class FieldRows(Struct, frozen=True):
     """Fields and relations with the same rules: a row of cells for each role."""
 
     names: tuple[str, ...]
@@ -49,8 +48,7 @@ class FieldRows:
     rows: Mapping[str, Sequence[Cell]]
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceMatrix:
+class ResourceMatrix(Struct, frozen=True):
     """The matrix of a resource: a column for each verb, action and query, and a row of cells for each role."""
 
     resource: ResourceDef

@@ -8,10 +8,11 @@ rule, or move the cursor of a terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum
 from typing import Literal
+
+from msgspec.structs import replace
 
 from diptych.model.defs import RelationDef, ResourceDef
 from diptych.model.rules.expr import (

@@ -14,9 +14,10 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Union, get_args, get_origin
+
+from msgspec import Struct
 
 from diptych.model.declare import markers as mark
 from diptych.model.declare.roles import Role
@@ -25,8 +26,7 @@ from diptych.model.read.public_ages import field_fault, seconds_of
 Wrong = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """A parsed annotation: its type, whether it is optional, its markers and its default."""
 
     attr: str

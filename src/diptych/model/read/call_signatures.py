@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Self, get_args, get_origin
+
+from msgspec import Struct
 
 from diptych.model.declare import markers as mark
 from diptych.model.declare.actions import Offer
@@ -42,8 +43,7 @@ _IMPORT = "Import or define what it names"
 _RESULTS = "Write -> Post, -> list[Post], a plain type, or -> None of an action"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The context of a call: the class and its plural, the resources of the model, and how types of values are read."""
 
     cls: type[Resource]

@@ -7,8 +7,9 @@ the same in every process that writes: comparisons, and no search in texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.model.constraints import INDEXED, MaxBytes
 from diptych.model.declare.keys import DeclaredKey

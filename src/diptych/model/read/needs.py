@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, get_args, get_origin
+
+from msgspec.structs import replace
 
 from diptych.model.declare.computed import Computed
 from diptych.model.defs import ResourceDef

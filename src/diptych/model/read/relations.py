@@ -8,8 +8,9 @@ tags: list[Tag] = through("PostTag", "post", "tag")  through   a PostTag holds b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from diptych.model.declare import markers as mark
 from diptych.model.declare.declared import MISSING, FromViewer, Inverse, Through

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from diptych.model.declare.roles import Role
 from diptych.model.declare.sign_up import SignUp
@@ -14,8 +15,7 @@ Wrong = Callable[[str, str], None]
 _EXAMPLE = 'Write SignUp(email="email", fields=("name",), roles=(member,))'
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SignUpDef:
+class SignUpDef(Struct, frozen=True, eq=False):
     """The sign-up of a model: the resource of new rows, the field of the address, and the fields that are filled in."""
 
     resource: ResourceDef

@@ -7,9 +7,10 @@ depends on are known from its expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.model.declare.resource import VERBS, Allowance, VerbGrant
 from diptych.model.declare.roles import Role

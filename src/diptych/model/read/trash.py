@@ -10,8 +10,9 @@ field looks for through a to-many relation is not deleted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from diptych.model.defs import DELETED_AT, FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import NameFault

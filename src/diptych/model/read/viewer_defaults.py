@@ -6,7 +6,8 @@ They are checked once the model's viewer class and the types of all keys are kno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.read.relations import Report

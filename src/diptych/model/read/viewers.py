@@ -9,10 +9,12 @@ Every field has a default, which is its value for anonymous viewers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_origin
+
+from msgspec.structs import replace
 
 from diptych.model.declare.declared import MISSING, annotated, evaluate
 from diptych.model.declare.roles import Viewer
@@ -23,7 +25,7 @@ from diptych.model.scalars import Scalar
 
 V = TypeVar("V", bound=Viewer)
 ScalarOf = Callable[[Annotation, Wrong], Scalar | None]
-_OWN = frozenset(field.name for field in fields(Viewer))
+_OWN = frozenset(field.name for field in dataclasses.fields(Viewer))
 _MANY = (tuple, frozenset)
 _TYPES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, Id, an Enum, or a tuple of one of them"
 
@@ -69,7 +71,7 @@ def settled(viewer: V, values: Mapping[str, ViewerValue]) -> V:
     An ill-formed id becomes None.
     """
     known = {name: _parsed(getattr(viewer, name), value) for name, value in values.items()}
-    copy = replace(viewer)
+    copy = dataclasses.replace(viewer)
     object.__setattr__(copy, "_known", MappingProxyType(known))
     return copy
 

@@ -15,10 +15,12 @@ form, so that equal requests are equal trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.model.scalars import STRING, Scalar
 
@@ -30,31 +32,27 @@ Fn = Literal["count", "distinct", "sum", "avg", "min", "max"]
 Bucket = Literal["value", "year", "month", "day", "hour"]
 
 
-@dataclass(frozen=True, slots=True)
-class Col:
+class Col(Struct, frozen=True):
     """A field of the row, possibly through to-one relations: Col(("post", "author", "name"))."""
 
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(Struct, frozen=True):
     """A constant in a rule of a model file; bound as a parameter like any value."""
 
     value: str | int | float | bool | Decimal | None
     scalar: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The current time, or date, when the statement is bound; or so much later."""
 
     scalar: Scalar
     offset: timedelta = timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A placeholder for one value of the request; values are passed beside the tree, never in it."""
 
     index: int
@@ -62,13 +60,11 @@ class Slot:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerId:
+class ViewerId(Struct, frozen=True):
     """The id of the viewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerValue:
+class ViewerValue(Struct, frozen=True):
     """A field of the model's own viewer class, such as a tenant; a set of values if `many`."""
 
     name: str
@@ -76,15 +72,13 @@ class ViewerValue:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HasRole:
+class HasRole(Struct, frozen=True):
     """Does the viewer have the role? Folded to true or false by the View."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class May:
+class May(Struct, frozen=True):
     """May the viewer read the row at the end of a to-one path? Replaced by that resource's read rule in the View.
 
     The empty path is the row itself: one of many, in the `where` of a Has.
@@ -93,35 +87,29 @@ class May:
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     op: Op
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     of: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     of: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     of: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     of: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Has:
+class Has(Struct, frozen=True):
     """Is there a related row that matches `where`? `link` restricts the rows of a linking resource.
 
     `where` is an expression over the other row: tree traversals stop here unless they resolve the relation.
@@ -132,8 +120,7 @@ class Has:
     link: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Via:
+class Via(Struct, frozen=True):
     """A value of the row that a to-one relation leads to, if that row matches `where`; else null."""
 
     relation: str
@@ -141,8 +128,7 @@ class Via:
     where: Expr = And(())
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """A number of many rows: of those of a group or, with `relation`, of those that it leads to and `where` matches.
 
     `of` is the value of each row; a count has none. Nulls are in no measure but the count. `rule` is a condition on
@@ -157,32 +143,28 @@ class Measure:
     rule: Expr = And(())
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A key of a group: a value that its rows share, or the year, month, day or hour that they share (in UTC)."""
 
     of: Expr
     by: Bucket = "value"
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Struct, frozen=True):
     """Are all words of a search in these fields of the row? (`model/searching.py`)"""
 
     of: tuple[Expr, ...]
     text: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
+class Mask(Struct, frozen=True):
     """The value if the rule holds, else null."""
 
     rule: Expr
     of: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """A substring: `length` characters after `start`, or all."""
 
     of: Expr
@@ -190,13 +172,11 @@ class Slice:
     length: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(Struct, frozen=True):
     of: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Struct, frozen=True):
     """`then` if the condition holds, else `other`."""
 
     when: Expr
@@ -204,24 +184,21 @@ class Choose:
     other: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """A moment or a day that is later by a constant."""
 
     of: Expr
     delta: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The time between two moments or days: how much later is `left` than `right`?"""
 
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A member of a value object; null if the object is."""
 
     of: Expr

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar, cast, overload
+
+from msgspec.structs import replace
 
 from diptych.model.declare.declared import Now
 from diptych.model.enum_scalar import enumeration

@@ -11,10 +11,11 @@ rejects syntax that cannot be traced.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from types import FunctionType
 from typing import Any
+
+from msgspec.structs import replace
 
 from diptych.model.rules.expr import TRUE, Col, Expr, Has, May, leaves, rewrite
 from diptych.model.rules.expr import not_ as complement

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.model.declare.declared import Now
 from diptych.model.declare.roles import Role
@@ -236,8 +238,7 @@ class Lookup(Protocol):
     def viewer_value(self, name: str) -> ViewerValue | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TracedAttribute:
+class TracedAttribute(Struct, frozen=True):
     """What an attribute of a row is: a value of a type, a row of another resource, or many."""
 
     name: str

@@ -14,10 +14,11 @@ from __future__ import annotations
 import gzip
 import mimetypes
 import secrets
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
+
+from msgspec import Struct
 
 from diptych.api.reply import Header, Reply
 from diptych.serve.http.coding import accepted_coding
@@ -49,8 +50,7 @@ _IMMUTABLE: tuple[Header, ...] = (
 _REVALIDATED: tuple[Header, ...] = ((b"cache-control", b"no-cache"), (b"vary", b"Accept-Encoding"))
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file of the build; `packed` is empty where gzip makes it no smaller."""
 
     body: bytes

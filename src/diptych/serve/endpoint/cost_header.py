@@ -10,10 +10,10 @@ its cost is private: no shared cache may keep it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from diptych.api.graphql.http import Parameters
 from diptych.api.reply import Header, Reply

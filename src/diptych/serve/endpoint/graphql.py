@@ -6,7 +6,8 @@ The planner (`graphql_planner.py`) says what a request means; here it is receive
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from diptych.api.graphql import http
 from diptych.api.media import content_type, negotiate
@@ -36,8 +37,7 @@ _WITH_BODY = ("POST", "QUERY")
 _OFFERS = (*http.OFFERS, STREAM)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Outcome(Struct, frozen=True, eq=False):
     """The outcome of an operation: its whole result, or, of a subscription, its watch and the JSON around a change."""
 
     body: bytes = b""

@@ -10,11 +10,12 @@ are those with errors, whose messages quote the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 from graphql import GraphQLSchema, OperationType
+from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.api.graphql.document import Document, check_variables, count_variables, introspect, read_document
 from diptych.api.graphql.http import Parameters
@@ -54,8 +55,7 @@ _SHORT = 2_048
 _SCHEMAS, _SCHEMA_BYTES, _SCHEMA_FACTOR = 64, 64 << 20, 8
 
 
-@dataclass(slots=True, eq=False)
-class _Sent:
+class _Sent(Struct, eq=False):
     """A request, as it was sent."""
 
     parameters: Parameters

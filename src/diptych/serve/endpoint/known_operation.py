@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from diptych.api.graphql.node_lookup import Lookup, choose
 from diptych.api.reply import DocumentRefusal
@@ -26,8 +27,7 @@ _KNOWN, _ENTRY, _PER_TOKEN = 1_000, 3_000, 600
 """Estimated bytes of a cached operation, of a parsed document, and of one of its tokens."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownOperation:
+class KnownOperation(Struct, frozen=True, eq=False):
     """A prepared operation that needs only its values, and the constant JSON between its results."""
 
     prepared: PreparedRead | None
@@ -83,8 +83,7 @@ class KnownOperation:
         return b"".join([part for pair in pairs for part in pair] + [pieces[-1]])
 
 
-@dataclass(slots=True, eq=False)
-class KnownDocument:
+class KnownDocument(Struct, eq=False):
     """A parsed document, with its prepared operations by shape of the variables."""
 
     document: Document
@@ -99,8 +98,7 @@ class KnownDocument:
         return _ENTRY + self.measures.document + _PER_TOKEN * self.measures.tokens
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RefusedDocument:
+class RefusedDocument(Struct, frozen=True, eq=False):
     """The errors of an invalid document, so that it is not validated again."""
 
     refusal: DocumentRefusal

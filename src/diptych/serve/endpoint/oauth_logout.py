@@ -7,8 +7,9 @@ The user is always asked, since any site can send a browser here. Afterwards the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from diptych.api.reply import Reply
 from diptych.identity.login_sessions import LoginSessions
@@ -19,8 +20,7 @@ from diptych.serve.endpoint.oauth_pages import failure, page_reply, sign_out, si
 from diptych.serve.http.request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class _Onward:
+class _Onward(Struct, frozen=True):
     """Where the browser goes after the sign-out; "" is a page of ours."""
 
     address: str = ""

@@ -6,8 +6,9 @@ The cache key of a read is the target of its path, the role, and the shape of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from diptych.api.json import read_json
 from diptych.api.links import has_links
@@ -47,8 +48,7 @@ _OFFERS = ("application/json", *FORMATS)
 _TYPE: Header = (b"content-type", JSON_TYPE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownRead:
+class KnownRead(Struct, frozen=True, eq=False):
     """A prepared read that needs only its values; `page` is set for a list, `versioned` for one row with a version."""
 
     ask: Read

@@ -6,8 +6,9 @@ The cache key of a write is the target of its path, the role, and the names of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from diptych.api.nested_row import NestedRow
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, tag_of_one

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
@@ -17,8 +18,7 @@ Body = Callable[[int], Awaitable[bytes]]
 _TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Request:
+class Request(Struct, eq=False):
     """Method, path (as it was sent, not decoded), query, headers by lower-case name, and how to read the body.
 
     `peer` is the client address, if there is one.
@@ -45,6 +45,8 @@ class Request:
     lag: float = 0.0
     coding: bytes = b""
     begun: float = field(default_factory=time.perf_counter)
+
+    __repr__ = object.__repr__
 
     def forget(self) -> None:
         """Release query, headers and body: a stream is long-lived, and its request head may be 64 KiB."""
