@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "compile.system",
         "compile.catalogue",
         "compile.differences",
+        "compile.existing",
         "compile.meaning",
         "ask.cursor",
         "model",

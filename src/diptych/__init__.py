@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
         BigInt,
+        Column,
         Counter,
         Digits,
         Example,
@@ -53,6 +54,7 @@ __all__ = [
     "Check",
     "Claims",
     "Code",
+    "Column",
     "Config",
     "Counter",
     "Digits",
@@ -123,8 +125,8 @@ _MODULES = {
     "model.declare.computed": "computed",
     "model.declare.fault": "Fault",
     "model.declare.keys": "check index unique",
-    "model.declare.markers": "BigInt Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete Pattern "
-    "Public ReadBy States Unique Weight WriteBy",
+    "model.declare.markers": "BigInt Column Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete "
+    "Pattern Public ReadBy States Unique Weight WriteBy",
     "model.declare.resource": "Resource allow auto from_viewer grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",
     "model.declare.search": "Search",

@@ -117,6 +117,11 @@ class Cut(NamedTuple):
         return stem[:-1] + chr(0xE000 if point == 0xD800 else point)
 
 
+def row_version(values: bytes | None) -> int | None:
+    """A number of 31 bits that changes with the values of a row, written as one text."""
+    return None if values is None else int.from_bytes(hashlib.sha256(values).digest()[:4], "big") & 0x7FFFFFFF
+
+
 def key_digest(text: bytes | None) -> str | None:
     """The digest of a long key, as SQLite calls it and PostgreSQL computes it in SQL."""
     return None if text is None else hashlib.sha256(text).hexdigest()[:32]

@@ -33,6 +33,8 @@ class ExistingReference(Struct, frozen=True):
     target: str
     on_delete: str
     """In the words of the model; "no action" is "restrict"."""
+    key: str = "id"
+    """The column that it refers to; "" if that is the primary key."""
 
 
 TableColumns = Mapping[str, Mapping[str, Column]]
@@ -48,12 +50,15 @@ class Catalogue(Struct, frozen=True):
     """The names of the CHECK constraints of each table."""
     searches: frozenset[str] = frozenset()
     """The names of what full-text searches use."""
+    views: TableColumns = field(default_factory=dict)
     recorded: Mapping[str, Mapping[str, Meaning]] = field(default_factory=dict)
     """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
 
     def has_any_of(self, model: Model) -> bool:
-        return any(resource.table in self.tables for resource in model.resources.values())
+        return any(
+            resource.table in (self.views if resource.is_view else self.tables) for resource in model.resources.values()
+        )
 
     def is_new_to(self, model: Model) -> bool:
         """Is it empty, or only the owner's? Then all tables of the model are made when the database is opened."""
-        return not self.recorded and not self.has_any_of(model)
+        return not self.recorded and not any(resource.table in self.tables for resource in model.managed.values())

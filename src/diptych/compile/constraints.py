@@ -16,7 +16,7 @@ from typing import Any
 from diptych.compile.dialect import POSTGRES, SQLITE
 from diptych.compile.fragment import Fragment, identifier
 from diptych.compile.system.object import DialectName
-from diptych.compile.table_ref import TableRef
+from diptych.compile.table_ref import BareRef, TableRef
 from diptych.compile.where import Expressions
 from diptych.model.defs import CheckDef, ResourceDef
 from diptych.model.model import Model
@@ -55,7 +55,7 @@ def is_constraint_name(name: str, resource: ResourceDef) -> bool:
 
 def condition_text(expr: Expr, model: Model, resource: ResourceDef, dialect: DialectName) -> str:
     """A condition on the columns of a table, without parameters."""
-    fragment = _Literals(model, _DIALECTS[dialect]).condition(expr, _Columns(resource, ""))
+    fragment = _Literals(model, _DIALECTS[dialect]).condition(expr, BareRef(resource, ""))
     assert not fragment.binds, fragment.text
     return f"({fragment.text}) IS TRUE"
 
@@ -72,15 +72,6 @@ def literal(value: Any, scalar: Scalar, dialect: DialectName) -> str:
         stored = str(stored)
     shown = stored if isinstance(stored, str) else encode_json(stored)
     return "'" + shown.replace("'", "''") + "'"
-
-
-class _Columns(TableRef):
-    """The row of a constraint, whose columns have no alias."""
-
-    __slots__ = ()
-
-    def column(self, name: str) -> Fragment:
-        return identifier(name)
 
 
 class _Literals(Expressions):

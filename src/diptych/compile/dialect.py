@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, join, merge_literals, sql, to_sql
+from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, identifier, join, merge_literals, sql, to_sql
 from diptych.compile.getters import clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
 from diptych.compile.plan import (
     MAX_ANSWER,
@@ -23,8 +23,9 @@ from diptych.compile.plan import (
     ViewerBind,
 )
 from diptych.compile.system.object import LONG_VALUE
+from diptych.model.defs import FieldDef
 from diptych.model.operators import MAX_SEARCHED
-from diptych.model.scalars import ID, QUOTED, Scalar, encode_json
+from diptych.model.scalars import ID, QUOTED, TEXT_ID, Scalar, encode_json
 from diptych.model.viewer_object import ABOUT
 
 _NEEDLE = 4 * MAX_SEARCHED
@@ -96,7 +97,7 @@ class Dialect(Struct, frozen=True, eq=False):
     """A condition as a value."""
     count: str
     returning: str
-    """A change {0} that returns the changed row: its id, the answer {1}, and the transaction id where there are
+    """A change {0} that returns the changed row: its id {1}, the answer {2}, and the transaction id where there are
     concurrent ones."""
     changed: str
     """The name of the changed row in that answer, for the table {}."""
@@ -107,7 +108,13 @@ class Dialect(Struct, frozen=True, eq=False):
     marks: bool
     """Does a change return the id of its transaction?"""
     lock: str
-    """Locks the row of the table {0} with the id {1}, where there are concurrent writers."""
+    """Locks the row of the table {0} that {1} is true of, where there are concurrent writers."""
+    plain_text: str
+    """A text in the order of its characters, whatever collation the column of a table that exists has."""
+    row_version: str
+    """A number of 31 bits that changes with the columns {} of a row."""
+    column_version: str
+    """A column {} of these."""
     same_json: str
     stored: str
     """The column {1} of a row of the feed, as it was before or after a change: {0} is `old` or `new`."""
@@ -174,10 +181,31 @@ class Dialect(Struct, frozen=True, eq=False):
 
     def id_out(self, scalar: Scalar, column: Fragment) -> Fragment:
         """An id in a form of which there is a least and a greatest; `id_in` takes it back."""
-        return sql(self.id_text, column) if scalar is ID else column
+        return sql(self.id_text, column) if scalar in (ID, TEXT_ID) else column
 
     def id_in(self, scalar: Scalar, name: str) -> Fragment:
         return Fragment(f"{name}::uuid" if self.name == "postgres" and scalar is ID else name)
+
+    def id_key(self, scalar: Scalar, key: Fragment) -> Fragment:
+        """What a cursor holds of a list that is sorted by the id `key`, a text of `id_out`."""
+        escaped = self.name == "postgres" and scalar is TEXT_ID
+        return sql("'[' || to_json({})::text || ']'" if escaped else self.id_payload, key)
+
+    def stored_value(self, value: Fragment, field: FieldDef) -> Fragment:
+        """A column of a table that exists, as statements compare and show it."""
+        scalar = field.scalar
+        is_text = field.cast or scalar.is_text or scalar.choices or scalar is TEXT_ID
+        return sql(self.plain_text, value) if is_text else value
+
+    def assigned(self, value: Fragment, field: FieldDef) -> Fragment:
+        """A value that a column takes, of the column's own type."""
+        if not field.cast or self.name == "sqlite":
+            return value
+        return sql("CAST({} AS {})", value, identifier(field.cast))
+
+    def digest_of(self, columns: Iterable[Fragment]) -> Fragment:
+        """A number that changes with any of the columns of a row."""
+        return sql(self.row_version, join(" || ',' || ", [sql(self.column_version, column) for column in columns]))
 
     def getter(self, what: Bind) -> Getter:
         """A function that gets the value of a Bind in this dialect's form."""
@@ -244,12 +272,15 @@ SQLITE = Dialect(
     digest="diptych_digest(CAST({} AS BLOB))",
     boolean="(({}) IS TRUE)",
     count="count(*)",
-    returning='{} RETURNING "id", {}',
+    returning="{} RETURNING {}, {}",
     changed="{}",
-    returning_new='{} RETURNING "id", {}',
+    returning_new="{} RETURNING {}, {}",
     sees_before=False,
     marks=False,
     lock="",
+    plain_text="({} COLLATE BINARY)",
+    row_version="diptych_version(CAST({} AS BLOB))",
+    column_version="quote({})",
     same_json="diptych_same_json({}, {})",
     stored="json_extract(_f.{0}, '$.{1}')",
     left_out="CASE typeof({0}) WHEN 'integer' THEN {1} ELSE {0} END",
@@ -303,12 +334,15 @@ POSTGRES = Dialect(
     digest="left(encode(sha256(convert_to({}, 'UTF8')), 'hex'), 32)",
     boolean="(({}) IS TRUE)",
     count="count(*)::text",
-    returning='WITH _w AS ({} RETURNING *) SELECT _w."id", {}, pg_current_xact_id()::text FROM _w',
+    returning="WITH _w AS ({} RETURNING *) SELECT {}, {}, pg_current_xact_id()::text FROM _w",
     changed="_w",
-    returning_new='{} RETURNING "id", {}, pg_current_xact_id()::text',
+    returning_new="{} RETURNING {}, {}, pg_current_xact_id()::text",
     sees_before=True,
     marks=True,
-    lock='SELECT 1 FROM {} WHERE "id" = {} FOR NO KEY UPDATE',
+    lock="SELECT 1 FROM {} WHERE {} FOR NO KEY UPDATE",
+    plain_text='({}::text COLLATE "C")',
+    row_version="(('x' || left(encode(sha256(convert_to({}, 'UTF8')), 'hex'), 8))::bit(32)::integer & 2147483647)",
+    column_version="quote_nullable(({})::text)",
     same_json="({})::jsonb = ({})::jsonb",
     stored='_f_{0}."{1}"',
     left_out="coalesce({0}, CASE WHEN strpos((_f.new -> '=')::text, '\"{2}\"') > 0 THEN {1} END)",

@@ -68,6 +68,8 @@ class Difference(Struct, frozen=True):
     """What was done when it is fixed; "" if that is not worth reporting."""
     optional: bool = False
     """Does the service keep its promises without?"""
+    existing: bool = False
+    """Is it about a table that Diptych did not make, and does not change?"""
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -91,11 +93,12 @@ class _Comparison:
         self.lacking = missing_indexes(model, have.indexes, dialect)
         self.references: dict[tuple[str, str], list[ExistingReference]] = {}
         for reference in have.references:
-            self.references.setdefault((reference.table, reference.column), []).append(reference)
-        self.there = [resource for resource in model.resources.values() if resource.table in have.tables]
+            if reference.key in ("id", ""):
+                self.references.setdefault((reference.table, reference.column), []).append(reference)
+        self.there = [resource for resource in model.managed.values() if resource.table in have.tables]
 
     def all(self) -> Iterator[Difference]:
-        for resource in self.model.resources.values():
+        for resource in self.model.managed.values():
             if resource.table not in self.have.tables:
                 yield self._new_table(resource)
         for resource in self.there:
@@ -111,7 +114,7 @@ class _Comparison:
         for index in self.lacking:
             if index.resource.table in self.have.tables:
                 yield self._index(index)
-        for search in search_indexes(self.model.resources.values(), self.dialect):
+        for search in search_indexes(self.model.managed.values(), self.dialect):
             if search.name not in self.have.searches:
                 yield self._search(search)
 

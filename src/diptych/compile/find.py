@@ -11,10 +11,12 @@ from typing import Literal
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, sql
+from diptych.compile.own_row import own_row
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.model.model import Model
 from diptych.model.rules.expr import Expr, Slot
+from diptych.model.scalars import TEXT_ID
 
 Lock = Literal["", "KEY SHARE", "NO KEY UPDATE", "UPDATE"]
 
@@ -39,14 +41,12 @@ def compile_rows(resource: str, where: Expr, most: Slot, model: Model, dialect: 
         'SELECT {} AS "id" FROM {}{} ORDER BY {} LIMIT {} + 1{}',
         *(row.id, reads.source(row), reads.all(row, where), row.id, size, locked),
     )
-    return dialect.plan(
-        sql("SELECT {} FROM ({}) _r", sql(dialect.gather, sql(dialect.id_text, Fragment('_r."id"'))), inner)
-    )
+    text = dialect.out(TEXT_ID) if row.resource.key is TEXT_ID else dialect.id_text
+    return dialect.plan(sql("SELECT {} FROM ({}) _r", sql(dialect.gather, sql(text, Fragment('_r."id"'))), inner))
 
 
 def compile_there(resource: str, key: Slot, model: Model, dialect: Dialect) -> Plan:
     """The statement that returns a row if the one with this id exists, for any viewer."""
     reads = Reads(model, dialect, None)
     row = reads.open(resource)
-    own = sql("{} = {}", row.id, dialect.value(SlotBind(key.index, key.scalar)))
-    return dialect.plan(sql("SELECT 1 FROM {} WHERE {}", reads.source(row), own))
+    return dialect.plan(sql("SELECT 1 FROM {} WHERE {}", reads.source(row), own_row(row, key, dialect)))

@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterable
 
 from diptych.compile.plan import Bind
+from diptych.model.naming import MAPPED
 
 _MARK = "\x00"
 _LABEL = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
-_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 
 
 class Fragment:
@@ -90,7 +90,7 @@ def number(value: int) -> Fragment:
 @functools.lru_cache(maxsize=4_096)
 def identifier(name: str) -> Fragment:
     """A name of the model, quoted."""
-    if not _IDENTIFIER.fullmatch(name):
+    if not MAPPED.fullmatch(name):
         raise ValueError(f"{name!r} is no identifier")
     return Fragment(f'"{name}"')
 

@@ -13,7 +13,7 @@ from diptych.ask.slots import SlotValues
 from diptych.compile.plan import Getter
 from diptych.lru import memo
 from diptych.model.declare.roles import Viewer
-from diptych.model.scalars import DATE, ID, INTEGER_ID, Scalar
+from diptych.model.scalars import DATE, ID, INTEGER_ID, TEXT_ID, Scalar
 
 
 def converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
@@ -56,7 +56,7 @@ _integer_id = memo("numeric ids of viewers", 1_000)(INTEGER_ID.parse)
 
 def viewer_id(scalar: Scalar) -> Getter:
     """The id of the viewer."""
-    parse = _integer_id if scalar is INTEGER_ID else _id
+    parse = TEXT_ID.parse if scalar is TEXT_ID else _integer_id if scalar is INTEGER_ID else _id
     return lambda values, viewer, keys: None if viewer.id is None else parse(viewer.id)
 
 

@@ -49,7 +49,7 @@ class DeclaredIndex(Struct, frozen=True):
 def wanted_indexes(model: Model, dialect: DialectName) -> list[DeclaredIndex]:
     """The indexes of a new database, in the order in which they are made. (Those of ids come with the tables.)"""
     indexes = list(_wanted(model, dialect, set()))
-    return [index for resource in model.resources.values() for index in of_new_table(indexes, resource, dialect)]
+    return [index for resource in model.managed.values() for index in of_new_table(indexes, resource, dialect)]
 
 
 def of_new_table(indexes: Iterable[DeclaredIndex], resource: ResourceDef, dialect: DialectName) -> list[DeclaredIndex]:
@@ -96,7 +96,7 @@ def _is_there(wanted: DeclaredIndex, have: Iterable[ExistingIndex]) -> bool:
 
 
 def _wanted(model: Model, dialect: DialectName, taken: set[str]) -> Iterator[DeclaredIndex]:
-    resources = model.resources.values()
+    resources = model.managed.values()
     names = {*taken, *(resource.table for resource in resources)}
     beside = {name for resource in resources for name in names_beside(resource)}
     for resource in resources:

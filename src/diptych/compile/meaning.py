@@ -71,7 +71,7 @@ def meanings(model: Model) -> dict[str, dict[str, Meaning]]:
         resource.table: {
             field.column: _meaning(model, resource, field) for field in resource.fields.values() if field.stored
         }
-        for resource in model.resources.values()
+        for resource in model.managed.values()
     }
 
 

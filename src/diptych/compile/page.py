@@ -162,7 +162,7 @@ class Pages(GroupedRows):
 
     def _sealed(self, key: str, sheet: Sheet) -> Fragment:
         """The cursor of a row; of none it is null."""
-        payload = sql(self.dialect.id_payload, Fragment(key)) if sheet.by_id else Fragment(key)
+        payload = self.dialect.id_key(sheet.keys[0].scalar, Fragment(key)) if sheet.by_id else Fragment(key)
         return sql(self.dialect.seal, self.dialect.value(SealBind(sheet.page.size.index)), payload)
 
     # what leads on

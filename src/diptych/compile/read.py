@@ -211,7 +211,7 @@ class Reads(PageColumns):
     def _always_there(self, pick: Follow, row: TableRef) -> bool:
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
         relation = row.resource.relations[pick.relation]
-        plain = pick.rule == TRUE and pick.read.where == TRUE
+        plain = pick.rule == TRUE and pick.read.where == TRUE and row.resource.managed
         room = self.joins and len(row.joins) < _MOST_JOINS
         return room and plain and relation.kind == "one" and not relation.nullable
 

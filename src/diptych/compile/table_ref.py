@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.compile.fragment import Fragment, column
+from diptych.compile.fragment import Fragment, column, identifier, join, sql
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import Expr
 
@@ -22,7 +22,24 @@ class TableRef:
 
     @property
     def id(self) -> Fragment:
-        return self.column("id")
+        """The id; of a key of several columns, their texts with a comma between."""
+        columns = [self.column(name) for name in self.resource.key_columns]
+        if len(columns) == 1:
+            return columns[0]
+        return sql("({})", join(" || ',' || ", (sql(_KEY_PART, column) for column in columns)))
+
+
+_KEY_PART = "replace(replace(CAST({} AS text), '%', '%25'), ',', '%2C')"
+"""A column of such a key: a comma in it is not the one between two columns."""
+
+
+class BareRef(TableRef):
+    """A row whose columns have no alias: in a constraint, or in RETURNING."""
+
+    __slots__ = ()
+
+    def column(self, name: str) -> Fragment:
+        return identifier(name)
 
 
 class GroupRef(TableRef):

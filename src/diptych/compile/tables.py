@@ -35,7 +35,7 @@ def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
             for field in resource.fields.values()
             if field.stored
         }
-        for resource in model.resources.values()
+        for resource in model.managed.values()
     }
 
 
@@ -46,10 +46,10 @@ def column_type(scalar: Scalar, dialect: DialectName) -> str:
 
 def create(model: Model, dialect: DialectName) -> list[str]:
     """The statements that create all tables of a model, in an order in which references hold."""
-    tables = [_create_table(model, resource, dialect) for resource in model.resources.values()]
+    tables = [_create_table(model, resource, dialect) for resource in model.managed.values()]
     indexes = [index.create for index in wanted_indexes(model, dialect)]
-    references = [statement for resource in model.resources.values() for statement in _references(model, resource)]
-    searches = [made for index in search_indexes(model.resources.values(), dialect) for made in index.create()]
+    references = [statement for resource in model.managed.values() for statement in _references(model, resource)]
+    searches = [made for index in search_indexes(model.managed.values(), dialect) for made in index.create()]
     return [*tables, *(references if dialect == "postgres" else ()), *indexes, *searches]
 
 
@@ -60,7 +60,8 @@ def create_missing(
 
     `parts_there` are those that it has, with their text in its catalogue.
     """
-    needed = parts([_for_triggers(resource, have) for resource in model.resources.values()], dialect)
+    followed = [resource for resource in model.managed.values() if resource.followed]
+    needed = parts([_for_triggers(resource, have) for resource in followed], dialect)
     needed += trash_objects(model.resources, dialect)
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
@@ -105,7 +106,7 @@ def add_server_defaults(model: Model, have: TableColumns) -> list[str]:
     """The statements that let PostgreSQL fill the server's own columns, in tables that were made without."""
     return [
         statement
-        for resource in model.resources.values()
+        for resource in model.managed.values()
         for field in (resource.fields[name] for name in SERVER_FIELDS)
         if resource.table in have and not have[resource.table][field.column].filled
         for statement in _fill(resource, field)
@@ -238,7 +239,8 @@ def reference_of(model: Model, resource: ResourceDef, field: FieldDef) -> str:
         return ""
     relation = resource.relations[field.relation]
     target = model.resources[relation.target]
-    return f" REFERENCES {_name(target.table)} (id) ON DELETE {_ON_DELETE[relation.on_delete]}"
+    key = target.key_columns[0] if target.managed else _name(target.key_columns[0])
+    return f" REFERENCES {_name(target.table)} ({key}) ON DELETE {_ON_DELETE[relation.on_delete]}"
 
 
 def _references(model: Model, resource: ResourceDef) -> Iterable[str]:

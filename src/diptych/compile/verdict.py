@@ -17,7 +17,8 @@ from msgspec import Struct
 from diptych.ask.guarded import GuardedWrite
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
-from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.own_row import own_row
+from diptych.compile.plan import Plan
 from diptych.compile.read import Reads
 from diptych.compile.table_ref import TableRef
 from diptych.compile.write import new_row
@@ -75,7 +76,7 @@ def compile_verdict(
     picked = join(", ", columns) if columns else Fragment("NULL")
     if old is None or id is None:
         return dialect.plan(sql("SELECT {}", picked))
-    own = sql("{} = {}", old.id, dialect.value(SlotBind(id.index, id.scalar)))
+    own = own_row(old, id, dialect)
     return dialect.plan(sql("SELECT {} FROM {} WHERE {}", picked, reads.source(old), own))
 
 
@@ -130,7 +131,7 @@ class _Verdicts(Reads):
             return row, self.source(row), [], []
         parent, row = self.open(listing.parent), self.open(listing.resource)
         relation = parent.resource.relations[listing.relation]
-        own = sql("{} = {}", parent.id, self.dialect.value(SlotBind(listing.id.index, listing.id.scalar)))
+        own = own_row(parent, listing.id, self.dialect)
         tied = [own, self.tie(parent, relation, row, TRUE)]
         seeing = [own, self.tie(parent, relation, row, listing.link), self.condition(listing.mine, parent)]
         return row, sql("{}, {}", self.source(parent), self.source(row)), tied, seeing

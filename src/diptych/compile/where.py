@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.members import member
+from diptych.compile.own_row import own_row
 from diptych.compile.plan import ConstBind, NowBind, SlotBind, ViewerBind
 from diptych.compile.related import RelatedValues
 from diptych.compile.sets import as_element, membership
@@ -45,6 +46,8 @@ from diptych.model.rules.expr import (
     Not,
     Or,
     Part,
+    RowDigest,
+    RowKey,
     Shift,
     Slice,
     Slot,
@@ -55,7 +58,7 @@ from diptych.model.rules.expr import (
     is_condition,
     rewrite,
 )
-from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, INT, STRING, TEXT_ID, Scalar
 from diptych.model.searching import MARKS, search_scalar
 from diptych.model.viewer_object import USER, USER_KEY
 
@@ -131,6 +134,8 @@ class Expressions(RelatedValues):
                 return sql("({}) IS NOT TRUE", self.condition(of, row))
             case IsNull(of):
                 return sql("{} IS NULL", self.value(of, row))
+            case Compare("eq", Col(("id",)), Slot() as id) if len(row.resource.key_columns) > 1:
+                return own_row(row, id, self.dialect)
             case Compare():
                 return self._compare(expr, row)
             case Matches(of, text):
@@ -141,7 +146,7 @@ class Expressions(RelatedValues):
 
     def _compare(self, expr: Compare, row: TableRef) -> Fragment:
         scalar = self.scalar(expr.left, row.resource) or self.scalar(expr.right, row.resource) or STRING
-        left, right = self.value(expr.left, row, scalar), self.value(expr.right, row, scalar)
+        left, right = self._compared(expr, row, scalar), self.value(expr.right, row, scalar)
         self.searches = self.searches or scalar.is_json or expr.op in SEARCHES
         if scalar.items is not None and expr.op != "eq":
             if not isinstance(expr.right, Slot | Const):
@@ -163,6 +168,15 @@ class Expressions(RelatedValues):
             case "endsWith":
                 return sql(self.dialect.ends_with, left, right)
         return sql(_SIGNS[op], left, right)
+
+    def _compared(self, expr: Compare, row: TableRef, scalar: Scalar) -> Fragment:
+        """The left side of a comparison: a column that equals a value is found by the index that its table has."""
+        match expr:
+            case Compare("eq" | "in", Col((name,)), Slot() | ViewerId() | ViewerValue()) if not row.resource.managed:
+                field = row.resource.fields[name]
+                if field.stored and not field.cast and self.dialect.name == "postgres":
+                    return row.column(field.column)
+        return self.value(expr.left, row, scalar)
 
     def _matches(self, of: Iterable[Expr], text: Expr, row: TableRef) -> Fragment:
         """A full-text search, by the index of the resource: so it is about a row of the table, as it is."""
@@ -235,7 +249,7 @@ class Expressions(RelatedValues):
                 )
             case Concat(of):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
-            case Slice() | Shift() | Span() | Part():
+            case Slice() | Shift() | Span() | Part() | RowKey() | RowDigest():
                 return self._derived(expr, row)
             case Key() | Measure() | Via():
                 return self.of_others(expr, row)
@@ -248,8 +262,13 @@ class Expressions(RelatedValues):
         value = self.value(expr, row, scalar)
         return self.dialect.collated(value, scalar) if isinstance(expr, Slot) else value
 
-    def _derived(self, expr: Slice | Shift | Span | Part, row: TableRef) -> Fragment:
+    def _derived(self, expr: Slice | Shift | Span | Part | RowKey | RowDigest, row: TableRef) -> Fragment:
         match expr:
+            case RowKey():
+                return row.id
+            case RowDigest():
+                stored = [field.column for field in row.resource.fields.values() if field.stored]
+                return self.dialect.digest_of(map(row.column, stored))
             case Slice():
                 return self._slice(expr, row)
             case Part():
@@ -272,7 +291,10 @@ class Expressions(RelatedValues):
         name, *rest = path
         if not rest:
             field = row.resource.fields[name]
-            return row.column(field.column) if field.computed is None else self.value(field.computed, row)
+            if field.computed is not None:
+                return self.value(field.computed, row)
+            column = row.column(field.column)
+            return column if row.resource.managed else self.dialect.stored_value(column, field)
         relation = row.resource.relations[name]
         target = self.open(relation.target)
         where = self.all(target, self.tie(row, relation, target, TRUE))
@@ -293,6 +315,10 @@ class Expressions(RelatedValues):
                 return DURATION
             case Concat() | Slice():
                 return STRING
+            case RowDigest():
+                return INT
+            case RowKey():
+                return TEXT_ID
             case Key(of):
                 return self.scalar(of, resource)
             case Via(relation, of):
@@ -319,7 +345,7 @@ class Expressions(RelatedValues):
                 return self.nullable(of, resource)
             case Span(left, right):
                 return self.nullable(left, resource) or self.nullable(right, resource)
-            case Moment():
+            case Moment() | RowKey() | RowDigest():
                 return False
             case Concat(of):
                 return any(self.nullable(part, resource) for part in of)

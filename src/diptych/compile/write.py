@@ -26,10 +26,11 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.following import apart, looks
 from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.locks import Locks, locks_of, taking
-from diptych.compile.plan import NowBind, Plan, SlotBind
+from diptych.compile.own_row import own_row
+from diptych.compile.plan import NowBind, Plan
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.system.counters import next_number
-from diptych.compile.table_ref import TableRef
+from diptych.compile.table_ref import BareRef, TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
 from diptych.model.model import Model
 from diptych.model.reach import reach
@@ -177,7 +178,7 @@ class _Writer:
 
     def _is_whole(self, separate: bool) -> bool:
         """Is the statement all that there is to do, and can what it made be found again?"""
-        whole = self.write.verb == "create" and self.resource.key.python is not int
+        whole = self.write.verb == "create" and not self.resource.returns_id
         return whole and not (separate or self.late or self.opening)
 
     def _reads(self) -> Reads:
@@ -199,7 +200,9 @@ class _Writer:
                 sets = join(", ", (sql("{} = {}", identifier(name), value) for name, value in values.items()))
                 change = sql("UPDATE {} SET {}{}", self._named(old), sets, self._where(reads, old, values))
         template = self.dialect.returning_new if self.write.verb == "create" else self.dialect.returning
-        return sql(template, change, answer or Fragment("NULL"))
+        bare = self.write.verb == "create" or self.dialect.changed == "{}"
+        row = BareRef(self.resource, "") if bare else TableRef(self.resource, self.dialect.changed)
+        return sql(template, change, row.id, answer or Fragment("NULL"))
 
     @property
     def _table(self) -> Fragment:
@@ -212,15 +215,14 @@ class _Writer:
     def _insert(self, reads: Reads) -> Fragment:
         values = self._values(reads, None)
         made = dict(values)
-        if self.resource.key.python is int:  # the database makes the id
-            del made["id"]
+        if self.resource.returns_id and self.resource.fields["id"].stored:  # the database makes the id
+            del made[self.resource.key_columns[0]]
         if self.dialect.name == "postgres":  # the trigger numbers the row
             for counter in self.resource.counters.values():
                 del made[counter.column]
         columns = join(", ", map(identifier, made))
         values_sql = join(", ", made.values())
-        guards = self._conditions(reads, None, values, self._needed())
-        if not guards:
+        if not (guards := self._conditions(reads, None, values, self._needed())):
             return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, values_sql)
         return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, values_sql, join(" AND ", guards))
 
@@ -230,7 +232,9 @@ class _Writer:
         values: dict[str, Fragment] = {}
         for name, expr in self.changed.values:
             field = self.resource.fields[name]
-            values[field.column] = reads.new_value(expr, row, field.scalar)
+            values[field.column] = self.dialect.assigned(reads.new_value(expr, row, field.scalar), field)
+        if not self.resource.managed:
+            return values if values or old is None else {name: old.column(name) for name in self.resource.key_columns}
         now = self.dialect.value(NowBind(DATETIME))
         if old is None:
             values |= self._numbers(values)
@@ -247,20 +251,19 @@ class _Writer:
                 yield counter.column, next_number(self.resource.table, counter.column, scope)
 
     def _where(self, reads: Reads, old: TableRef, values: Mapping[str, Fragment]) -> Fragment:
-        own = [sql("{} = {}", old.id, self._id), *self._unmoved(reads, old)]
-        return sql(" WHERE {}", join(" AND ", [*own, *self._conditions(reads, old, values, self._needed())]))
+        own = (self._own(old), *self._unmoved(reads, old))
+        return sql(" WHERE {}", join(" AND ", (*own, *self._conditions(reads, old, values, self._needed()))))
 
     def _unmoved(self, reads: Reads, old: TableRef) -> Iterator[Fragment]:
         """The row is as the statement's snapshot has it. One that others changed meanwhile is looked at anew, but the
         rows that its rules look at are not: such a change is made by another statement, while the row is held."""
         if self.locks.watched:
             seen = reads.open(self.resource.name)
-            version = sql("{} FROM {} WHERE {} = {}", seen.column("version"), reads.source(seen), seen.id, self._id)
-            yield sql("{} = (SELECT {})", old.column("version"), version)
+            now, then = (reads.value(Col(("version",)), row) for row in (old, seen))
+            yield sql("{} = (SELECT {} FROM {} WHERE {})", now, then, reads.source(seen), self._own(seen))
 
-    @property
-    def _id(self) -> Fragment:
-        return self.dialect.value(SlotBind(self.write.id.index, self.write.id.scalar))
+    def _own(self, row: TableRef) -> Fragment:
+        return own_row(row, self.write.id, self.dialect)
 
     def _needed(self) -> list[Guard]:
         """The guards that the change itself needs: where both `a` and `a or b` must hold, `a` is enough."""
@@ -317,14 +320,14 @@ class _Writer:
         fields = [self.resource.fields[name] for name in names]
         tests = [f"CASE WHEN {self.dialect.test(field.scalar)} THEN CAST({{0}} AS text) END" for field in fields]
         texts = join(", ", [sql(test, row.column(field.column)) for test, field in zip(tests, fields, strict=True)])
-        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {} = {}", texts, reads.source(row), row.id, self._id))
+        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {}", texts, reads.source(row), self._own(row)))
 
     # rules that come back to the changed row
 
     def _hold(self) -> Plan | None:
         if self.write.verb == "create" or not self.dialect.lock:
             return None
-        return self.dialect.plan(sql(self.dialect.lock, self._table, self._id))
+        return self.dialect.plan(sql(self.dialect.lock, self._table, self._own(BareRef(self.resource, ""))))
 
     def _before(self) -> Plan | None:
         return (
@@ -339,7 +342,7 @@ class _Writer:
         reads = self._reads()
         row = reads.open(self.resource.name)
         held = join(", ", [sql(self.dialect.boolean, reads.condition(condition, row)) for condition in conditions])
-        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {} = {}", held, reads.source(row), row.id, self._id))
+        return self.dialect.plan(sql("SELECT {} FROM {} WHERE {}", held, reads.source(row), self._own(row)))
 
     # why it was not made
 
@@ -353,7 +356,7 @@ class _Writer:
         picked = join(", ", [*guards, *states]) if guards or states else Fragment("NULL")
         if old is None:
             return sql("SELECT {}", picked)
-        return sql("SELECT {} FROM {} WHERE {} = {}", picked, reads.source(old), old.id, self._id)
+        return sql("SELECT {} FROM {} WHERE {}", picked, reads.source(old), self._own(old))
 
     # the answer
 
@@ -392,6 +395,4 @@ class _Writer:
         text = Fragment("NULL")
         if answer is not None:
             text = sql(self.dialect.answer, reads.object(cast("Sequence[Pick]", answer.pick), row))
-        return self.dialect.plan(
-            sql("SELECT {}, {} FROM {} WHERE {} = {}", row.id, text, reads.joined(row), row.id, self._id)
-        )
+        return self.dialect.plan(sql("SELECT {}, {} FROM {} WHERE {}", row.id, text, reads.joined(row), self._own(row)))

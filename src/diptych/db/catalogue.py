@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import asyncpg
 
 _SQLITE_COLUMNS = """
-    SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk), c.dflt_value IS NOT NULL
-    FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'
+    SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk), c.dflt_value IS NOT NULL, t.type = 'view'
+    FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type IN ('table', 'view')
 """
 _SQLITE_INDEXES = """
     SELECT i.name, t.name, i."unique", iif(i.partial, NULL, iif(k.coll = 'BINARY', coalesce(k.name, ''), ''))
@@ -30,9 +30,9 @@ _SQLITE_INDEXES = """
 """
 """A row for each column of each index; NULL if the index does not have all rows."""
 _SQLITE_REFERENCES = """
-    SELECT '', t.name, k."from", k."table", k.on_delete
+    SELECT '', t.name, k."from", k."table", k.on_delete, coalesce(k."to", '')
     FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) k WHERE t.type = 'table'
-    GROUP BY t.name, k.id HAVING count(*) = 1 AND coalesce(k."to", 'id') = 'id'
+    GROUP BY t.name, k.id HAVING count(*) = 1
 """
 _SQLITE_CHECKS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%'"
 _CHECK = re.compile(r'CONSTRAINT "([a-z0-9_]+)" CHECK')
@@ -42,9 +42,11 @@ _RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     tables: dict[str, dict[str, Column]] = {}
-    for table, column, kind, nullable, filled in db.execute(_SQLITE_COLUMNS):
+    views: dict[str, dict[str, Column]] = {}
+    for table, column, kind, nullable, filled, is_view in db.execute(_SQLITE_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
-            tables.setdefault(table, {})[column] = Column(kind, bool(nullable), bool(filled))
+            home = views if is_view else tables
+            home.setdefault(table, {})[column] = Column(kind, bool(nullable), bool(filled))
     indexes = []
     for (name, table, unique), rows in groupby(db.execute(_SQLITE_INDEXES), key=lambda row: row[:3]):
         columns = tuple(column for *_, column in rows if column is not None)
@@ -54,15 +56,17 @@ def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     checks = {table: frozenset(_CHECK.findall(text)) for table, text in db.execute(_SQLITE_CHECKS)}
     searches = frozenset(name for (name,) in db.execute(_SEARCHES))
     record = _recorded(db.execute(_RECORD) if is_recorded else ())
-    return Catalogue(tables, indexes, references, checks, searches, record)
+    return Catalogue(tables, indexes, references, checks, searches, views, record)
 
 
 _POSTGRES_COLUMNS = """
-    SELECT c.relname, a.attname,
-      format_type(a.atttypid, a.atttypmod) || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull,
-      a.atthasdef OR a.attidentity <> ''
-    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-    WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
+    SELECT c.relname, a.attname, CASE y.typtype
+        WHEN 'd' THEN format_type(y.typbasetype, y.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END
+        || coalesce(' COLLATE "' || l.collname || '"', ''), NOT a.attnotnull,
+      a.atthasdef OR a.attidentity <> '', c.relkind IN ('v', 'm')
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type y ON y.oid = a.atttypid
+      LEFT JOIN pg_collation l ON l.oid = a.attcollation
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relnamespace = quote_ident(current_schema())::regnamespace
       AND a.attnum > 0 AND NOT a.attisdropped
 """
 _POSTGRES_INDEXES = """
@@ -80,11 +84,11 @@ _POSTGRES_INDEXES = """
 _POSTGRES_REFERENCES = """
     SELECT k.conname::text, t.relname::text, a.attname::text, o.relname::text, CASE k.confdeltype
       WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
-      ELSE 'SET DEFAULT' END
+      ELSE 'SET DEFAULT' END, i.attname::text
     FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid JOIN pg_class o ON o.oid = k.confrelid
       JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
       JOIN pg_attribute i ON i.attrelid = k.confrelid AND i.attnum = k.confkey[1]
-    WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND i.attname = 'id'
+    WHERE k.contype = 'f' AND cardinality(k.conkey) = 1
       AND t.relnamespace = quote_ident(current_schema())::regnamespace
 """
 _POSTGRES_CHECKS = """
@@ -100,9 +104,10 @@ _IS_RECORDED = """
 async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     """The catalogue of the current schema of a PostgreSQL database."""
     tables: dict[str, dict[str, Column]] = {}
-    for table, column, *description in await connection.fetch(_POSTGRES_COLUMNS):
+    views: dict[str, dict[str, Column]] = {}
+    for table, column, *description, is_view in await connection.fetch(_POSTGRES_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
-            tables.setdefault(table, {})[column] = Column(*description)
+            (views if is_view else tables).setdefault(table, {})[column] = Column(*description)
     indexes = [
         ExistingIndex(name, table, tuple(columns), unique)
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)
@@ -111,13 +116,13 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     checks = {table: frozenset(names) for table, names in await connection.fetch(_POSTGRES_CHECKS)}
     rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
     searches = frozenset(index.name for index in indexes if index.name.startswith("diptych_search_"))
-    return Catalogue(tables, indexes, references, checks, searches, _recorded(rows))
+    return Catalogue(tables, indexes, references, checks, searches, views, _recorded(rows))
 
 
 def _references(rows: Iterable[Any]) -> list[ExistingReference]:
     return [
-        ExistingReference(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower())
-        for name, table, column, target, action in rows
+        ExistingReference(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower(), key)
+        for name, table, column, target, action, key in rows
     ]
 
 

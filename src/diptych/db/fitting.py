@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.differences import Difference, compare
+from diptych.compile.existing import compare_existing
 from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode, meanings, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import add_server_defaults, create, create_missing
@@ -51,7 +52,9 @@ def fit(
     With `accept`, the model's meaning of the columns replaces what was recorded.
     """
     is_new = have.is_new_to(model)
-    differences = [] if is_new else (yield from _with_obstacles(compare(model, have, dialect, accept=accept)))
+    differences = compare_existing(model, have, dialect)
+    if not is_new:
+        differences += yield from _with_obstacles(compare(model, have, dialect, accept=accept))
     refused = [
         difference for difference in differences if not difference.optional and not _is_settled(difference, add=add)
     ]
@@ -79,9 +82,9 @@ def fit(
 
 def look(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[Difference]]:
     """The differences that `serve` would refuse, or leave as they are. Nothing is changed."""
-    if have.is_new_to(model):
-        return []
-    differences = yield from _with_obstacles(compare(model, have, dialect))
+    differences = compare_existing(model, have, dialect)
+    if not have.is_new_to(model):
+        differences += yield from _with_obstacles(compare(model, have, dialect))
     return [difference for difference in differences if not _is_settled(difference, add=False)]
 
 
@@ -112,7 +115,7 @@ def _is_settled(difference: Difference, *, add: bool) -> bool:
 def _refusal_text(refused: Sequence[Difference], model: Model, have: Catalogue) -> str:
     """The error text: what differs, and what can be done about it."""
     lines = [f"The database does not fit the model: {'; '.join(difference.sentence for difference in refused)}."]
-    if not have.has_any_of(model):
+    if not have.has_any_of(model) and have.recorded:
         lines.append(f"It has the tables of another model: {', '.join(have.recorded)}.")
     lines += [f"- {difference.fix}." for difference in refused if difference.apply is None and difference.fix]
     mends = [
@@ -124,7 +127,7 @@ def _refusal_text(refused: Sequence[Difference], model: Model, have: Catalogue) 
     if mends:
         lines.append("These statements make it fit; `diptych dev` runs them by itself, `diptych migrate` by a file:")
         lines += [f"{statement};" for statement in mends]
-    else:
+    elif not all(difference.existing for difference in refused):
         lines.append(
             "`diptych migrate make` makes a migration of what has changed, `diptych migrate apply` applies it."
         )

@@ -27,7 +27,9 @@ from diptych.errors import Code, Refusal
 
 log = logging.getLogger("diptych")
 
-_VIOLATION = re.compile(r"(?:\w+: )?(?:UNIQUE|NOT NULL) constraint failed: (\w+\.\w+(?:, \w+\.\w+)*)", re.ASCII)
+_VIOLATION = re.compile(
+    r"(?:\w+: )?(?:UNIQUE|NOT NULL) constraint failed: ({0}\.{0}(?:, {0}\.{0})*)".replace("{0}", r"[\w $#-]+"), re.ASCII
+)
 
 COLUMNS_OF_INDEX = """
     SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)

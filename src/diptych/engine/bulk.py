@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from diptych.ask.nodes import BulkPart, Nodes, TypeName, Write
@@ -20,6 +21,7 @@ from diptych.engine.read import ReadPlan
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteResult
 from diptych.engine.write_steps import steps
 from diptych.errors import Code, Refusal
+from diptych.model.scalars import TEXT_ID
 from diptych.model.view import not_yours
 from diptych.policy.bulk import rows_of
 
@@ -55,7 +57,9 @@ class Bulk(Struct, frozen=True, eq=False):
                 raise Refusal(Code.NOT_FOUND, "There is nothing here.")
         row = yield bound.step(self.find)
         key = self.write.id.scalar
-        ids = [key.parse(text) for text in row[0].split(",")] if row is not None and row[0] else []
+        texts = row[0] if row is not None and row[0] else ""
+        found = msgspec.json.decode(f"[{texts}]") if key is TEXT_ID else texts.split(",") if texts else []
+        ids = [key.parse(text) for text in found]
         most = bound.values[rows.most.index]
         if len(ids) > most:
             count = f"{most} row{'s' * (most != 1)}"

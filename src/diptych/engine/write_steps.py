@@ -23,6 +23,7 @@ from diptych.engine.refusals import moved, refused, violated
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteResult
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.list_scalar import ElementError
+from diptych.model.scalars import ID
 from diptych.model.value_scalar import merged_value
 from diptych.model.view import not_yours
 
@@ -42,7 +43,7 @@ def steps(bound: BoundWrite, dialect: Dialect) -> Script[WriteResult]:
         answer = row[0] if row else None
     before = yield from _before(bound)
     row = yield from _made(bound, dialect)
-    if write.id.scalar.python is int:
+    if write.id.scalar is not ID:  # the database may have made it
         bound.values[write.id.index] = row[0]
     if plan.after is not None:
         yield from _check_late(bound, plan.after, before)
@@ -61,7 +62,7 @@ def begin(bound: BoundWrite, dialect: Dialect) -> Script[ResultRow]:
     before = yield from _before(bound)
     row = yield from _made(bound, dialect)
     write = bound.op.prepared.write
-    if write.id.scalar.python is int:
+    if write.id.scalar is not ID:  # the database may have made it
         bound.values[write.id.index] = row[0]
     return before
 

@@ -151,7 +151,7 @@ def state_of(model: Model) -> State:
             },
             search=tuple(resource.fields[name].column for name in resource.search),
         )
-        for resource in model.resources.values()
+        for resource in model.managed.values()
     }
     for ours, theirs in zip(declared_indexes(model, "sqlite"), declared_indexes(model, "postgres"), strict=True):
         key = Key(ours.columns, ours.unique, ours.where, theirs.where, ours.inline)

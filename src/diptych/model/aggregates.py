@@ -18,7 +18,7 @@ from diptych.model.defs import ResourceDef, Resources
 from diptych.model.naming import upper_first
 from diptych.model.resource_view import FieldView, ResourceView
 from diptych.model.rules.expr import Bucket, Col, Expr, Fn, Key, Mask, Measure, Via, is_condition
-from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
+from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, IDS, INT, STRING, Scalar
 
 SUM_DIGITS = 18
 """The most digits of a sum."""
@@ -56,7 +56,7 @@ def _is_comparable(scalar: Scalar) -> bool:
 
 def is_measured_key(scalar: Scalar) -> bool:
     """Does a group show measures of such a field, and its key as their `value`? Of other fields it shows the key."""
-    return scalar in (INT, BIGINT, FLOAT, ID, INTEGER_ID) or scalar.digits is not None
+    return scalar in (INT, BIGINT, FLOAT, *IDS) or scalar.digits is not None
 
 
 def measured(resource: ResourceView) -> dict[str, FieldView]:

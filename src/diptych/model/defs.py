@@ -21,6 +21,8 @@ from diptych.model.scalars import JsonText, Scalar
 
 SERVER_FIELDS = ("id", "version", "createdAt", "updatedAt")
 """The fields that every resource has and the server sets."""
+NATURAL = ("text", "number")
+"""The kinds of ids that are natural keys: clients give them."""
 DELETED_AT = "deletedAt"
 """The field of resources with a trash: when the row was deleted; null if it was not."""
 PRESENT = IsNull(Col((DELETED_AT,)))
@@ -85,6 +87,8 @@ class FieldDef(Struct, frozen=True, eq=False):
 
     marks_deleted: bool = False
     """Is it `deletedAt` of a resource with a trash?"""
+    cast: str = ""
+    """The type of the column, where PostgreSQL does not convert text to it by itself."""
 
     @property
     def stored(self) -> bool:
@@ -245,6 +249,19 @@ class ResourceDef(Struct, frozen=True, eq=False):
     """The max-age in seconds of answers to anonymous viewers; 0 is never cached."""
     trash: int = 0
     """The time in seconds for which a deleted row can be restored; 0 if it is deleted at once."""
+    managed: bool = True
+    """Does Diptych make and change its table? If not, the table has no version and no times of its own."""
+    is_view: bool = False
+    """Is the table a view, which is read only?"""
+    key_columns: tuple[str, ...] = ("id",)
+    """The columns of the primary key."""
+    followed: bool = True
+    """Are its changes in the feed?"""
+
+    @property
+    def returns_id(self) -> bool:
+        """Is the id of a new row known only once the row is there?"""
+        return bool(self.cls.__diptych__["ids"] == "integer") or len(self.key_columns) > 1
 
     @property
     def present(self) -> Expr:
@@ -273,14 +290,25 @@ class ResourceDef(Struct, frozen=True, eq=False):
     @property
     def client_ids(self) -> bool:
         """May clients make the ids of new rows?"""
-        return bool(self.cls.__diptych__["ids"] == "client")
+        return self.cls.__diptych__["ids"] in ("client", *NATURAL) and len(self.key_columns) == 1
+
+    @property
+    def needs_id(self) -> bool:
+        """Must clients give the id of a new row, which is a natural key?"""
+        return self.client_ids and self.cls.__diptych__["ids"] in NATURAL
 
     @property
     def unique_keys(self) -> Mapping[str, tuple[str, ...]]:
         """The unique keys that cover all rows and whose values a client may give, by name, with their fields."""
-        single = {name: (name,) for name, field in self.fields.items() if field.unique and field.stored}
+        single: dict[str, tuple[str, ...]] = {
+            name: (name,) for name, field in self.fields.items() if field.unique and field.stored
+        }
         if self.client_ids:
             single = {"id": ("id",), **single}
+        if len(self.key_columns) > 1:
+            names = {field.column: name for name, field in self.fields.items()}
+            parts = tuple(names[column] for column in self.key_columns)
+            single["_".join(parts)] = parts
         return single | {key.name: key.fields for key in self.keys if key.unique and key.where == TRUE}
 
     @property

@@ -63,6 +63,10 @@ class Model:
         self.sign_up = built.sign_up
         """How people make accounts by themselves; None if they cannot."""
         self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
+        self.managed: Mapping[str, ResourceDef] = {
+            name: resource for name, resource in self.resources.items() if resource.managed
+        }
+        """The resources whose tables Diptych makes and changes."""
         self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())

@@ -14,6 +14,9 @@ _PLURAL = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", re.ASCII)
 _TYPE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 LONGEST = 63
 """The longest identifier in PostgreSQL, in bytes; longer ones are truncated."""
+MAPPED = re.compile(r"[A-Za-z][A-Za-z0-9_ $#-]{0,62}", re.ASCII)
+"""A name of a table or column that is given in the model, rather than made from a Python name."""
+_MAPPED_TEXT = "letters, digits, _, $, #, - and spaces, a letter first, at most 63"
 _FILTER_WORDS = ("and", "or", "not")
 _SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _SYSTEM_TABLES = ("diptych_", "sqlite_", "pg_")
@@ -87,6 +90,28 @@ def attribute_fault(attr: str, column: str) -> NameFault | None:
         return f"the column {column} would be longer than {LONGEST} characters", "Shorten the name"
     if column in _SYSTEM_COLUMNS:
         return f"every table of PostgreSQL has a column {column} of its own", "Rename it"
+    return None
+
+
+def column_fault(name: object, kind: object = "") -> NameFault | None:
+    """Why a name cannot be that of a column that exists, or that of its type."""
+    if not isinstance(name, str) or not MAPPED.fullmatch(name):
+        return f"Column({name!r}) names no column", f"Use {_MAPPED_TEXT}"
+    if name in _SYSTEM_COLUMNS:
+        return f"every table of PostgreSQL has a column {name} of its own", "Rename it"
+    if kind and (not isinstance(kind, str) or not MAPPED.fullmatch(kind)):
+        return f"type={kind!r} names no type", f"Use {_MAPPED_TEXT}"
+    return None
+
+
+def table_fault(name: object) -> NameFault | None:
+    """Why a name cannot be that of a table or view that exists."""
+    if not isinstance(name, str) or not MAPPED.fullmatch(name):
+        return f"{name!r} names no table", f"Use {_MAPPED_TEXT}"
+    if name.lower().startswith(_SYSTEM_TABLES):
+        return f"the table {name} has a prefix reserved for system tables", "Rename it"
+    if name.lower() in _TRIGGER_ROWS:
+        return f"the table {name} would hide the row of a trigger", "Rename it"
     return None
 
 

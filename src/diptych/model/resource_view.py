@@ -126,7 +126,11 @@ class ResourceView(Struct, frozen=True, eq=False):
             for name, write in self.writes.items()
             if (write.create != FALSE if creates else self._may_change(name))
         )
-        own = {"id": InputView(self.resource.fields["id"])} if creates and self.resource.client_ids else {}
+        own = (
+            {"id": InputView(self.resource.fields["id"], self.resource.needs_id)}
+            if creates and self.resource.client_ids
+            else {}
+        )
         return own | {
             known.name: InputView(known, creates and self._must_be_sent(known), known.nullable) for known in mine
         }

@@ -66,6 +66,17 @@ def parse_integer_id(value: Any) -> int | None:
     return number if 0 < number < 2**63 else None
 
 
+def parse_text_id(value: Any) -> str | None:
+    """The text of a natural key; None if no database holds such a text."""
+    value = _whole(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("expected an id, which is a string")
+    try:
+        return check_text(str(value)) or None
+    except ValueError:
+        return None
+
+
 def parse_int(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         raise ValueError("expected an integer")

@@ -46,6 +46,7 @@ from diptych.model.scalar_parsers import (
     parse_json_value,
     parse_plain_uuid,
     parse_string,
+    parse_text_id,
     parse_time,
     parse_uuid,
 )
@@ -174,6 +175,22 @@ INTEGER_ID = Scalar(
     ops=EQUALITY,
     graphql="ID",
 )
+TEXT_ID = Scalar(
+    "TextID",
+    str,
+    frozen(type="string"),
+    parse_text_id,
+    parse_text_id,
+    "TEXT",
+    'text COLLATE "C"',
+    "text",
+    sqlite_out=QUOTED,
+    postgres_out="to_json({})::text",
+    ops=EQUALITY,
+    graphql="ID",
+)
+IDS = (ID, INTEGER_ID, TEXT_ID)
+"""The types of ids."""
 INT = Scalar(
     "Int",
     int,
@@ -335,5 +352,5 @@ PLAIN: Mapping[type, Scalar] = MappingProxyType(
     }
 )
 """The scalars of plain Python types in a model file."""
-ALL = (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, TIME, DURATION, UUID, JSON)
+ALL = (STRING, *IDS, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, TIME, DURATION, UUID, JSON)
 """The scalars without parameters."""

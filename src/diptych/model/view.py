@@ -204,6 +204,8 @@ class View:
             by_role = TRUE if open_ else FALSE
             create = and_(row["create"], or_(by_role, self.rule(resource, "create", name)))
             update = or_(and_(row["update"], by_role), self.rule(resource, "update", name))
+            if definition.column in resource.key_columns:  # another key would be another row
+                update = FALSE
             if (create, update) != (FALSE, FALSE):
                 writes[name] = WriteView(definition, create, update)
         return writes

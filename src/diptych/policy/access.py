@@ -73,6 +73,8 @@ def narrow_watch(watch: Watch, view: View) -> Watched:
     """Restrict a Watch: a change is reported if the viewer could see that version of the row; its fields are shown if
     they are visible now too."""
     resource = _visible(view, watch.resource)
+    if not resource.resource.followed:
+        raise Refusal(Code.NOT_FOUND, f"Changes of {resource.resource.path} are not recorded, and cannot be followed.")
     past = _past(resource, there=True)
     parts = tuple(replace(part, pick=tuple(_pick(pick, past, view) for pick in part.pick)) for part in watch.parts)
     seen, deleted = (

@@ -197,8 +197,7 @@ class _WriteGuards:
         """Guards of a replacement: read-only fields are unchanged, and no required field is missing."""
         for name, assign in self.assigned.items():
             field = self.fields[name]
-            set_by_server = field.is_server_set and name != "version"
-            if set_by_server or (not field.stored and field.computed is not None):
+            if name != "version" and (field.is_server_set or (not field.stored and field.computed is not None)):
                 yield Guard(Why.DIFFERS, was=self._same(assign), field=name)
         for name, writes in self.resource.writes.items():
             sent, field, shows = self.assigned.get(name), writes.field, self._shows(name)

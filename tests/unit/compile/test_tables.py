@@ -439,7 +439,7 @@ def test_messages_of_sqlite_name_the_columns(new_sqlite: NewDatabase) -> None:
         ("ConstraintError: UNIQUE constraint failed: users.email", ("users", ("email",))),
         ("UNIQUE constraint failed: index 'name'", ("", ())),
         ("CHECK constraint failed: 'UNIQUE constraint failed: users.email'", ("", ())),
-        ("UNIQUE constraint failed: odd table.a", ("", ())),
+        ("UNIQUE constraint failed: odd (table).a", ("", ())),
         ("", ("", ())),
     ],
 )

@@ -110,7 +110,11 @@ class _Builder:
         changes.update(call_fields(ActionDef, self.view, self._objects, self._input))
         text = "Everything that can be changed. All fields of a request run in order, in one transaction."
         mutation = GraphQLObjectType("Mutation", changes, description=text) if changes else None
-        watched = {resource.resource.changed: self._changed(resource) for resource in self.view.resources.values()}
+        watched = {
+            resource.resource.changed: self._changed(resource)
+            for resource in self.view.resources.values()
+            if resource.resource.followed
+        }
         text = "Every change, as it is committed."
         subscription = GraphQLObjectType("Subscription", watched, description=text) if watched else None
         return GraphQLSchema(query, mutation, subscription, directives=specified_directives)

@@ -114,7 +114,8 @@ def openapi_steps(
     for resource in view.resources.values():
         add_schemas(schemas, resource, row)
         add_inputs(schemas, resource, view)
-        add_changes(schemas, resource)
+        if resource.resource.followed:
+            add_changes(schemas, resource)
         add_parameters(parameters, resource)
         page = pages[resource.resource.name]
         schemas[page] = page_of(resource.resource.name, "PageInfo")
@@ -152,7 +153,9 @@ def _common(
     parameters, responses = build_parameters(max_page), build_responses(problem)
     schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema(explained=explained)}
     if view.resources:
-        schemas |= {**build_changes(), **aggregate_schemas()}
+        schemas |= aggregate_schemas()
+    if any(resource.resource.followed for resource in view.resources.values()):
+        schemas = {**schemas, **build_changes()}
         parameters |= following_parameters(max_page)
     if any(resource.may("update") for resource in view.resources.values()):
         schemas[patch] = json_patch()
@@ -228,7 +231,8 @@ def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str, ma
     paths.add(path, secured(collection, view, [definition], [definition]))
     if resource.may("create"):
         paths.add(path + "/batch", secured(collection_batch(resource, view), view, [definition], [definition]))
-    paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
+    if definition.followed:
+        paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
     paths.add(path + "/{id}", secured(member, view, [definition], [definition]))
     if resource.may("restore"):
         restore = {"parameters": [_ID], **member_restore(resource, view)}

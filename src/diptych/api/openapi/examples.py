@@ -34,6 +34,7 @@ from diptych.model.scalars import (
     INTEGER_ID,
     JSON,
     STRING,
+    TEXT_ID,
     TIME,
     Scalar,
 )
@@ -42,6 +43,7 @@ UUID = "0197c2a4-7d31-7cc3-98c4-dc0c0c07398f"
 _VALUES: dict[Scalar, Any] = {
     ID: UUID,
     INTEGER_ID: "42",
+    TEXT_ID: "ALFKI",
     INT: 3,
     BIGINT: "3",
     FLOAT: 1.5,

@@ -35,9 +35,11 @@ from diptych.model.scalars import (
     DURATION,
     FLOAT,
     ID,
+    IDS,
     INT,
     INTEGER_ID,
     STRING,
+    TEXT_ID,
     TIME,
     UUID,
     Member,
@@ -224,7 +226,7 @@ def json_schema(scalar: Scalar) -> Schema:
     if scalar.items is not None:
         return {"type": "array", "items": apart(json_schema(scalar.items))}
     either: Schema = {**text_schema(scalar), "type": ["string", "integer"]}
-    if scalar in (ID, INTEGER_ID):
+    if scalar in IDS:
         return either
     if scalar is BIGINT:
         return {**either, "minimum": -(2**63), "maximum": 2**63 - 1}
@@ -270,6 +272,7 @@ def _integer_pattern(bits: int) -> str:
 _TEXTS: Mapping[Scalar, Schema] = {
     ID: {"type": "string"},
     INTEGER_ID: {"type": "string"},
+    TEXT_ID: {"type": "string"},
     STRING: {"type": "string", "pattern": r"^[^\u0000]*$"},
     INT: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
     BIGINT: {"type": "string", "pattern": _integer_pattern(64)},

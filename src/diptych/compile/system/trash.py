@@ -72,7 +72,7 @@ def _references(resources: Mapping[str, ResourceDef]) -> Iterator[_Reference]:
     for resource in resources.values():
         for relation in resource.relations.values():
             target = resources[relation.target]
-            if relation.kind == "one" and target.trash:
+            if relation.kind == "one" and target.trash and resource.managed:
                 yield _Reference(
                     resource.table, relation.column, target.table, relation.on_delete, bool(resource.trash)
                 )

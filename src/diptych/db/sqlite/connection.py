@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import apsw
 
-from diptych.ask.cursor import key_digest, sign
+from diptych.ask.cursor import key_digest, row_version, sign
 from diptych.compile.plan import MAX_ANSWER, Plan, raise_long_sum
 from diptych.db.sqlite.unicode import has_no_half, unicode
 from diptych.db.sqlite.watchdog import StatementDeadline, Watchdog
@@ -50,6 +50,7 @@ class SqliteConnection:
             self.db.execute(f"PRAGMA {pragma}").fetchall()
         self.db.create_scalar_function("diptych_seal", cast(Any, _seal), 2, deterministic=True)
         self.db.create_scalar_function("diptych_digest", cast(Any, key_digest), 1, deterministic=True)
+        self.db.create_scalar_function("diptych_version", cast(Any, row_version), 1, deterministic=True)
         self.db.create_scalar_function("diptych_contains", cast(Any, self._contains), 2, deterministic=True)
         self.db.create_scalar_function("diptych_fold", cast(Any, self._fold), 1, deterministic=True)
         self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)

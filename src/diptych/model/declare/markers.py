@@ -29,6 +29,16 @@ class Index(Struct, frozen=True):
     """An index on the field."""
 
 
+class Column(Struct, frozen=True):
+    """The column of a field, or of the key of a relation, if it is not named after it.
+
+    `type` is the type of the column where PostgreSQL converts no text to it by itself: that of an enum.
+    """
+
+    name: str
+    type: str = ""
+
+
 class Counter(Struct, frozen=True):
     """A number that the server gives to a new row: 1, 2, 3 … in the rows that have the same `within`, or in all rows.
 
@@ -153,6 +163,7 @@ class States:
 MARKERS: tuple[type[Any], ...] = (
     Unique,
     Index,
+    Column,
     Counter,
     MinLen,
     MaxLen,

@@ -114,7 +114,9 @@ class Resource:
     `class Person(Resource, plural="people")` sets the plural; `ids="integer"` uses integer ids, and with `ids="client"`
     clients may make the UUIDs of new rows; with `public=60`, shared caches may keep answers to anonymous viewers for
     that number of seconds. With `trash=timedelta(days=30)`, a deleted row can be restored for that time (soft delete),
-    and has a field `deletedAt`. Subclasses do not inherit `public` and `trash`.
+    and has a field `deletedAt`. `table="person"` names the table. With `managed=False` the table exists, and Diptych
+    never changes it: `key="person_id"` names its primary key, and `ids="text"` or `ids="number"` says that clients give
+    the key; `view="people_by_age"` is a view, which is read only. Subclasses inherit `ids` alone.
     """
 
     id: Id = auto()
@@ -130,13 +132,20 @@ class Resource:
     def __init_subclass__(
         cls,
         plural: str = "",
-        ids: Literal["uuid", "integer", "client"] | None = None,
+        ids: Literal["uuid", "integer", "client", "text", "number"] | None = None,
         public: int | timedelta | None = None,
         trash: timedelta | None = None,
+        table: str = "",
+        view: str = "",
+        key: str | tuple[str, ...] = "",
+        managed: bool = True,
     ) -> None:
         super().__init_subclass__()
         ids = ids or cls.__diptych__.get("ids", "uuid")
-        cls.__diptych__ = {"plural": plural, "ids": ids, "public": public, "trash": trash}
+        cls.__diptych__ = {
+            **{"plural": plural, "ids": ids, "public": public, "trash": trash},
+            **{"table": table, "view": view, "key": key, "managed": managed},
+        }
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform
         __init__ = rows.start_row

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from diptych.model.declare import markers as mark
 from diptych.model.declare.roles import Role
+from diptych.model.naming import column_fault
 from diptych.model.read.public_ages import field_fault, seconds_of
 
 Wrong = Callable[[str, str], None]
@@ -119,6 +120,8 @@ def _check_marker(marker: Any, wrong: Wrong) -> None:
             _check_pattern(regex, wrong)
         case mark.OnDelete(do) if do not in ("restrict", "cascade", "set null"):
             wrong(f"OnDelete({do!r}) is unknown", 'Write OnDelete("restrict"), "cascade" or "set null"')
+        case mark.Column(column, kind) if named := column_fault(column, kind):
+            wrong(*named)
         case mark.Public(age) if aged := field_fault(age):
             wrong(f"Public({age!r}) {aged[0]}", f"Write Public(5){aged[1]}")
         case mark.ReadBy(roles=roles) | mark.WriteBy(roles=roles):

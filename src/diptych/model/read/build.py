@@ -22,12 +22,13 @@ from diptych.model.declare.markers import Counter
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
-from diptych.model.defs import SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.defs import NATURAL, SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
 from diptych.model.enum_scalar import own_doc
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
-from diptych.model.read import fields
+from diptych.model.read import existing, fields
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
 from diptych.model.read.call_signatures import Home, read_call
+from diptych.model.read.existing import place_faults, settle_columns, table_name
 from diptych.model.read.field_types import FieldTypes
 from diptych.model.read.members import calls, computed_fields, rules_of, untyped
 from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, table_clashes, type_clashes
@@ -99,9 +100,12 @@ class Builder:
             self.wrong(cls, "", "two resources have this name", "Rename one")
         elif fault := class_fault(cls.__name__, _stem(cls)):
             self.wrong(cls, "", *fault)
-        elif cls.__diptych__["ids"] not in ("uuid", "integer", "client"):
+        elif cls.__diptych__["ids"] not in ("uuid", "integer", "client", *NATURAL):
             cause = f"ids={cls.__diptych__['ids']!r} is unknown"
             self.wrong(cls, "", cause, 'Write ids="uuid", ids="integer" or ids="client"')
+        elif faults := [*place_faults(cls)]:
+            for fault in faults:
+                self.wrong(cls, "", *fault)
         else:
             self._classes[cls.__name__] = cls
 
@@ -144,17 +148,18 @@ class Builder:
         return ResourceDef(
             name=cls.__name__,
             cls=cls,
-            table=stem.replace("-", "_"),
+            table=table_name(cls, stem),
             path=stem.replace("_", "-"),
             one=camel(snake(cls.__name__)),
             many=_many(cls),
             description=own_doc(cls),
-            fields=names.fields,
+            fields=settle_columns(cls, names.fields, names.relations, partial(self.wrong, cls)),
             relations=names.relations,
             actions={call.name: call for call in called if isinstance(call, ActionDef)},
             queries={call.name: call for call in called if isinstance(call, QueryDef)},
             public=public,
             trash=trash_seconds(cls.__diptych__["trash"]),
+            **existing.told(cls),
         )
 
     def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:

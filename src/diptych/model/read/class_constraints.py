@@ -22,7 +22,7 @@ from diptych.model.rules.expr import TRUE, Col, Compare, Const, Expr, leaves, re
 from diptych.model.rules.source_check import Untraceable
 from diptych.model.rules.trace import trace_check
 from diptych.model.rules.traced import Lookup
-from diptych.model.scalars import BIGINT, ID, INT, INTEGER_ID, STRING
+from diptych.model.scalars import BIGINT, IDS, INT, STRING
 from diptych.model.searching import MOST_FIELDS
 
 _PAGE = "See docs/reference/model.md, Constraints"
@@ -76,7 +76,7 @@ class _Reader:
         within = self._field(field.attr, field.counts)
         if within is None:
             return replace(field, counts=None)
-        fixed = within.scalar in (STRING, INT, BIGINT, ID, INTEGER_ID) or within.scalar.choices
+        fixed = within.scalar in (STRING, INT, BIGINT, *IDS) or within.scalar.choices
         if not fixed or within.nullable or within.is_server_set:
             cause = f"'{field.counts}' is nothing to count within"
             self.wrong(field.attr, cause, "Name a relation, a text, a whole number or an enum that is never null")

@@ -36,7 +36,7 @@ TYPES = VALUES.replace(" or Json", ", Json or a Resource")
 
 def key_scalar(ids: str) -> scalars.Scalar:
     """The type of the ids of a resource."""
-    return scalars.INTEGER_ID if ids == "integer" else scalars.ID
+    return {"integer": scalars.INTEGER_ID, "number": scalars.INTEGER_ID, "text": scalars.TEXT_ID}.get(ids, scalars.ID)
 
 
 def scalar_of(
@@ -90,7 +90,8 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
     return FieldDef(
         name=camel(line.attr),
         attr=line.attr,
-        column=line.attr,
+        column=column_of(line, line.attr),
+        cast=mapped.type if (mapped := line.marker(mark.Column)) else "",
         scalar=scalar,
         nullable=line.optional,
         hideable=read_by is not None or line.attr in restricted,
@@ -111,6 +112,12 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
         example=_example(line, scalar, wrong),
         description=line.description,
     )
+
+
+def column_of(line: Annotation, default: str) -> str:
+    """The name of the column of a field: that of its Column, or the default."""
+    mapped = line.marker(mark.Column)
+    return mapped.name if mapped is not None and isinstance(mapped.name, str) else default
 
 
 def _example(line: Annotation, scalar: scalars.Scalar, wrong: Wrong) -> Any:
@@ -212,7 +219,7 @@ def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]
 
 def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
     """The markers that are allowed on a field of this type."""
-    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public, mark.Example)
+    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public, mark.Example, mark.Column)
     if scalar.is_json:
         return (*common, *value_markers(scalar))
     counter = (mark.Counter,) if scalar in (scalars.INT, scalars.BIGINT) else ()
@@ -234,6 +241,7 @@ _SPECIAL: Mapping[scalars.Scalar, tuple[type[Any], ...]] = {
     scalars.BIGINT: (*NUMBER, mark.Big),
     scalars.ID: (mark.Key,),
     scalars.INTEGER_ID: (mark.Key,),
+    scalars.TEXT_ID: (mark.Key,),
     scalars.JSON: (mark.AnyJson,),
 }
 

@@ -145,8 +145,12 @@ def names_beside(resource: ResourceDef) -> Iterator[str]:
 
 def table_clashes(resources: Collection[ResourceDef]) -> Iterator[tuple[ResourceDef, Clash]]:
     """Resources whose table has the name of a key or sequence of another table in PostgreSQL."""
-    taken = {name: resource.table for resource in resources for name in names_beside(resource)}
+    taken = {name: resource.table for resource in resources if resource.managed for name in names_beside(resource)}
+    owners: dict[str, ResourceDef] = {}
     for resource in resources:
+        owner = owners.setdefault(resource.table.lower(), resource)
+        if owner.path != resource.path:
+            yield resource, (f"the table {resource.table} is also that of {owner.name}", "Give another table=")
         if resource.table in taken:
             cause = f"the table {resource.table} would have the name of a key of the table {taken[resource.table]}"
             yield resource, (cause, 'Give another plural: plural="…"')

@@ -18,10 +18,13 @@ from diptych.model.declare.resource import Resource, VerbGrant
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import camel
 from diptych.model.read.annotations import Annotation, Wrong, check_markers, check_use
-from diptych.model.read.fields import key_scalar, of_viewer
+from diptych.model.read.fields import column_of, key_scalar, of_viewer
 from diptych.model.scalars import ID, Scalar
 
-_ON_A_RELATION = (mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public)
+_ON_A_RELATION = (
+    *(mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public),
+    mark.Column,
+)
 
 
 def read_relation(
@@ -37,7 +40,7 @@ def read_relation(
     field = FieldDef(
         name=name + "Id",
         attr=line.attr + "_id",
-        column=line.attr + "_id",
+        column=column_of(line, line.attr + "_id"),
         scalar=ID,
         nullable=line.optional,
         hideable=hideable,
@@ -138,6 +141,7 @@ def _link(resource: ResourceDef, resources: Mapping[str, ResourceDef], wrong: Re
 
 
 _HOW = {
+    "one": "Declare the columns as values",
     "many": 'Write inverse("author"): the field there that leads here',
     "through": 'Write through("PostTag", "post", "tag"): the link, its field to here, its field to there',
 }
@@ -149,6 +153,8 @@ def _key(relation: RelationDef, resources: Mapping[str, ResourceDef]) -> Scalar:
 
 def _resolve(resource: ResourceDef, relation: RelationDef, resources: Mapping[str, ResourceDef]) -> RelationDef | str:
     """The resolved relation, or the fault in it."""
+    if relation.kind == "one" and len(resources[relation.target].key_columns) > 1:
+        return f"the key of {relation.target} has several columns"
     if relation.kind == "one":
         return replace(relation, hideable=relation.hideable or not _is_open(resources[relation.target]))
     if relation.kind == "many":

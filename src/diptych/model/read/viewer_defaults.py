@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.read.relations import Report
 from diptych.model.rules.expr import ViewerValue
-from diptych.model.scalars import ID, INTEGER_ID
+from diptych.model.scalars import IDS
 
 
 def settle_defaults(
@@ -31,7 +31,7 @@ def settle_defaults(
 def _settled(resource: ResourceDef, field: FieldDef, viewer: Mapping[str, ViewerValue], wrong: Report) -> FieldDef:
     attr = resource.relations[field.relation].attr if field.relation in resource.relations else field.attr
     if not isinstance(field.of_viewer, ViewerValue):
-        if field.of_viewer is not None and field.scalar not in (ID, INTEGER_ID):
+        if field.of_viewer is not None and field.scalar not in IDS:
             fix = 'Declare it as a relation or an Id, or write from_viewer("tenant") for another field of the viewer'
             wrong(resource, attr, f"from_viewer() is an id, and no {field.scalar.name}", fix)
         return field

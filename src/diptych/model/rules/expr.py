@@ -206,6 +206,14 @@ class Part(Struct, frozen=True):
     scalar: Scalar
 
 
+class RowDigest(Struct, frozen=True):
+    """A number that changes with the values of the row: the version of a row whose table has none."""
+
+
+class RowKey(Struct, frozen=True):
+    """The id of a row whose primary key has several columns, as one text."""
+
+
 Expr = (
     Col
     | Const
@@ -232,6 +240,8 @@ Expr = (
     | Shift
     | Span
     | Part
+    | RowDigest
+    | RowKey
 )
 
 TRUE = And(())

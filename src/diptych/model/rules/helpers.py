@@ -19,7 +19,7 @@ from diptych.model.rules.expr import not_ as complement
 from diptych.model.rules.source_check import Untraceable
 from diptych.model.rules.trace import has
 from diptych.model.rules.traced import Traced, TracedRow, TracedValues, condition, is_in, path_of, value
-from diptych.model.scalars import BOOLEAN, DATE, DATETIME, ID, INTEGER_ID, PLAIN, STRING, UUID, Scalar
+from diptych.model.scalars import BOOLEAN, DATE, DATETIME, IDS, PLAIN, STRING, UUID, Scalar
 
 T = TypeVar("T")
 
@@ -66,12 +66,11 @@ def contains(of: Any, part: Any) -> bool:
 def _element_of(of: Traced, item: Scalar, part: object) -> Expr:
     """Is it an element of the list? A constant is one in its form on the wire; others must have that form."""
     sought = value(part, item)
-    ids = (ID, INTEGER_ID)
-    if sought.scalar is not item and not (isinstance(sought.expr, ViewerId) and item in ids):
+    if sought.scalar is not item and not (isinstance(sought.expr, ViewerId) and item in IDS):
         raise Untraceable(f"a list of {item.name} cannot contain a value of type {sought.scalar.name}")
     if isinstance(sought.expr, Const):
         return Compare("has", of.expr, replace(sought.expr, scalar=element_of(item)))
-    if item not in (STRING, *ids, UUID) and not item.choices:
+    if item not in (STRING, *IDS, UUID) and not item.choices:
         raise Untraceable(f"contains() takes a constant for a list of {item.name}")
     return Compare("has", of.expr, sought.expr)
 

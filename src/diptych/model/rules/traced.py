@@ -38,7 +38,7 @@ from diptych.model.rules.expr import not_ as complement
 from diptych.model.rules.paths import shorten
 from diptych.model.rules.source_check import Untraceable
 from diptych.model.scalar_values import as_json
-from diptych.model.scalars import BOOLEAN, DATE, DATETIME, DURATION, ID, INTEGER_ID, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, DATE, DATETIME, DURATION, ID, IDS, STRING, Scalar
 
 _MOST = 2**31 - 1
 _FAR = dt.timedelta(days=365_250)
@@ -177,8 +177,7 @@ def _between(left: Traced, right: Traced) -> Traced:
 def _comparable(one: Traced, other: Traced) -> bool:
     """Can the values be compared? The viewer's id with ids of both types, others with their own type only."""
     with_viewer_id = isinstance(one.expr, ViewerId) or isinstance(other.expr, ViewerId)
-    ids = (ID, INTEGER_ID)
-    return one.scalar is other.scalar or (with_viewer_id and one.scalar in ids and other.scalar in ids)
+    return one.scalar is other.scalar or (with_viewer_id and one.scalar in IDS and other.scalar in IDS)
 
 
 def value(of: object, scalar: Scalar) -> Traced:

@@ -59,7 +59,7 @@ def _resource(mine: ResourceView, calls: Iterable[CallDef], view: View) -> Json:
             "doc": resource.description,
             "search": bool(mine.searched),
             "softDelete": mine.deleted != FALSE,
-            "changes": True,
+            "changes": resource.followed,
             "export": mine.exports,
             "verbs": {verb: mine.may(verb) for verb in _VERBS},
             "keys": {name: list(names) for name, names in mine.upsert_keys.items()},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -158,7 +159,7 @@ class RestWritePlanner:
         def reply(done: WriteResult) -> Reply:
             if verb == "upsert" and not done.created:
                 return _one(200, op.prepared, done)
-            return _one(201, op.prepared, done, (b"location", f"{path}/{done.id}".encode()))
+            return _one(201, op.prepared, done, (b"location", f"{path}/{quote(str(done.id), safe=',')}".encode()))
 
         return PlannedWrite(op, reply, nest)
 

@@ -38,6 +38,8 @@ from diptych.model.rules.expr import (
     Op,
     Or,
     Part,
+    RowDigest,
+    RowKey,
     Shift,
     Slice,
     Slot,
@@ -133,6 +135,8 @@ TOLD: list[tuple[Expr, str]] = [
     (Measure("sum", Col(("total",)), "works"), "works.total.sum"),
     (Via("author", Col(("name",))), "author.name"),
     (Key(TITLE), "title"),
+    (RowKey(), "id"),
+    (RowDigest(), "version"),
 ]
 
 

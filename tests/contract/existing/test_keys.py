@@ -1,0 +1,138 @@
+"""Keys of tables that others made: natural ones, and those of several columns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.contract.existing.northwind import MODEL
+from tests.support.existing import make_existing
+from tests.support.in_process import Answer, Service, in_process
+from tests.support.running import NewDatabase
+
+ODD = "a,b%"
+
+
+@pytest.fixture
+def service(new_database: NewDatabase) -> Iterator[Service]:
+    database = make_existing(new_database(), "northwind")
+    with asyncio.Runner() as runner, in_process(MODEL, database, runner) as service:
+        yield service
+
+
+def send(service: Service, method: str, url: str, body: Any = None, **headers: str) -> Answer:
+    sent = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
+    data = b"" if body is None else json.dumps(body).encode()
+    return service.send(method, url, body=data, headers=sent, token=service.token(None, "admin"))
+
+
+def test_a_natural_key_is_the_id(service: Service) -> None:
+    assert service.get("/customers/ALFKI?fields=id,company,orders(id)").json() == {
+        "id": "ALFKI",
+        "company": "Alfreds",
+        "orders": [{"id": "1"}],
+    }
+    assert service.get(f"/customers/{quote(ODD)}?fields=company").json() == {"company": 'Odd "one"'}
+    assert service.data('{ customer(id: "nobody") { id } }') == {"customer": None}
+    assert service.data('{ orders(where: {customerId: {in: ["BERGS"]}}) { id customer { company } } }') == {
+        "orders": [{"id": "2", "customer": {"company": "Berglunds"}}]
+    }
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_pages_by_a_natural_key(service: Service, size: int) -> None:
+    """Also with keys whose characters JSON or a cursor would take for its own."""
+    for number, odd in enumerate(('x"y', "\\", "Ä,ö")):
+        assert send(service, "POST", "/customers", {"id": odd, "company": str(number)}).status == 201
+    expected = sorted(["ALFKI", ODD, "BERGS", 'x"y', "\\", "Ä,ö"])
+    seen: list[str] = []
+    after = None
+    document = """query($size: Int, $after: String) { customersConnection(first: $size, after: $after) {
+      edges { cursor node { id } } pageInfo { hasNextPage endCursor } } }"""
+    while True:
+        page = service.data(document, {"size": size, "after": after})["customersConnection"]
+        seen += [edge["node"]["id"] for edge in page["edges"]]
+        after = page["pageInfo"]["endCursor"]
+        assert after == page["edges"][-1]["cursor"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+    assert seen == expected
+    rest: list[str] = []
+    url = f"/customers?fields=id&first={size}"
+    while True:
+        listed = service.get(url).json()
+        rest += [row["id"] for row in listed["data"]]
+        if listed["page"]["next"] is None:
+            break
+        url = f"/customers?fields=id&first={size}&after={listed['page']['next']}"
+    assert rest == expected
+
+
+def test_clients_give_a_natural_key(service: Service) -> None:
+    made = send(service, "POST", "/customers?fields=id", {"id": "NEW/1", "company": "New"})
+    assert (made.status, made.json()) == (201, {"id": "NEW/1"}), made.body
+    assert made.headers["location"] == "/customers/NEW%2F1"
+    missing = send(service, "POST", "/customers", {"company": "New"})
+    assert (missing.status, missing.places) == (422, ["/id"])
+    taken = send(service, "POST", "/customers", {"id": "ALFKI", "company": "New"})
+    assert (taken.status, taken.places) == (409, ["/id"])
+    for wrong in ("", None):
+        assert send(service, "POST", "/customers", {"id": wrong, "company": "New"}).status == 422
+    assert send(service, "POST", "/regions?fields=id", {"id": "7", "name": "North"}).json() == {"id": "7"}
+    data = service.data(
+        'mutation { createRegion(input: {id: "8", name: "South"}) { id name version } }',
+        token=service.token(None, "admin"),
+    )
+    assert (data["createRegion"]["id"], data["createRegion"]["name"]) == ("8", "South")
+    changed = send(service, "PATCH", "/regions/8?fields=name", {"name": "S"})
+    assert changed.json() == {"name": "S"}
+    assert send(service, "PATCH", "/regions/8", {"id": "9"}).status == 422
+
+
+def test_a_key_of_several_columns(service: Service) -> None:
+    assert service.get("/order-lines?fields=id,quantity").json()["data"] == [
+        {"id": "1,1", "quantity": 10},
+        {"id": "1,2", "quantity": 5},
+        {"id": "2,1", "quantity": 1},
+    ]
+    made = send(
+        service, "POST", "/order-lines?fields=id,note,version", {"orderId": "2", "productId": "2", "quantity": 3}
+    )
+    assert (made.status, made.json()["id"], made.json()["note"]) == (201, "2,2", None), made.body
+    line = f"/order-lines/{quote('2,2')}"
+    changed = send(service, "PATCH", f"{line}?fields=note", {"note": "x"}, if_match=made.headers["etag"])
+    assert (changed.status, changed.json()) == (200, {"note": "x"})
+    assert send(service, "PATCH", line, {"note": "y"}, if_match=made.headers["etag"]).status == 412
+    assert send(service, "PATCH", line, {"productId": "1"}).status in (403, 422)
+    taken = send(service, "POST", "/order-lines", {"orderId": "1", "productId": "1", "quantity": 3})
+    assert taken.status == 409
+    assert send(service, "DELETE", line).status == 204
+    assert service.get("/orders/1?fields=lines(id,product(name))").json()["lines"][1] == {
+        "id": "1,2",
+        "product": {"name": "Tea"},
+    }
+
+
+def test_many_rows_at_once(service: Service) -> None:
+    where = quote(json.dumps({"company": {"contains": "e"}}))
+    answer = send(service, "PATCH", f"/customers?where={where}&most=9", {"contact": "X"})
+    assert answer.status == 200, answer.body
+    answer = send(service, "DELETE", "/order-lines?where=" + quote(json.dumps({"quantity": {"gt": 4}})) + "&most=9")
+    assert answer.status == 200, answer.body
+    assert [row["id"] for row in service.get("/order-lines?fields=id").json()["data"]] == ["2,1"]
+
+
+def test_changes_are_refused(service: Service) -> None:
+    refused = service.get("/customers/changes")
+    assert (refused.status, refused.json()["detail"]) == (
+        404,
+        "Changes of customers are not recorded, and cannot be followed.",
+    )
+    document = service.get("/openapi.json").json()
+    assert "/customers" in document["paths"]
+    assert "/customers/changes" not in document["paths"]
