@@ -229,10 +229,10 @@ class Service(Client):
 
 @contextmanager
 def running(
-    command: str, *arguments: str, database: str, cwd: Path | None = None, noise: str = "", **env: str
+    command: str, *arguments: str, database: str, cwd: Path | None = None, noise: str = "", port: int = 0, **env: str
 ) -> Iterator[Service]:
     """`diptych COMMAND …` from its readiness to its end. `noise` is what it may say on stderr."""
-    process = start([command, *arguments, "--database", database, "--port", "0"], environment(**env), cwd)
+    process = start([command, *arguments, "--database", database, "--port", str(port)], environment(**env), cwd)
     assert process.stdout is not None and process.stderr is not None
     out, err = Said(), Said()
     threads = [out.follow(process.stdout), err.follow(process.stderr)]
@@ -271,10 +271,10 @@ def stop(process: Process | subprocess.Popen[str]) -> None:
 
 
 def served(
-    database: str, *options: str, model: str = "", cwd: Path | None = None, **env: str
+    database: str, *options: str, model: str = "", cwd: Path | None = None, port: int = 0, **env: str
 ) -> AbstractContextManager[Service]:
     """`diptych serve` from its readiness to its end."""
-    return running("serve", *([model] if model else []), *options, database=database, cwd=cwd, **env)
+    return running("serve", *([model] if model else []), *options, database=database, cwd=cwd, port=port, **env)
 
 
 def node(script: str, *arguments: str, given: str = "") -> str:

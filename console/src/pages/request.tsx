@@ -19,16 +19,22 @@ import { timeOfDay } from '../words'
 
 const WAIT = 250
 
-function useSchema(): GraphQLSchema | undefined {
+const MOST_FIELDS = 3000
+
+/** The schema for completion and checks. That of a very large model takes the service seconds: it is read on request. */
+function useSchema(): { schema: GraphQLSchema | undefined; load: (() => void) | null } {
   const { model } = useStore(shared)
   const [schema, setSchema] = useState<GraphQLSchema>()
+  const [wanted, setWanted] = useState(false)
+  const isLarge = (model?.resources ?? []).reduce((sum, resource) => sum + resource.fields.length, 0) > MOST_FIELDS
   useEffect(() => {
+    if (isLarge && !wanted) return
     ask<any>('POST', '/graphql', { body: { query: getIntrospectionQuery() } }).then(
       (answer) => answer.data && setSchema(buildClientSchema(answer.data)),
       () => say('The schema could not be read: there is no completion.'),
     )
-  }, [model])
-  return schema
+  }, [model, wanted])
+  return { schema, load: isLarge && !wanted ? () => setWanted(true) : null }
 }
 
 function operations(query: string): string[] {
@@ -75,7 +81,7 @@ function takeLink(): Draft | null {
 export function RequestPage() {
   const { model, boot } = useStore(shared)
   const { as } = useStore(current)
-  const schema = useSchema()
+  const { schema, load } = useSchema()
   const [tabs, setTabs] = useState<Draft[]>(() => {
     const fromLink = takeLink()
     const found = loadTabs()
@@ -110,6 +116,11 @@ export function RequestPage() {
   return (
     <>
       <Heading title="Request">
+        {load && (
+          <button class="quiet" title="The schema of this model is large: completion and checks need it" onClick={load}>
+            Load completion
+          </button>
+        )}
         <button onClick={() => setShowPast(true)}>History</button>
         <button
           onClick={() => {
