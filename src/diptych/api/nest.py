@@ -12,7 +12,7 @@ set, disconnect, delete, update, connect, create. A `set` is the deletion of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from diptych.api.nested_row import Cut, NestedRow, RelationPaths
@@ -211,6 +211,8 @@ class Unfolder:
         relations, key = target.resource.relations.keys(), nest.key
         later = frozenset((nest.relation.inverse, *path) for path in around.later)
         outside = self._place(sent.path, place)
+        like: NestedRow | None = None
+        names: Set[str] = set()
         for index, item in enumerate(sent.value):
             at = (*outside, index)
             if type(item) is not dict:
@@ -218,11 +220,13 @@ class Unfolder:
             elif key in item or not relations.isdisjoint(item) or level > self.limits.depth:
                 self._item("create", nest, RawValue(item, _BODY), around, at, level)
             else:
+                self._level(level)
                 self._count()
-                self.depth = max(self.depth, level)
                 values = {**item, key: Ref(around.position - len(self.rows))}
-                row = NestedRow("create", target, RawValue(values, _BODY), at, values)
-                row.later = later
+                row = NestedRow("create", target, RawValue(values, _BODY), at, values, later=later)
+                if like is None or item.keys() != names:
+                    like, names = row, item.keys()
+                row.like = None if None in item.values() else like
                 self.rows.append(row)
 
     def _words(self, nest: NestView, raw: RawValue, place: Path) -> Iterator[tuple[str, RawValue]]:

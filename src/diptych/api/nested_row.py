@@ -63,6 +63,8 @@ class NestedRow(Struct, eq=False):
     """The id of the row around it, if that is not written itself."""
     named: bool = False
     """Is it a link to a row that an `id` names, not to a new one?"""
+    like: NestedRow | None = None
+    """A row of the same list with the same fields, none of them null: it has the same Write."""
 
     @property
     def shape(self) -> tuple[Any, ...] | None:

@@ -8,8 +8,9 @@ page that is the only Ask has several columns, which a PageLayout puts together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from itertools import repeat
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -154,3 +155,13 @@ class Plan(Struct, frozen=True, eq=False):
 
     def parameters(self, values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
         return [get(values, viewer, keys) for get in self.getters]
+
+    def parameters_of(self, runs: Sequence[SlotValues], viewer: Viewer) -> list[tuple[Any, ...]]:
+        """Those of several runs at the same moment; they differ in the values of their slots only."""
+        columns: list[Iterable[Any]] = []
+        for bind, get in zip(self.binds, self.getters, strict=True):
+            if isinstance(bind, SlotBind):
+                columns.append([get(values, viewer, {}) for values in runs])
+            else:
+                columns.append(repeat(get(runs[0], viewer, {})))
+        return list(zip(*columns, strict=False)) if columns else [()] * len(runs)

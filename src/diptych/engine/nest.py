@@ -5,12 +5,12 @@ The writes are ordinary ones, each with its own rules. `WriteOp.more` says which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from diptych.ask.slots import Ref
 from diptych.compile.dialect import Dialect
-from diptych.db.script import Again, ResultRow, Script, Step, Violation
+from diptych.db.script import ResultRow, Script
+from diptych.engine.together import alike, together
 from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult
 from diptych.engine.write_steps import begin, end, steps
 from diptych.errors import Fault, Path, Refusal
@@ -43,10 +43,10 @@ def nest_steps(nest: Sequence[BoundWrite], ids: dict[str, Any], dialect: Dialect
     while index < len(nest):
         write = nest[index]
         op = write.op
-        alike = [] if op.more == 0 else list(_alike(nest, index))
-        if len(alike) > 1:
-            rows += yield from _together(alike, ids, rows, dialect)
-            index += len(alike)
+        group = list(alike(nest, index)) if op.part else []
+        if len(group) > 1:
+            rows += [result.id for result in (yield from together(group, ids, rows, dialect))]
+            index += len(group)
             continue
         index += 1
         here = write.resolved(ids, rows)
@@ -70,39 +70,6 @@ def nest_steps(nest: Sequence[BoundWrite], ids: dict[str, Any], dialect: Dialect
             raise _placed(refusal, here.op) from None
         answered = answered if here.op.part else done
     return answered
-
-
-def _alike(nest: Sequence[BoundWrite], start: int) -> Iterator[BoundWrite]:
-    """The writes from here on that create rows by the same statement and refer to none of each other."""
-    text = nest[start].op.prepared.plan.change.sql
-    for offset, write in enumerate(nest[start:]):
-        prepared = write.op.prepared
-        if write.alone or not write.op.part or prepared.waits or prepared.write.verb != "create":
-            return
-        if prepared.plan.change.sql != text or prepared.plan.after is not None:
-            return
-        references = (write.values[index] for index in prepared.binder.references)
-        if any(type(ref) is Ref and type(ref.step) is int and ref.step + offset >= 0 for ref in references):
-            return
-        yield write
-
-
-def _together(
-    nest: Sequence[BoundWrite], ids: Mapping[str, Any], rows: list[Any], dialect: Dialect
-) -> Script[list[Any]]:
-    """Create rows by one statement that is sent once with all their values; their ids. If one of them is refused, all
-    are undone, and run one by one, to see which."""
-    bound = [write.resolved(ids, [*rows, *[None] * offset]) for offset, write in enumerate(nest)]
-    made = [write.step(write.op.prepared.plan.change, marked=dialect.marks) for write in bound]
-    try:
-        created = yield Step(made[0].sql, (), made[0].marked, [step.parameters for step in made])
-    except Violation:
-        created = None
-    if created is None or len(created) < len(nest):
-        for write in nest:
-            write.alone = True
-        raise Again
-    return [row[0] if write.id is None else write.id for write, row in zip(bound, created, strict=True)]
 
 
 def _placed(refusal: Refusal, op: WriteOp) -> Refusal:

@@ -23,13 +23,20 @@ def check_references(values: Sequence[Any], binder: Binder, earlier: Mapping[str
     Where a request is a single write, `alone`, an id in its path that looks like a reference is ill-formed and names
     nothing, as everywhere.
     """
-    references = [index for index in binder.references if type(values[index]) is Ref]
+    references, within = [], False
+    for index in binder.references:
+        value = values[index]
+        if type(value) is Ref:
+            if type(value.step) is int:
+                within = True
+            else:
+                references.append(index)
+        elif type(value) is list:
+            within = True
     if not references:
-        return any(type(values[index]) is list for index in binder.references)
+        return within
     faults = []
     for index in references:
-        if type(values[index].step) is int:
-            continue
         source = binder.sources[index]
         resource = earlier.get(values[index].step)
         if alone and source.path[:1] == ("path",):

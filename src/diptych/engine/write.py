@@ -35,6 +35,7 @@ from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import Engine, known_sizes, without_viewer
 from diptych.engine.references import NO_ROW, check_references
 from diptych.engine.refusals import joined, moved
+from diptych.engine.together import alike, together
 from diptych.engine.upsert import LOCKS, CreateUnder, DeleteByKey, Upsert
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteResult
 from diptych.engine.write_steps import steps, take
@@ -224,7 +225,13 @@ class WriteEngine:
             for nest in nests(bound):
                 done.append((yield from nest_steps(nest, ids, self.engine.store.dialect)))
             return done
-        for write in bound:
+        while len(done) < len(bound):
+            write = bound[len(done)]
+            group = list(alike(bound, len(done))) if len(bound) > 1 else []
+            if len(group) > 1:
+                done += yield from together(group, ids, (), self.engine.store.dialect)
+                ids |= {each.op.step: result.id for each, result in zip(group, done[-len(group) :], strict=True)}
+                continue
             try:
                 done.append((yield from steps(write.resolved(ids), self.engine.store.dialect)))
                 ids[write.op.step] = done[-1].id

@@ -159,6 +159,17 @@ def _ids_or_refs(parse: Parse) -> Parse:
 
 
 def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:
+    if len(tests) == 1:
+        ((test, broken),) = tests
+
+        def parse_and_test_once(raw: Any) -> Any:
+            value = parse(raw)
+            if test(value):
+                return value
+            raise ValueError(broken)
+
+        return parse_and_test_once
+
     def parse_and_test(raw: Any) -> Any:
         value = parse(raw)
         for holds, message in tests:

@@ -86,13 +86,17 @@ class RestNests:
 
     def _ready(self, view: View) -> Callable[[NestedRow], PreparedWrite]:
         """Prepares rows of one request; a row is often like the one before."""
+        like: NestedRow | None = None
         before: tuple[Any, PreparedWrite] | None = None
 
         def ready(row: NestedRow) -> PreparedWrite:
-            nonlocal before
+            nonlocal before, like
+            if before is not None and like is not None and row.like is like:
+                return before[1]
             key = _key(row)
             if before is None or before[0] != key:
                 before = (key, self.prepared(row, view))
+            like = row.like
             return before[1]
 
         return ready
