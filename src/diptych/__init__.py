@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from diptych.errors import Code, ModelError, Refusal
     from diptych.model.declare.actions import action, query
     from diptych.model.declare.computed import computed
+    from diptych.model.declare.deprecated import deprecated, deprecated_values
     from diptych.model.declare.fault import Fault
     from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
@@ -96,6 +97,8 @@ __all__ = [
     "check",
     "computed",
     "contains",
+    "deprecated",
+    "deprecated_values",
     "either",
     "every",
     "from_viewer",
@@ -123,6 +126,7 @@ _MODULES = {
     "errors": "Code ModelError Refusal",
     "model.declare.actions": "action query",
     "model.declare.computed": "computed",
+    "model.declare.deprecated": "deprecated deprecated_values",
     "model.declare.fault": "Fault",
     "model.declare.keys": "check index unique",
     "model.declare.markers": "BigInt Column Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.running import diptych
@@ -48,3 +50,22 @@ def test_a_change_that_breaks_clients_is_declared_or_refused(tmp_path: Path) -> 
     words = (tmp_path / "contract" / "BREAKING.md").read_text()
     assert "## Nobody ranks notes.\n\n" in words
     assert "- Note in responses: `rank` is gone (anonymous, signed_in)\n" in words
+
+
+def test_who_still_uses_what_is_deprecated_is_listed(tmp_path: Path) -> None:
+    old = 'rank: Annotated[int, deprecated("Count.", since="2026-01-01")] = 0'
+    more = 'size: Annotated[int, deprecated("Measure.", since="2026-01-01")] = 0'
+    text = NOTES.replace("import Model", "import Model, deprecated").replace("rank: int = 0", f"{old}\n    {more}")
+    (tmp_path / "notes.py").write_text("from typing import Annotated\n" + text)
+    url = f"sqlite:///{tmp_path / 'notes.db'}"
+    served = (
+        "from diptych.testing import serve; from notes import model\n"
+        f"with serve(model, database={url!r}) as api:\n"
+        "    api.anonymous.get('/notes?fields=rank').expect(200)\n"
+    )
+    subprocess.run([sys.executable, "-c", served], cwd=tmp_path, check=True)
+    done = diptych("contract", "usage", "--model", "notes:model", "--database", url, cwd=tmp_path)
+    head, row, unused = done.stdout.splitlines()
+    assert head.split() == ["DEPRECATED", "ROLE", "CLIENT", "REQUESTS", "LAST"]
+    assert row.split()[:4] == ["Note.rank", "anonymous", "-", "1"]
+    assert unused == "Not used by anyone: Note.size."

@@ -53,6 +53,8 @@ class AskBuilder(Filters):
         self.slots = Slots()
         self.faults: list[Fault] = []
         self.denied: list[Fault] = []
+        self.implied = False
+        """Is what is selected the default, since the request has no selection?"""
 
     def fault(self, path: Path, message: str) -> None:
         if len(self.faults) < MAX_FAULTS:
@@ -114,7 +116,7 @@ class AskBuilder(Filters):
             self.fault(("where",), "changes cannot be filtered by numbers of related rows")
         kinds = self.slots.take(CHANGE_KIND, arguments["kinds"], many=True) if self._has(arguments, "kinds") else None
         ask = Watch(resource.resource.name, parts, where, kinds, self._cursor(arguments, "after"))
-        return WatchWish(ask, tuple(self.slots.slots), tuple(self.slots.sources))
+        return WatchWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), self.implied)
 
     # changes of many rows
 
@@ -262,13 +264,15 @@ class AskBuilder(Filters):
 
     def call(self, ask: Call, path: Path, code: Code = Code.BAD_USER_INPUT) -> CallWish:
         """The wish of a call; its faults are part of it, to be reported with others."""
-        return CallWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), path, tuple(self.faults), code)
+        slots, sources = tuple(self.slots.slots), tuple(self.slots.sources)
+        return CallWish(ask, slots, sources, path, tuple(self.faults), code, self.implied)
 
     def write(self, ask: Write, path: Path) -> WriteWish:
         """The wish of a write, with its faults; refused if the role may never make it."""
         if self.denied:
             raise not_yours(self.view, self.denied)
-        return WriteWish(ask, tuple(self.slots.slots), tuple(self.slots.sources), path, tuple(self.faults))
+        slots, sources = tuple(self.slots.slots), tuple(self.slots.sources)
+        return WriteWish(ask, slots, sources, path, tuple(self.faults), implied=self.implied)
 
 
 def all_or(inside: Iterable[MemberPick | TypeName], scalar: Scalar) -> tuple[MemberPick | TypeName, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from diptych.model.defs import FieldDef
+from diptych.model.deprecation import Deprecation
 from diptych.model.naming import upper_first
 from diptych.model.nesting import NestView
 from diptych.model.resource_view import InputView, ResourceView, Taking
@@ -56,6 +57,11 @@ def describe_search(resource: ResourceView) -> str:
         f"Rows with all of these words, up to {MOST_WORDS}, in {' or '.join(resource.searched)}. "
         "`word*` is the beginning of a word; case and accents do not count."
     )
+
+
+def reason(deprecated: Deprecation | None) -> str | None:
+    """The reason of a deprecation, with its days; None if there is none."""
+    return None if deprecated is None else deprecated.words
 
 
 def describe(field: FieldDef) -> str:

@@ -28,6 +28,8 @@ class Wish(Struct, frozen=True, eq=False):
     asks: tuple[Read, ...]
     slots: tuple[Slot, ...]
     sources: tuple[Source, ...]
+    implied: bool = False
+    """Is what it selects the default, since the request has no selection?"""
 
 
 class WatchWish(Struct, frozen=True, eq=False):
@@ -36,6 +38,7 @@ class WatchWish(Struct, frozen=True, eq=False):
     ask: Watch
     slots: tuple[Slot, ...]
     sources: tuple[Source, ...]
+    implied: bool = False
 
 
 class CallWish(Struct, frozen=True, eq=False):
@@ -48,6 +51,7 @@ class CallWish(Struct, frozen=True, eq=False):
     faults: tuple[Fault, ...] = ()
     code: Code = Code.BAD_USER_INPUT
     """The error code of a fault."""
+    implied: bool = False
 
 
 class WriteWish(Struct, frozen=True, eq=False):
@@ -64,6 +68,7 @@ class WriteWish(Struct, frozen=True, eq=False):
     """The levels of rows of the nested write that it is the head of."""
     follows: Follows | None = None
     """What follows in the nested write that it is part of, if that matters to its rules or its answer."""
+    implied: bool = False
 
 
 class NestWish(Struct, frozen=True, eq=False):

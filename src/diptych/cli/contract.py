@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from diptych.cli.model import load_model, model_argument
+from diptych.cli.records import in_database, iso_time, print_table, run_on_store
 from diptych.contract.change import Change
 from diptych.contract.lock import changes_between, contract_of, read_contract, record_breaking, write_contract
+from diptych.db.usage import all_usage
 from diptych.errors import StartError
+from diptych.model.describe.deprecated_names import deprecated_names
 
 _FOLDER = click.option(
     "--folder",
@@ -52,7 +56,7 @@ def check(model: str | None, folder: Path, strict: bool) -> None:
     old, new = read_contract(folder), contract_of(load_model(model))
     changes = changes_between(old, new)
     _show(changes)
-    breaking = changes if strict else _breaking(changes)
+    breaking = _breaking(changes, strict=strict)
     if breaking:
         raise StartError(
             f"{_counted(breaking)} would break clients; diptych contract lock --breaking REASON allows it."
@@ -61,13 +65,30 @@ def check(model: str | None, folder: Path, strict: bool) -> None:
     click.echo(f"The model keeps its contract.{grown}")
 
 
-def _breaking(changes: Mapping[Change, list[str]]) -> dict[Change, list[str]]:
-    return {change: roles for change, roles in changes.items() if change.breaking}
+@contract.command()
+@in_database
+def usage(**flags: Any) -> None:
+    """List who still uses what is deprecated: each part of the API by role and OAuth client."""
+    rows = run_on_store(flags, lambda store, _: all_usage(store))
+    deprecated = deprecated_names(load_model(flags["model"]))
+    table = [
+        (row.name, row.role, row.client or "-", str(row.requests), iso_time(row.last_at))
+        for row in sorted(rows, key=lambda row: (row.name, -row.requests))
+    ]
+    unused = sorted(deprecated - {row.name for row in rows})
+    print_table(("DEPRECATED", "ROLE", "CLIENT", "REQUESTS", "LAST"), table)
+    if unused:
+        click.echo(f"Not used by anyone: {', '.join(unused)}.")
+
+
+def _breaking(changes: Mapping[Change, list[str]], *, strict: bool = False) -> dict[Change, list[str]]:
+    return {change: roles for change, roles in changes.items() if change.breaking or (strict and not change.announced)}
 
 
 def _show(changes: Mapping[Change, list[str]]) -> None:
     for change, roles in sorted(changes.items(), key=lambda entry: (not entry[0].breaking, entry[0])):
-        click.echo(f"{'Breaking' if change.breaking else 'Dangerous'}: {change} ({', '.join(roles)})")
+        kind = "Breaking" if change.breaking else "Announced" if change.announced else "Dangerous"
+        click.echo(f"{kind}: {change} ({', '.join(roles)})")
 
 
 def _counted(changes: Mapping[Change, list[str]]) -> str:

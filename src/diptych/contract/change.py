@@ -6,11 +6,15 @@ from msgspec import Struct
 
 
 class Change(Struct, frozen=True, order=True):
-    """What changed, where. A breaking change fails requests that worked; a dangerous one may surprise a client."""
+    """What changed, where. A breaking change fails requests that worked; a dangerous one may surprise a client.
+
+    An announced one removes what was deprecated, after its sunset.
+    """
 
     place: str
     sentence: str
     breaking: bool = True
+    announced: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {self.sentence}"

@@ -31,6 +31,7 @@ from diptych.api.graphql.schema import build_schema as schema_of
 from diptych.api.openapi.document import build_openapi
 from diptych.contract.change import Change
 from diptych.contract.openapi_diff import openapi_changes
+from diptych.contract.sunsets import announced, sunset_of_field
 from diptych.errors import StartError
 from diptych.model.model import Model
 
@@ -39,7 +40,9 @@ _SDL, _OPENAPI = ".graphql", ".openapi.json"
 _SERVER = "http://localhost"
 _WORDS = frozenset({"description", "summary", "example", "examples", "title", "externalDocs"})
 """What no client depends on, where it is a word of the format and not a name of the model."""
-_NAMED = frozenset({"paths", "properties", "schemas", "parameters", "responses", "headers", "securitySchemes"})
+_NAMED = frozenset(
+    {"paths", "properties", "schemas", "parameters", "responses", "headers", "securitySchemes", "x-deprecated-values"}
+)
 """Members whose own members are names."""
 
 _HARMLESS = (DangerousChangeType.OPTIONAL_ARG_ADDED, DangerousChangeType.OPTIONAL_INPUT_FIELD_ADDED)
@@ -123,7 +126,8 @@ def _graphql_changes(old: GraphQLSchema, new: GraphQLSchema) -> Iterator[Change]
     breaking = find_breaking_changes(old, new)
     fields = [change for change in breaking if change.type is not BreakingChangeType.TYPE_REMOVED]
     for change in fields or breaking:
-        yield Change("GraphQL", change.description.rstrip("."))
+        removal = Change("GraphQL", change.description.rstrip("."))
+        yield announced(removal, sunset_of_field(old, change.description))
     for danger in find_dangerous_changes(old, new):
         if danger.type not in _HARMLESS:
             yield Change("GraphQL", danger.description.rstrip("."), breaking=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 from diptych.contract.change import Change
 from diptych.contract.schema_diff import SchemaDiff
+from diptych.contract.sunsets import announced, sunset_of
 
 Json = Mapping[str, Any]
 Parameters = Mapping[tuple[str, str], Json]
@@ -28,12 +29,14 @@ class _Diff:
         for path, item in self._old["paths"].items():
             now = self._new["paths"].get(path)
             if now is None:
-                yield Change(path, "is gone")
+                sunsets = [sunset_of(item[method]) for method in _METHODS if method in item]
+                last = None if None in sunsets else "" if "" in sunsets else max(map(str, sunsets), default=None)
+                yield announced(Change(path, "is gone"), last)
                 continue
             for method in (name for name in _METHODS if name in item):
                 place = f"{method.upper()} {path}"
                 if method not in now:
-                    yield Change(place, "is gone")
+                    yield announced(Change(place, "is gone"), sunset_of(item[method]))
                     continue
                 shared = self._parameters(self._old, item), self._parameters(self._new, now)
                 yield from self._operation(place, item[method], now[method], *shared)
@@ -60,7 +63,7 @@ class _Diff:
                 yield Change(place, f"the parameter `{key[1]}` is required now")
         for key, parameter in old.items():
             if key not in new:
-                yield Change(place, f"the parameter `{key[1]}` is gone")
+                yield announced(Change(place, f"the parameter `{key[1]}` is gone"), sunset_of(parameter))
                 continue
             where = f"{place}, parameter `{key[1]}`"
             yield from self._schemas.sent(where, parameter.get("schema", {}), new[key].get("schema", {}))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from diptych.contract.change import Change
+from diptych.contract.sunsets import announced, sunset_of, sunset_of_value
 
 Json = Mapping[str, Any]
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
@@ -90,7 +91,7 @@ class SchemaDiff:
             yield Change(place, f"`{name}` is required now")
         for name, schema in before.items():
             if name not in after:
-                yield Change(place, f"`{name}` is gone")
+                yield announced(Change(place, f"`{name}` is gone"), sunset_of(schema))
             else:
                 if not sent and name in needed - needs:
                     yield Change(place, f"`{name}` may be missing now")
@@ -151,12 +152,20 @@ def _enum(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
         if before is None:
             yield Change(place, f"takes only {_listed(after)} now")
         elif gone := [value for value in before if value not in after]:
-            yield Change(place, f"{_listed(gone)} is not taken any more")
+            yield from _not_taken(place, old, gone)
     if not sent and before is not None:
         if after is None:
             yield Change(place, "can be other values than before", breaking=False)
         elif more := [value for value in after if value not in before]:
             yield Change(place, f"can be {_listed(more)} now", breaking=False)
+
+
+def _not_taken(place: str, old: Json, gone: list[Any]) -> Iterator[Change]:
+    """Values that are gone: those that were deprecated each, the others together."""
+    if others := [value for value in gone if sunset_of_value(old, value) is None]:
+        yield Change(place, f"{_listed(others)} is not taken any more")
+    for value in (value for value in gone if value not in others):
+        yield announced(Change(place, f"{value} is not taken any more"), sunset_of_value(old, value))
 
 
 def _listed(values: list[Any]) -> str:
@@ -175,15 +184,17 @@ def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]
             yield Change(place, f"{key} is {new[key]}; it was {old.get(key, 'not limited')}")
     for key in _EXACT:
         if key in new and new[key] != old.get(key):
-            yield from _exact(place, key, old.get(key, "free"), new[key])
+            yield from _exact(place, key, old, new[key])
 
 
-def _exact(place: str, key: str, old: Any, new: Any) -> Iterator[Change]:
-    before, after = _words(old), _words(new)
+def _exact(place: str, key: str, old: Json, new: Any) -> Iterator[Change]:
+    was = old.get(key, "free")
+    before, after = _words(was), _words(new)
     if before and after:
-        yield from (Change(place, f"{word} is not taken any more") for word in sorted(before - after))
+        for word in sorted(before - after):
+            yield announced(Change(place, f"{word} is not taken any more"), sunset_of_value(old, word))
     else:
-        yield Change(place, f"{key} is {new}; it was {old}")
+        yield Change(place, f"{key} is {new}; it was {was}")
 
 
 def _words(pattern: Any) -> frozenset[str]:

@@ -46,6 +46,7 @@ from diptych.model.view import View, ViewName, not_yours
 from diptych.nesting import decode
 from diptych.policy.cache_age import max_age_of_call
 from diptych.policy.cost import Cost, cost_of
+from diptych.policy.deprecations import Uses
 from diptych.policy.values import Binder
 
 T = TypeVar("T")
@@ -69,6 +70,8 @@ class PreparedCall(Struct, frozen=True, eq=False):
     measures: RequestMeasures | None = None
     max_age: int = 0
     """Seconds for which a shared cache may keep the result of a query; 0 means never."""
+    uses: Uses | None = None
+    """The deprecated parts of the API that it uses."""
 
     @property
     def size(self) -> int:
@@ -139,8 +142,20 @@ class CallEngine:
         cost = cost_of_call(call, len(wish.slots), self.engine.model.resources)
         admits = self._admits(resource, view.call_rule(resource, definition))
         age = max_age_of_call(call, view).seconds
-        kept = without_viewer(measures)
-        return PreparedCall(call, resource, definition, binder, view.name, wish.path, planned, cost, admits, kept, age)
+        return PreparedCall(
+            call,
+            resource,
+            definition,
+            binder,
+            view.name,
+            wish.path,
+            planned,
+            cost,
+            admits,
+            without_viewer(measures),
+            age,
+            self.engine.uses_of(wish),
+        )
 
     def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
         if rule == TRUE:

@@ -29,17 +29,20 @@ from diptych.db.store import Store
 from diptych.engine.page import PageParts, page_parts, put_together
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
+from diptych.engine.usage import Usage
 from diptych.errors import Code, Refusal
 from diptych.fair.idempotency_quota import IdempotencyQuota
 from diptych.fair.planning_budget import PlanningBudget
 from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import NOBODY, Viewer
+from diptych.model.describe.deprecated_names import deprecated_names
 from diptych.model.model import Model
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
 from diptych.policy.access import narrow
 from diptych.policy.cache_age import max_age
 from diptych.policy.cost import Cost, Price, cost_of
+from diptych.policy.deprecations import AnyWish, Uses, uses_of
 from diptych.policy.limits import Checks
 from diptych.policy.values import Binder
 
@@ -111,6 +114,8 @@ class PreparedRead(Struct, frozen=True, eq=False):
     """The measures of the request, without viewer and price."""
     by_size: PlansBySize | None = None
     """Plans for its page sizes, if the store makes better ones when it knows them."""
+    uses: Uses | None = None
+    """The deprecated parts of the API that it uses."""
 
     @property
     def max_age(self) -> int:
@@ -165,6 +170,8 @@ class Engine:
         self.planning_budget = planning_budget or PlanningBudget()
         self.quota = quota or IdempotencyQuota()
         self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
+        self.usage = Usage(store) if deprecated_names(model) else None
+        """Counts of what is deprecated; None if nothing is."""
 
     def cache(self, name: str) -> LRUCache[Any]:
         """A new cache, of as many plans or prepared requests as the settings allow."""
@@ -230,7 +237,11 @@ class Engine:
                     return self.plan_reads(asks, view, {**sizes, **sent}, with_change_cursor)
 
             by_size = PlansBySize(slots, compile) if slots else None
-        return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size)
+        return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size, self.uses_of(wish))
+
+    def uses_of(self, wish: AnyWish) -> Uses | None:
+        """The deprecated parts of the API that a request uses; None if there are none."""
+        return None if self.usage is None else uses_of(wish, self.model.resources)
 
     def answer(
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer

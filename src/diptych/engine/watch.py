@@ -35,6 +35,7 @@ from diptych.model.view import View
 from diptych.nesting import decode
 from diptych.policy.access import narrow_watch
 from diptych.policy.cost import Cost, cost_of_watch
+from diptych.policy.deprecations import Uses
 from diptych.policy.values import Binder
 
 log = logging.getLogger("diptych")
@@ -67,6 +68,8 @@ class PreparedWatch(Struct, frozen=True, eq=False):
     pages: tuple[Paged, ...]
     binder: Binder
     measures: RequestMeasures | None
+    uses: Uses | None = None
+    """The deprecated parts of the API that it uses."""
 
     @property
     def size(self) -> int:
@@ -121,7 +124,8 @@ class WatchEngine:
         planned = self._prepare(ask, len(wish.slots), view, known_sizes(ask.rows, binder))
         cost, filtering = cost_of_watch(ask, self.engine.model.resources)
         pages = tuple(self.engine.pages(ask.rows))
-        return PreparedWatch(ask, planned, cost, filtering, pages, binder, without_viewer(measures))
+        kept, uses = without_viewer(measures), self.engine.uses_of(wish)
+        return PreparedWatch(ask, planned, cost, filtering, pages, binder, kept, uses)
 
     def _prepare(self, ask: Watch, slots: int, view: View, sizes: Mapping[int, int]) -> WatchPlan:
         store, model = self.engine.store, self.engine.model

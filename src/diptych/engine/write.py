@@ -63,6 +63,13 @@ class WriteEngine:
         self, wish: WriteWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None = None
     ) -> PreparedWrite:
         """policy → compile, once for a shape of requests. Faults of shape and values are reported together."""
+        prepared = self._prepare(wish, inputs, view, measures)
+        uses = self.engine.uses_of(wish)
+        return prepared if uses is None else replace(prepared, uses=uses)
+
+    def _prepare(
+        self, wish: WriteWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None
+    ) -> PreparedWrite:
         write = wish.ask
         binder = self.binder(wish, inputs)
         if write.rows is not None:

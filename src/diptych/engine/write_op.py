@@ -23,6 +23,7 @@ from diptych.errors import Path
 from diptych.model.declare.roles import Viewer
 from diptych.model.view import ViewName
 from diptych.policy.cost import Cost
+from diptych.policy.deprecations import Uses
 from diptych.policy.values import Binder
 
 
@@ -47,6 +48,8 @@ class PreparedWrite(Struct, frozen=True, eq=False):
     """Are its late guards and its answer left to the end of the nested write that it is part of?"""
     composed: Composed | None = None
     """How it runs, if it is made of several changes."""
+    uses: Uses | None = None
+    """The deprecated parts of the API that it uses."""
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import GrantVerb, Resource
+from diptych.model.deprecation import Deprecation
 from diptych.model.naming import kebab
 from diptych.model.rules.expr import TRUE, Col, Const, Expr, IsNull, Moment, ViewerId, ViewerValue
 from diptych.model.scalars import JsonText, Scalar
@@ -84,6 +85,7 @@ class FieldDef(Struct, frozen=True, eq=False):
     example: Any = None
     """The canonical value that documents show, if the model gives one."""
     description: str = ""
+    deprecated: Deprecation | None = None
 
     marks_deleted: bool = False
     """Is it `deletedAt` of a resource with a trash?"""
@@ -145,6 +147,8 @@ class RelationDef(Struct, frozen=True, eq=False):
     weight: int = 0
     """What following it adds to the price of a row."""
     description: str = ""
+    deprecated: Deprecation | None = None
+    """Its own deprecation, or that of its target."""
 
 
 class KeyDef(Struct, frozen=True, eq=False):
@@ -179,6 +183,7 @@ class ArgumentDef(Struct, frozen=True, eq=False):
     required: bool = False
     default: Any = None
     constraints: tuple[object, ...] = ()
+    deprecated: Deprecation | None = None
 
 
 class ResultDef(Struct, frozen=True, eq=False):
@@ -216,6 +221,8 @@ class CallDef(Struct, frozen=True, eq=False, kw_only=True):
     """What a call adds to the price of a request."""
     public: int = 0
     """The max-age in seconds of a query's answer to anonymous viewers; 0 is never cached."""
+    deprecated: Deprecation | None = None
+    """Its own deprecation, or that of its resource."""
 
 
 class ActionDef(CallDef, frozen=True, eq=False, kw_only=True):
@@ -257,6 +264,7 @@ class ResourceDef(Struct, frozen=True, eq=False):
     """The columns of the primary key."""
     followed: bool = True
     """Are its changes in the feed?"""
+    deprecated: Deprecation | None = None
 
     @property
     def returns_id(self) -> bool:

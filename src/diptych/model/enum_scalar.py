@@ -7,6 +7,7 @@ import functools
 import inspect
 from typing import Any
 
+from diptych.model.read.deprecations import deprecated_choices
 from diptych.model.scalars import Scalar, frozen
 
 _FEW = 8
@@ -39,6 +40,7 @@ def enumeration(kind: type[enum.Enum]) -> Scalar:
         postgres_test=test,
         quoted=True,
         choices=choices,
+        deprecated=deprecated_choices(kind),
         description=own_doc(kind),
     )
 

@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from diptych.model.deprecation import Deprecation
 from diptych.model.duration import duration_out, parse_duration, read_duration
 from diptych.model.operators import EQUALITY, ORDERED, TEXTUAL
 from diptych.model.scalar_parsers import (
@@ -89,6 +90,8 @@ class Scalar(Struct, frozen=True, eq=False):
     to_sqlite: Callable[[Any], Any] | None = None
     to_postgres: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
+    deprecated: Mapping[str, Deprecation] = field(default_factory=dict)
+    """The choices that are deprecated."""
     digits: tuple[int, int] | None = None
     items: Scalar | None = None
     """The type of the elements of a list."""

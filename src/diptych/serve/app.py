@@ -192,6 +192,8 @@ class Diptych:
         try:
             await context.revoked.start()
             await handler.live.start()
+            if engine.usage is not None:
+                engine.usage.start()
         except BaseException:
             await handler.stop()
             raise

@@ -104,6 +104,8 @@ class Handler:
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
+        if self.engine.usage is not None:
+            await self.engine.usage.stop()
         await self.live.stop()
         await self.context.revoked.stop()
         if "oauth" in vars(self):

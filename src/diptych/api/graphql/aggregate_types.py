@@ -25,7 +25,7 @@ from graphql import (
 )
 
 from diptych.api.ask_builder import DEFAULT_SIZE
-from diptych.api.descriptions import describe_search
+from diptych.api.descriptions import describe_search, reason
 from diptych.model.aggregates import (
     COUNT,
     SUMMARY,
@@ -142,7 +142,8 @@ class AggregateTypes:
         """Conditions on numbers of rows."""
         fields = {COUNT: GraphQLInputField(self._filter_of(INT), description="How many there are.")}
         for name, shown in measured(resource).items():
-            fields[name] = GraphQLInputField(self._measures_filter(shown.field.scalar))
+            why = reason(shown.field.deprecated)
+            fields[name] = GraphQLInputField(self._measures_filter(shown.field.scalar), deprecation_reason=why)
         return fields
 
     # types of a resource
@@ -159,7 +160,8 @@ class AggregateTypes:
         def fields() -> dict[str, GraphQLField]:
             own = {COUNT: GraphQLField(GraphQLNonNull(GraphQLInt))}
             for field, shown in measured(resource).items():
-                own[field] = GraphQLField(GraphQLNonNull(self._measures(shown.field.scalar, with_key=False)))
+                kind = GraphQLNonNull(self._measures(shown.field.scalar, with_key=False))
+                own[field] = GraphQLField(kind, deprecation_reason=reason(shown.field.deprecated))
             return own
 
         text = f"Numbers of many {resource.resource.name}."
@@ -173,7 +175,8 @@ class AggregateTypes:
         def fields() -> dict[str, GraphQLInputField]:
             own = {COUNT: GraphQLInputField(self._direction)}
             for field, shown in measured(resource).items():
-                own[field] = GraphQLInputField(self._measures_order(shown.field.scalar, with_key=False))
+                kind = self._measures_order(shown.field.scalar, with_key=False)
+                own[field] = GraphQLInputField(kind, deprecation_reason=reason(shown.field.deprecated))
             return own
 
         return self._one_of(name, fields, f"A number of many {resource_name} to sort by: exactly one.")
@@ -190,6 +193,7 @@ class AggregateTypes:
                     own[field] = GraphQLField(GraphQLNonNull(self._measures(scalar, with_key=True)))
                 else:
                     own[field] = GraphQLField(self._input_of(scalar))
+                own[field].deprecation_reason = reason(shown.field.deprecated)
             return {**own, SUMMARY: GraphQLField(GraphQLNonNull(self._summary(resource)))}
 
         text = f"{resource.resource.name} that share the keys of `by`: only these can be selected as values."
@@ -206,7 +210,9 @@ class AggregateTypes:
     def _group_by(self, resource: ResourceView) -> GraphQLInputObjectType:
         def fields() -> dict[str, GraphQLInputField]:
             return {
-                name: GraphQLInputField(_ENUMS[buckets(shown.field.scalar)])
+                name: GraphQLInputField(
+                    _ENUMS[buckets(shown.field.scalar)], deprecation_reason=reason(shown.field.deprecated)
+                )
                 for name, shown in groupable(resource).items()
             }
 
@@ -219,7 +225,7 @@ class AggregateTypes:
                 scalar = shown.field.scalar
                 nested = is_measured_key(scalar)
                 kind = self._measures_order(scalar, with_key=True) if nested else self._direction
-                own[name] = GraphQLInputField(kind)
+                own[name] = GraphQLInputField(kind, deprecation_reason=reason(shown.field.deprecated))
             return {**own, SUMMARY: GraphQLInputField(self.order(resource.resource.name))}
 
         text = "One key of a sort of groups: a key of `by`, or a number."

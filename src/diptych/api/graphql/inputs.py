@@ -21,9 +21,10 @@ from graphql import (
     GraphQLList,
     GraphQLNonNull,
     Undefined,
+    is_required_input_field,
 )
 
-from diptych.api.descriptions import INPUTS, describe_input, describe_inputs, describe_nest
+from diptych.api.descriptions import INPUTS, describe_input, describe_inputs, describe_nest, reason
 from diptych.model.nesting import (
     ROW_ID,
     ROW_REF,
@@ -78,7 +79,9 @@ class InputTypes:
             if name != without
         }
         for name, nest in nests.items():
-            fields[name] = GraphQLInputField(self._nest(nest, resource), description=describe_nest(nest))
+            why = reason(nest.relation.deprecated)
+            kind = self._nest(nest, resource)
+            fields[name] = GraphQLInputField(kind, description=describe_nest(nest), deprecation_reason=why)
         return fields
 
     # relations
@@ -147,4 +150,7 @@ def _input_field(verb: Taking, taken: InputView, input_type: InputType, optional
         kind = GraphQLNonNull(kind)
     has_default = verb == "create" and field.default is not None
     default = to_json(field.scalar, field.default) if has_default else Undefined
-    return GraphQLInputField(kind, default_value=default, description=describe_input(taken, verb) or None)
+    made = GraphQLInputField(kind, default_value=default, description=describe_input(taken, verb) or None)
+    if not is_required_input_field(made):  # what cannot be left out must not be deprecated
+        made.deprecation_reason = reason(field.deprecated)
+    return made

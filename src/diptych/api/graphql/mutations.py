@@ -27,7 +27,7 @@ from graphql import (
     GraphQLObjectType,
 )
 
-from diptych.api.descriptions import INPUTS
+from diptych.api.descriptions import INPUTS, reason
 from diptych.api.graphql.inputs import InputType, InputTypes
 from diptych.ask.nodes import WriteVerb
 from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
@@ -88,7 +88,8 @@ def mutation_fields(
                     arguments = _upsert_arguments(resource, fields["create" + name].args["input"])
                 else:
                     arguments = _arguments(verb, resource, inputs)
-                fields[verb + name] = GraphQLField(answer, arguments, description=text)
+                why = reason(resource.resource.deprecated)
+                fields[verb + name] = GraphQLField(answer, arguments, description=text, deprecation_reason=why)
         fields.update(_bulk_fields(resource, objects[name], wheres[name], fields))
     return fields
 
@@ -124,7 +125,8 @@ def _bulk_fields(
         arguments["dryRun"] = GraphQLArgument(GraphQLNonNull(GraphQLBoolean), default_value=False)
         text = f"{verb.capitalize()} all {definition.name} that match, or none."
         name = verb + upper_first(definition.many)
-        fields[name] = GraphQLField(GraphQLNonNull(answer), arguments, description=text)
+        why = reason(definition.deprecated)
+        fields[name] = GraphQLField(GraphQLNonNull(answer), arguments, description=text, deprecation_reason=why)
     return fields
 
 
@@ -139,17 +141,20 @@ def call_fields(
             if call.on == "row":
                 arguments = {"id": GraphQLArgument(GraphQLNonNull(GraphQLID)), **arguments}
             result = _result(call.result, objects, input_type)
-            fields[root] = GraphQLField(result, arguments, description=call.description or None)
+            text, why = call.description or None, reason(call.deprecated)
+            fields[root] = GraphQLField(result, arguments, description=text, deprecation_reason=why)
     return fields
 
 
 def _argument(argument: ArgumentDef, input_type: InputType) -> GraphQLArgument:
     kind = input_type(argument.scalar)
+    why = reason(argument.deprecated)
     if argument.nullable:
-        return GraphQLArgument(kind)
+        return GraphQLArgument(kind, deprecation_reason=why)
     if argument.required:
         return GraphQLArgument(GraphQLNonNull(kind))
-    return GraphQLArgument(GraphQLNonNull(kind), default_value=to_json(argument.scalar, argument.default))
+    default = to_json(argument.scalar, argument.default)
+    return GraphQLArgument(GraphQLNonNull(kind), default_value=default, deprecation_reason=why)
 
 
 def _result(result: ResultDef, objects: Mapping[str, GraphQLObjectType], input_type: InputType) -> Any:
@@ -181,7 +186,11 @@ def _arguments(verb: WriteVerb, resource: ResourceView, inputs: InputTypes) -> d
 
 def _upsert_arguments(resource: ResourceView, created: GraphQLArgument) -> dict[str, GraphQLArgument]:
     name = resource.resource.name
-    keys = {key: GraphQLEnumValue(key) for key in resource.upsert_keys}
+    fields, unique = resource.resource.fields, resource.resource.unique_keys
+    old = {
+        key: next((fields[name].deprecated for name in unique[key] if fields[name].deprecated), None) for key in unique
+    }
+    keys = {key: GraphQLEnumValue(key, deprecation_reason=reason(old.get(key))) for key in resource.upsert_keys}
     by = GraphQLEnumType(name + "UpsertKey", keys, description=f"The unique keys of {name}.")
     conflict = GraphQLArgument(GraphQLNonNull(_ON_CONFLICT), default_value="UPDATE")
     return {"by": GraphQLArgument(GraphQLNonNull(by)), "input": created, "onConflict": conflict}

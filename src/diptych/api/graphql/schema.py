@@ -31,7 +31,7 @@ from graphql import (
 )
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
-from diptych.api.descriptions import describe
+from diptych.api.descriptions import describe, reason
 from diptych.api.graphql.aggregate_types import AggregateTypes, search_argument
 from diptych.api.graphql.mutations import DELETED, call_fields, mutation_fields
 from diptych.api.graphql.names import NODE
@@ -39,6 +39,7 @@ from diptych.api.graphql.node_lookup import node_types
 from diptych.api.graphql.scalar_types import SCALAR_TYPES
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
+from diptych.model.deprecation import Deprecation
 from diptych.model.operators import OPERATORS
 from diptych.model.resource_view import ResourceView
 from diptych.model.scalar_values import to_json
@@ -73,6 +74,13 @@ _NODE = GraphQLInterfaceType(
     {"id": GraphQLField(GraphQLNonNull(GraphQLID), description="A UUID: no two rows of any types have the same.")},
     description="A row of any type whose ids are UUIDs.",
 )
+
+
+def deprecate(fields: dict[str, GraphQLField], deprecated: Deprecation | None) -> dict[str, GraphQLField]:
+    """The same fields, as deprecated ones."""
+    for field in fields.values() if deprecated is not None else ():
+        field.deprecation_reason = reason(deprecated)
+    return fields
 
 
 def build_schema(view: View) -> GraphQLSchema:
@@ -130,7 +138,7 @@ class _Builder:
         if resource.may("restore"):
             for field in roots.values():
                 field.args["deleted"] = GraphQLArgument(DELETED, description="With ONLY, of the deleted rows.")
-        return {**roots, **self._aggregates.roots(resource)}
+        return deprecate({**roots, **self._aggregates.roots(resource)}, definition.deprecated)
 
     @staticmethod
     def _node_roots() -> dict[str, GraphQLField]:
@@ -193,7 +201,8 @@ class _Builder:
             "after": GraphQLArgument(GraphQLString, description="Start after this cursor; without it, now."),
         }
         text = f"The changes of {definition.name}, as they are committed."
-        return GraphQLField(GraphQLNonNull(self._change(resource)), arguments, description=text)
+        why = reason(definition.deprecated)
+        return GraphQLField(GraphQLNonNull(self._change(resource)), arguments, description=text, deprecation_reason=why)
 
     def _change(self, resource: ResourceView) -> GraphQLObjectType:
         definition = resource.resource
@@ -218,9 +227,13 @@ class _Builder:
     def _fields(self, resource: ResourceView) -> dict[str, GraphQLField]:
         fields: dict[str, GraphQLField] = {}
         for name, field in resource.fields.items():
-            fields[name] = GraphQLField(self._output(field.field), description=describe(field.field) or None)
+            fields[name] = GraphQLField(
+                self._output(field.field),
+                description=describe(field.field) or None,
+                deprecation_reason=reason(field.field.deprecated),
+            )
         for name, way in resource.relations.items():
-            fields.update(self._relation(name, way.relation))
+            fields.update(deprecate(self._relation(name, way.relation), way.relation.deprecated))
         return fields
 
     def _viewer(self) -> GraphQLObjectType:
@@ -296,7 +309,10 @@ class _Builder:
             return GraphQLList(GraphQLNonNull(self._input(scalar.items)))
         name = scalar.graphql or scalar.name
         if name not in self._inputs:
-            values = {choice: GraphQLEnumValue(choice) for choice in scalar.choices}
+            values = {
+                choice: GraphQLEnumValue(choice, deprecation_reason=reason(scalar.deprecated.get(choice)))
+                for choice in scalar.choices
+            }
             self._inputs[name] = GraphQLEnumType(name, values, description=scalar.description or None)
         return self._inputs[name]
 
@@ -306,12 +322,15 @@ class _Builder:
         def fields() -> dict[str, GraphQLInputField]:
             own = GraphQLList(GraphQLNonNull(self._wheres[name]))
             filters = {
-                key: GraphQLInputField(self._filter(view.field.scalar)) for key, view in resource.searchable.items()
+                key: GraphQLInputField(
+                    self._filter(view.field.scalar), deprecation_reason=reason(view.field.deprecated)
+                )
+                for key, view in resource.searchable.items()
             }
             for key, way in resource.relations.items():
                 target = way.relation.target
                 kind = self._wheres[target] if way.relation.kind == "one" else self._list_wheres[target]
-                filters[key] = GraphQLInputField(kind)
+                filters[key] = GraphQLInputField(kind, deprecation_reason=reason(way.relation.deprecated))
             return {
                 **filters,
                 "and": GraphQLInputField(own, description="All of these match."),
@@ -360,14 +379,15 @@ class _Builder:
 
         def fields() -> dict[str, GraphQLInputField]:
             own = {
-                key: GraphQLInputField(_DIRECTION)
+                key: GraphQLInputField(_DIRECTION, deprecation_reason=reason(view.field.deprecated))
                 for key, view in resource.searchable.items()
                 if view.field.scalar.sortable
             }
             for key, way in resource.relations.items():
                 target = way.relation.target
                 to_one = way.relation.kind == "one"
-                own[key] = GraphQLInputField(self._orders[target] if to_one else self._aggregates.order(target))
+                kind = self._orders[target] if to_one else self._aggregates.order(target)
+                own[key] = GraphQLInputField(kind, deprecation_reason=reason(way.relation.deprecated))
             return own
 
         return GraphQLInputObjectType(

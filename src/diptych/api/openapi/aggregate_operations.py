@@ -6,10 +6,12 @@ differs by resource and type, so keys and measures are named in words, and their
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from diptych.api.openapi.components import SERVICE, JsonObject, answer, errors, operation, page_of, refer
-from diptych.api.openapi.schemas import Schema, ref
+from diptych.api.openapi.schemas import Schema, deprecated_values, ref
+from diptych.model.deprecation import Deprecation
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
 
@@ -24,7 +26,8 @@ _PATHS = "/{collection}/summary", "/{collection}/groups"
 
 def aggregate_paths(view: View) -> dict[str, JsonObject]:
     """The path items, for the collections that the role can read."""
-    collections = [resource.resource.path for name, resource in view.resources.items() if name != VIEWER]
+    served = [each.resource for name, each in view.resources.items() if name != VIEWER]
+    collections = {each.path: each.deprecated for each in served}
     if not collections:
         return {}
     summary = operation("Get numbers of the rows of a collection", SERVICE, [_query("fields", _SUMMARY)], _FILTERS)
@@ -76,8 +79,10 @@ def aggregate_schemas() -> dict[str, Schema]:
     }
 
 
-def _collection(paths: list[str]) -> JsonObject:
-    return {"name": "collection", "in": "path", "required": True, "schema": {"type": "string", "enum": paths}}
+def _collection(paths: Mapping[str, Deprecation | None]) -> JsonObject:
+    old = {path: deprecation for path, deprecation in paths.items() if deprecation is not None}
+    schema = deprecated_values({"type": "string", "enum": list(paths)}, old)
+    return {"name": "collection", "in": "path", "required": True, "schema": schema}
 
 
 def _query(name: str, schema: dict[str, Any]) -> JsonObject:

@@ -14,6 +14,7 @@ from diptych.api.openapi.schemas import (
     Schema,
     apart,
     default_in_words,
+    deprecated,
     described,
     json_schema,
     nullable,
@@ -39,6 +40,7 @@ def query_operation(resource: ResourceDef, call: CallDef) -> JsonObject:
     """GET on a query, without its errors."""
     arguments = [_parameter(argument) for argument in call.arguments]
     get = operation(_summary(resource, call), resource.name, [*arguments, *_fields(call)], call.description)
+    get = deprecated(get, call.deprecated)
     get["responses"] = {"200": _answer(call.result)}
     return get
 
@@ -47,6 +49,7 @@ def action_operation(resource: ResourceDef, call: CallDef, view: View) -> JsonOb
     """POST on an action."""
     keys = [refer("parameters", "Idempotency-Key")] if view.signature.signed_in else []
     post = operation(_summary(resource, call), resource.name, [*_fields(call), *keys], call.description)
+    post = deprecated(post, call.deprecated)
     taken: Schema = {
         "type": "object",
         "properties": {argument.name: _argument(argument) for argument in call.arguments},
@@ -89,12 +92,13 @@ def _argument(argument: ArgumentDef) -> Schema:
     taken = constrained(argument.scalar, json_schema(argument.scalar), argument.constraints)
     schema = _enum_or(argument.scalar, apart(taken))
     schema = described(nullable(schema) if argument.nullable else schema, default_in_words(argument))
-    return with_example(schema, argument)
+    return with_example(deprecated(schema, argument.deprecated), argument)
 
 
 def _parameter(argument: ArgumentDef) -> JsonObject:
     schema = _enum_or(argument.scalar, constrained(argument.scalar, text_schema(argument.scalar), argument.constraints))
     parameter: JsonObject = {"name": argument.name, "in": "query", "required": argument.required}
+    parameter = deprecated(parameter, argument.deprecated)
     if argument.scalar.items is not None:
         return {**parameter, "explode": False, "style": "form", "schema": _with_default(argument, schema)}
     if argument.scalar is JSON or argument.scalar.members is not None:

@@ -19,7 +19,16 @@ from typing import Any
 
 from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.descriptions import describe_search
-from diptych.api.openapi.schemas import MAX_IN, Schema, nullable, ref, scalar_name, text_schema
+from diptych.api.openapi.schemas import (
+    MAX_IN,
+    Schema,
+    deprecated,
+    deprecated_values,
+    nullable,
+    ref,
+    scalar_name,
+    text_schema,
+)
 from diptych.api.query_string import RESERVED
 from diptych.model.defs import SERVER_FIELDS, FieldDef
 from diptych.model.operators import MAX_SEARCHED
@@ -147,7 +156,7 @@ def list_parameters(resource: ResourceView, *, filters: bool) -> list[JsonObject
     """References to the parameters of a list of a resource, in documentation order; with `filters`, also those of its
     fields."""
     own = (f"{resource.resource.name}.{name}" for name in _shaping(resource))
-    fields = (key for field in _filtered(resource) for key in _filters(field)) if filters else ()
+    fields = (key for field in _filtered(resource) for key in _filters(field, resource)) if filters else ()
     return [refer("parameters", name) for name in ("fields", *_PAGING, *own, *fields)]
 
 
@@ -182,13 +191,15 @@ def add_parameters(parameters: dict[str, JsonObject], resource: ResourceView) ->
     """Add the parameters of one resource; those of its fields may be there already."""
     name = resource.resource.name
     if sortable := _sortable(resource):
-        parameters[f"{name}.sort"] = _sort(sortable)
+        old = {key: shown.field.deprecated for key, shown in resource.searchable.items() if shown.field.deprecated}
+        sort = _sort(sortable)
+        parameters[f"{name}.sort"] = {**sort, "schema": deprecated_values(sort["schema"], old)}
     parameters[f"{name}.where"] = {"name": "where", "in": "query", "schema": in_json(ref(name + "Where"))}
     if resource.searched:
         text = {"type": "string", "minLength": 1, "maxLength": MAX_SEARCHED, "format": "search"}
         parameters[f"{name}.search"] = {**_query("search", describe_search(resource)), "schema": text}
     for field in _filtered(resource):
-        for key, parameter in _filters(field).items():
+        for key, parameter in _filters(field, resource).items():
             parameters.setdefault(key, parameter)
 
 
@@ -231,8 +242,9 @@ def _filtered(resource: ResourceView) -> list[FieldDef]:
     ]
 
 
-def _filters(field: FieldDef) -> dict[str, JsonObject]:
-    """The parameters of a field by their names among the components: `status-OrderStatus`, `status.in-OrderStatus`."""
+def _filters(field: FieldDef, resource: ResourceView) -> dict[str, JsonObject]:
+    """The parameters of a field by their names among the components: `status-OrderStatus`, `status.in-OrderStatus`;
+    those of a deprecated one are its own, `Order.status-OrderStatus`."""
     name, kind, schema = field.name, scalar_name(field.scalar), text_schema(field.scalar)
     filters = {f"{name}-{kind}": {**_query(name, f"Only rows with this `{name}`."), "schema": schema}}
     if field.scalar.choices:
@@ -241,7 +253,10 @@ def _filters(field: FieldDef) -> dict[str, JsonObject]:
             **_query(f"{name}[in]", f"Only rows with one of these `{name}`."),
             "schema": several,
         }
-    return filters
+    if field.deprecated is None:
+        return filters
+    own = resource.resource.name
+    return {f"{own}.{key}": deprecated(parameter, field.deprecated) for key, parameter in filters.items()}
 
 
 # headers and responses

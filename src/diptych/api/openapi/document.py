@@ -55,7 +55,7 @@ from diptych.api.openapi.components import (
 from diptych.api.openapi.input_schemas import add_inputs, json_patch
 from diptych.api.openapi.link_operations import OTHER, link_operations, set_operation
 from diptych.api.openapi.oauth_operations import authorization_paths
-from diptych.api.openapi.schemas import Schema, add_schemas, ref
+from diptych.api.openapi.schemas import Schema, add_schemas, deprecated, ref
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
 from diptych.api.openapi.write_operations import (
@@ -68,6 +68,7 @@ from diptych.api.openapi.write_operations import (
 from diptych.api.sse import STREAM
 from diptych.api.understand import METHOD_VERBS
 from diptych.model.defs import ActionDef, CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.deprecation import Deprecation
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.resource_view import ResourceView
 from diptych.model.view import View
@@ -194,11 +195,12 @@ class _Paths:
         self.items: dict[str, JsonObject] = {}
         self._taken: set[str] = set()
 
-    def add(self, path: str, item: JsonObject) -> None:
-        for part in item.values():
+    def add(self, path: str, item: JsonObject, deprecation: Deprecation | None = None) -> None:
+        for method, part in item.items():
             if isinstance(part, dict):
                 part["operationId"] = _free(self._taken, part["operationId"])
                 self._taken.add(part["operationId"])
+                item[method] = deprecated(part, deprecation)
         self.items[path] = item
 
 
@@ -225,18 +227,19 @@ def _tags(view: View) -> list[JsonObject]:
 
 def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str, max_bulk: int) -> None:
     definition, path = resource.resource, f"/{resource.resource.path}"
+    old = definition.deprecated
     collection = {"get": _collection(resource), **collection_changes(resource, view)}
     collection |= bulk_changes(resource, view, max_bulk)
     member = {"parameters": [_ID], "get": _member(resource), **member_changes(resource, view, patch)}
-    paths.add(path, secured(collection, view, [definition], [definition]))
+    paths.add(path, secured(collection, view, [definition], [definition]), old)
     if resource.may("create"):
-        paths.add(path + "/batch", secured(collection_batch(resource, view), view, [definition], [definition]))
+        paths.add(path + "/batch", secured(collection_batch(resource, view), view, [definition], [definition]), old)
     if definition.followed:
-        paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]))
-    paths.add(path + "/{id}", secured(member, view, [definition], [definition]))
+        paths.add(path + "/changes", secured({"get": _changes(resource)}, view, [definition]), old)
+    paths.add(path + "/{id}", secured(member, view, [definition], [definition]), old)
     if resource.may("restore"):
         restore = {"parameters": [_ID], **member_restore(resource, view)}
-        paths.add(path + "/{id}/restore", secured(restore, view, [definition], [definition]))
+        paths.add(path + "/{id}/restore", secured(restore, view, [definition], [definition]), old)
     for segment, name in definition.collections.items():
         if name in resource.relations:
             relation = resource.relations[name].relation
@@ -244,13 +247,11 @@ def _add_paths(paths: _Paths, resource: ResourceView, view: View, patch: str, ma
             item = {"parameters": [_ID], "get": _relation(resource, relation, view.resources[relation.target])}
             item |= set_operation(resource, relation, view)
             written = [view.model[relation.link]] if relation.link else []
-            paths.add(f"{path}/{{id}}/{segment}", secured(item, view, seen, written))
-            links = link_operations(resource, relation, view)
-            if links:
-                paths.add(
-                    f"{path}/{{id}}/{segment}/{{other}}",
-                    secured({"parameters": [_ID, OTHER], **links}, view, seen, written),
-                )
+            old = relation.deprecated or definition.deprecated
+            paths.add(f"{path}/{{id}}/{segment}", secured(item, view, seen, written), old)
+            if links := link_operations(resource, relation, view):
+                item = secured({"parameters": [_ID, OTHER], **links}, view, seen, written)
+                paths.add(f"{path}/{{id}}/{segment}/{{other}}", item, old)
 
 
 def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:

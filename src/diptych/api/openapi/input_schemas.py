@@ -22,6 +22,7 @@ from diptych.api.openapi.schemas import (
     apart,
     default_in_words,
     default_words,
+    deprecated,
     described,
     json_schema,
     nullable,
@@ -88,7 +89,7 @@ def _written_out(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> 
     if taken.nullable:
         schema = nullable(schema)
     default = default_in_words(field) if verb == "create" else ""
-    schema = described(schema, describe_input(taken, verb), *_words(field), default)
+    schema = deprecated(described(schema, describe_input(taken, verb), *_words(field), default), field.deprecated)
     return with_example(schema, field) if not taken.fixed else schema
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from diptych.api.descriptions import describe_nest
-from diptych.api.openapi.schemas import Schema, described, json_schema, ref, scalar_name
+from diptych.api.openapi.schemas import Schema, deprecated, described, json_schema, ref, scalar_name
 from diptych.ask.measures import Limits
 from diptych.model.nesting import (
     ROW_ID,
@@ -52,7 +52,8 @@ def add_nests(
             if nest.key in schema.get("required", ()):
                 schema["required"] = [required for required in schema["required"] if required != nest.key]
         kind = nest_type(resource.resource.name, nest.relation)
-        schema["properties"][name] = described(ref(kind), describe_nest(nest))
+        described_nest = described(ref(kind), describe_nest(nest))
+        schema["properties"][name] = deprecated(described_nest, nest.relation.deprecated)
         if kind not in schemas:
             schemas[kind] = {}  # relations may lead back here
             schemas[kind] = _nest(schemas, nest, resource, view, values)

@@ -25,6 +25,7 @@ import msgspec
 from diptych.api.descriptions import describe
 from diptych.api.openapi.examples import example_of
 from diptych.model.defs import SERVER_FIELDS, ArgumentDef, FieldDef, RelationDef
+from diptych.model.deprecation import Deprecation
 from diptych.model.operators import OPERATORS
 from diptych.model.resource_view import ResourceView
 from diptych.model.scalar_values import to_json
@@ -102,13 +103,34 @@ def add_enum(schemas: dict[str, Schema], scalar: Scalar) -> None:
 
 def enumerated(scalar: Scalar) -> Schema:
     """The schema of an enum. It has no example: optional parameters refer to it, and pages would fill them in."""
-    return described(dict(scalar.openapi), scalar.description)
+    return deprecated_values(described(dict(scalar.openapi), scalar.description), scalar.deprecated)
 
 
 def described(schema: Schema, *sentences: str) -> Schema:
     """A schema with a description of all non-empty sentences."""
     text = " ".join(filter(None, sentences))
     return {**schema, "description": text} if text else schema
+
+
+def deprecated(schema: Schema, deprecation: Deprecation | None) -> Schema:
+    """A schema, a parameter or an operation, marked as deprecated if it is; `x-sunset` is the day from which on it may
+    be gone."""
+    if deprecation is None:
+        return schema
+    text = " ".join(filter(None, (schema.get("description", ""), "Deprecated: " + deprecation.words)))
+    sunset = {} if deprecation.sunset is None else {"x-sunset": str(deprecation.sunset)}
+    return {**schema, "deprecated": True, **sunset, "description": text}
+
+
+def deprecated_values(schema: Schema, values: Mapping[str, Deprecation]) -> Schema:
+    """A schema of a few values, some of which are deprecated: in words, and their sunsets as `x-deprecated-values`."""
+    if not values:
+        return schema
+    text = " ".join(
+        [schema.get("description", ""), *(f"`{value}` is deprecated: {each.words}" for value, each in values.items())]
+    ).strip()
+    sunsets = {value: each.sunset and str(each.sunset) for value, each in values.items()}
+    return {**schema, "x-deprecated-values": sunsets, "description": text}
 
 
 def nullable(schema: Schema) -> Schema:
@@ -178,7 +200,8 @@ def response_schema(field: FieldDef) -> Schema:
     schema = ref(field.scalar.name) if field.scalar.choices else value_schema(field.scalar)
     schema = nullable(schema) if field.nullable or field.hideable else schema
     schema = schema if field.stored else {**schema, "readOnly": True}
-    return with_example(schema if field.relation else described(schema, describe(field)), field)
+    schema = schema if field.relation else described(schema, describe(field))
+    return with_example(deprecated(schema, field.deprecated), field)
 
 
 def with_example(schema: Schema, field: FieldDef | ArgumentDef) -> Schema:
@@ -204,7 +227,7 @@ def _related(relation: RelationDef) -> Schema:
         schema = {"type": "array", "items": schema, "example": []}
     elif relation.nullable or relation.hideable:
         schema = {**nullable(schema), "example": None}
-    return described(schema, relation.description)
+    return deprecated(described(schema, relation.description), relation.deprecated)
 
 
 # what a filter takes
@@ -322,9 +345,13 @@ def _filter(scalar: Scalar) -> Schema:
 def _where(resource: ResourceView) -> Schema:
     own = ref(resource.resource.name + "Where")
     several = {"type": "array", "items": own}
-    properties = {name: ref(filter_name(field.field.scalar)) for name, field in resource.searchable.items()}
+    properties = {
+        name: deprecated(ref(filter_name(field.field.scalar)), field.field.deprecated)
+        for name, field in resource.searchable.items()
+    }
     for name, way in resource.relations.items():
-        properties[name] = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
+        target = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
+        properties[name] = deprecated(target, way.relation.deprecated)
     properties |= {"and": several, "or": several, "not": own}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

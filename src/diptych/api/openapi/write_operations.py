@@ -13,7 +13,7 @@ An operation that the role may never use is left out. The response to a create l
 from __future__ import annotations
 
 from diptych.api.openapi.components import JsonObject, answer, errors, only_deleted, operation, refer
-from diptych.api.openapi.schemas import Schema, ref
+from diptych.api.openapi.schemas import Schema, deprecated_values, ref
 from diptych.api.rest.translate import MAX_CREATED
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.nesting import nests_of
@@ -92,11 +92,22 @@ def _upserting(resource: ResourceView) -> list[JsonObject]:
     if not resource.may("upsert"):
         return []
     keys = list(resource.upsert_keys)
+    fields = resource.resource.fields
+    old = {
+        key: deprecation
+        for key, names in resource.resource.unique_keys.items()
+        if (deprecation := next((fields[name].deprecated for name in names if fields[name].deprecated), None))
+    }
     words_of = ["update", "keep"] if resource.may("update") else ["keep"]
     by = "A unique key: if a row has its values, that one is updated, and none is created. All of them are required."
     how = "With `by`, what is done with a row that has the key: fields that are given are updated, or it is kept."
     return [
-        {"name": "by", "in": "query", "description": by, "schema": {"type": "string", "enum": keys}},
+        {
+            "name": "by",
+            "in": "query",
+            "description": by,
+            "schema": deprecated_values({"type": "string", "enum": keys}, old),
+        },
         {"name": "onConflict", "in": "query", "description": how, "schema": {"type": "string", "enum": words_of}},
     ]
 

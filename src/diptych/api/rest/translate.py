@@ -74,7 +74,7 @@ def translate(target: Target, query: Query, view: View) -> Wish:
     builder = AskBuilder(view)
     ask = _Translator(builder, query).ask(target)
     builder.done(Code.BAD_REQUEST, _QUERY_FAULT)
-    return Wish((ask,), tuple(builder.slots.slots), tuple(builder.slots.sources))
+    return Wish((ask,), tuple(builder.slots.slots), tuple(builder.slots.sources), builder.implied)
 
 
 def translate_changes(target: Target, query: Query, view: View) -> WatchWish:
@@ -183,6 +183,7 @@ class _Translator:
         self.query = query
         self.fixed = fixed
         self.fields = query.fields()
+        builder.implied = query.parameters.get("fields", "*") == "*"
 
     def ask(self, target: Target) -> Read:
         resource = self.builder.view.resources[target.resource]

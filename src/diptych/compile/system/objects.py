@@ -110,6 +110,11 @@ _RECORDS = {
         "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, hash {text} NOT NULL, user_id {text}, "
         "roles {text} NOT NULL, scopes {text}, created_at {number} NOT NULL, expires_at {number}, used_at {number}"
     ),
+    # who still uses what is deprecated
+    "diptych_usage": (
+        "name {text} NOT NULL, role {text} NOT NULL, client {text} NOT NULL, requests {number} NOT NULL, "
+        "first_at {number} NOT NULL, last_at {number} NOT NULL, PRIMARY KEY (name, role, client)"
+    ),
     # what the service remembers of itself
     "diptych_settings": "name {text} PRIMARY KEY, value {text} NOT NULL",
     # not of anyone who signs in: the documents that may be sent

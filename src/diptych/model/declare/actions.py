@@ -22,6 +22,7 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 
 from msgspec import Struct
 
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
 
@@ -36,34 +37,54 @@ class Offer(Struct, frozen=True):
     to: Role | None
     weight: int | None = None
     public: int | timedelta | None = None
+    deprecated: DeprecatedMark | None = None
 
 
 @overload
 def action(member: CallFunction, /) -> CallFunction: ...
 @overload
-def action(*, to: Role | None = None, weight: int | None = None) -> Callable[[CallFunction], CallFunction]: ...
-def action(member: Any = None, /, *, to: Role | None = None, weight: int | None = None) -> Any:
+def action(
+    *, to: Role | None = None, weight: int | None = None, deprecated: DeprecatedMark | None = None
+) -> Callable[[CallFunction], CallFunction]: ...
+def action(
+    member: Any = None,
+    /,
+    *,
+    to: Role | None = None,
+    weight: int | None = None,
+    deprecated: DeprecatedMark | None = None,
+) -> Any:
     """Declare a write of the model's own, on one row or, above `@classmethod`, on the class; for a role or anyone.
 
     `weight` is what a call adds to the price of a request, besides its result.
     """
-    return _offer(member, Offer("action", to, weight))
+    return _offer(member, Offer("action", to, weight, deprecated=deprecated))
 
 
 @overload
 def query(member: CallFunction, /) -> CallFunction: ...
 @overload
 def query(
-    *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+    *,
+    to: Role | None = None,
+    weight: int | None = None,
+    public: int | timedelta | None = None,
+    deprecated: DeprecatedMark | None = None,
 ) -> Callable[[CallFunction], CallFunction]: ...
 def query(
-    member: Any = None, /, *, to: Role | None = None, weight: int | None = None, public: int | timedelta | None = None
+    member: Any = None,
+    /,
+    *,
+    to: Role | None = None,
+    weight: int | None = None,
+    public: int | timedelta | None = None,
+    deprecated: DeprecatedMark | None = None,
 ) -> Any:
     """Declare a read implemented by the model, above `@classmethod`; `to` a role or anyone, `weight` as for an action.
 
     `public` is the max-age in seconds for which shared caches may keep answers to anonymous viewers.
     """
-    return _offer(member, Offer("query", to, weight, public))
+    return _offer(member, Offer("query", to, weight, public, deprecated))
 
 
 def _offer(member: Any, offer: Offer) -> Any:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.roles import Role
 
 
@@ -181,6 +182,7 @@ MARKERS: tuple[type[Any], ...] = (
     Weight,
     Public,
     Example,
+    DeprecatedMark,
 )
 """All markers. Anything else in `Annotated` is left to other libraries."""
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from diptych.model.declare import rows
 from diptych.model.declare.declared import Auto, FromViewer, Inverse, Now, Through
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.keys import DeclaredKey
 from diptych.model.declare.markers import Id
 from diptych.model.declare.roles import Role
@@ -116,7 +117,8 @@ class Resource:
     that number of seconds. With `trash=timedelta(days=30)`, a deleted row can be restored for that time (soft delete),
     and has a field `deletedAt`. `table="person"` names the table. With `managed=False` the table exists, and Diptych
     never changes it: `key="person_id"` names its primary key, and `ids="text"` or `ids="number"` says that clients give
-    the key; `view="people_by_age"` is a view, which is read only. Subclasses inherit `ids` alone.
+    the key; `view="people_by_age"` is a view, which is read only. With
+    `deprecated=deprecated(…)`, all that is served of it is deprecated. Subclasses inherit `ids` alone.
     """
 
     id: Id = auto()
@@ -139,12 +141,14 @@ class Resource:
         view: str = "",
         key: str | tuple[str, ...] = "",
         managed: bool = True,
+        deprecated: DeprecatedMark | None = None,
     ) -> None:
         super().__init_subclass__()
         ids = ids or cls.__diptych__.get("ids", "uuid")
         cls.__diptych__ = {
             **{"plural": plural, "ids": ids, "public": public, "trash": trash},
             **{"table": table, "view": view, "key": key, "managed": managed},
+            "deprecated": deprecated,
         }
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform

@@ -20,11 +20,16 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from msgspec import Struct
 
 from diptych.model.declare import markers as mark
+from diptych.model.declare.deprecated import DeprecatedMark, deprecated
 from diptych.model.declare.roles import Role
+from diptych.model.deprecation import Deprecation
 from diptych.model.naming import column_fault
+from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.public_ages import field_fault, seconds_of
 
 Wrong = Callable[[str, str], None]
+_NAMES: dict[type, str] = {DeprecatedMark: "deprecated"}
+"""Names of markers in a model file, where they are not those of their classes."""
 
 
 class Annotation(Struct, frozen=True):
@@ -72,6 +77,11 @@ class Annotation(Struct, frozen=True):
         return None if marker is None else seconds_of(marker.age)
 
     @property
+    def deprecated(self) -> Deprecation | None:
+        """Its deprecation; None if it has none."""
+        return deprecation_of(self.marker(DeprecatedMark))
+
+    @property
     def is_enum(self) -> bool:
         return isinstance(self.type, type) and issubclass(self.type, enum.Enum)
 
@@ -95,9 +105,9 @@ def check_markers(line: Annotation, wrong: Wrong) -> None:
     """Report faults of the markers themselves, whatever the type of the field."""
     for kind, count in Counter(map(type, line.markers)).items():
         if kind in mark.MARKERS and count > 1:
-            wrong(f"{kind.__name__} is given {count} times", "Leave one")
+            wrong(f"{_NAMES.get(kind, kind.__name__)} is given {count} times", "Leave one")
     for marker in line.markers:
-        if marker in mark.MARKERS:
+        if marker in mark.MARKERS or marker is deprecated:
             wrong(f"{marker.__name__} is not called", f"Write {marker.__name__}(…)")
         elif isinstance(marker, Role):
             wrong(f"the role {marker.name} is given without a marker", "Write ReadBy(…) or WriteBy(…)")
@@ -122,6 +132,8 @@ def _check_marker(marker: Any, wrong: Wrong) -> None:
             wrong(f"OnDelete({do!r}) is unknown", 'Write OnDelete("restrict"), "cascade" or "set null"')
         case mark.Column(column, kind) if named := column_fault(column, kind):
             wrong(*named)
+        case DeprecatedMark() if wrongly := deprecation_fault(marker):
+            wrong(*wrongly)
         case mark.Public(age) if aged := field_fault(age):
             wrong(f"Public({age!r}) {aged[0]}", f"Write Public(5){aged[1]}")
         case mark.ReadBy(roles=roles) | mark.WriteBy(roles=roles):
@@ -153,7 +165,8 @@ def check_use(line: Annotation, allowed: tuple[type[Any], ...], what: str, wrong
     """Report markers that have no effect here: a permission that is silently ignored would be a security hole."""
     for marker in line.markers:
         if type(marker) in mark.MARKERS and not isinstance(marker, allowed):
-            wrong(f"{type(marker).__name__} means nothing on {what}", "Remove it")
+            name = _NAMES.get(type(marker), type(marker).__name__)
+            wrong(f"{name} means nothing on {what}", "Remove it")
 
 
 def check_bounds(line: Annotation, wrong: Wrong) -> None:

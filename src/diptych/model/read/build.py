@@ -28,6 +28,7 @@ from diptych.model.naming import attribute_fault, camel, class_fault, plural, sn
 from diptych.model.read import existing, fields
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
 from diptych.model.read.call_signatures import Home, read_call
+from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.existing import place_faults, settle_columns, table_name
 from diptych.model.read.field_types import FieldTypes
 from diptych.model.read.members import calls, computed_fields, rules_of, untyped
@@ -142,7 +143,7 @@ class Builder:
         for attr in untyped(cls) if lines else ():
             self.wrong(cls, attr, "it has no type, so it is no field", f"Write {attr}: … = …")
         public = self._public(cls, names)
-        if fault := trash_fault(cls.__diptych__["trash"]):
+        if fault := trash_fault(cls.__diptych__["trash"]) or deprecation_fault(cls.__diptych__["deprecated"]):
             self.wrong(cls, "", *fault)
         stem = _stem(cls)
         return ResourceDef(
@@ -160,6 +161,7 @@ class Builder:
             public=public,
             trash=trash_seconds(cls.__diptych__["trash"]),
             **existing.told(cls),
+            deprecated=deprecation_of(cls.__diptych__["deprecated"]),
         )
 
     def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:

@@ -18,6 +18,7 @@ from diptych.model.declare import markers as mark
 from diptych.model.declare.actions import Offer
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import MISSING, evaluate
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
@@ -32,6 +33,7 @@ from diptych.model.read.annotations import (
     unwrap,
     weight_fault,
 )
+from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.fields import constraints_of, default_of, value_markers
 from diptych.model.read.name_clashes import RESERVED_PARAMETERS
 from diptych.model.read.public_ages import public_fault, seconds_of
@@ -82,6 +84,7 @@ def read_call(attr: str, member: Any, offers: tuple[Offer, ...], home: Home, wro
         description=inspect.cleandoc(function.__doc__ or ""),
         weight=CALL_WEIGHT if offer.weight is None else offer.weight,
         public=seconds_of(offer.public) or 0,
+        deprecated=deprecation_of(offer.deprecated or home.cls.__diptych__["deprecated"]),
     )
 
 
@@ -104,6 +107,7 @@ def _faults(attr: str, member: Any, offers: tuple[Offer, ...]) -> Iterator[NameF
         if fault := weight_fault(weight):
             yield f"weight={weight!r} {fault}", f"Write @{kind}(weight=50)"
     yield from (aged for offer in offers if (aged := public_fault(offer.public)))
+    yield from (gone for offer in offers if (gone := deprecation_fault(offer.deprecated)))
     if named := word_fault(attr):
         yield named
     if isinstance(member, Computed):
@@ -163,16 +167,20 @@ class _Reader:
         if scalar is None:
             return None
         check_markers(line, wrong)
-        check_use(line, value_markers(scalar), f"an argument of type {scalar.name}", wrong)
+        check_use(line, (*value_markers(scalar), DeprecatedMark), f"an argument of type {scalar.name}", wrong)
         check_bounds(line, wrong)
+        required = line.default is MISSING and not line.optional
+        if required and line.marker(DeprecatedMark):
+            wrong("it is deprecated, and no client can leave it out", "Give it a default, or write `| None`")
         return ArgumentDef(
             name,
             parameter.name,
             scalar,
             nullable=line.optional,
-            required=line.default is MISSING and not line.optional,
+            required=required,
             default=default_of(line, scalar, wrong),
             constraints=constraints_of(line),
+            deprecated=line.deprecated,
         )
 
     def result(self, offer: Offer) -> ResultDef | None:

@@ -11,6 +11,7 @@ from diptych.model.declare.value import Value
 from diptych.model.enum_scalar import enumeration
 from diptych.model.read import fields
 from diptych.model.read.annotations import Annotation, Wrong
+from diptych.model.read.deprecations import read_values
 from diptych.model.read.values import read_value
 from diptych.model.scalars import Scalar
 
@@ -55,5 +56,6 @@ class FieldTypes:
             if not isinstance(value, str) or not _ENUM_VALUE.fullmatch(value) or value in _NO_ENUM_VALUES:
                 cause = f"the value {value!r} of {kind.__name__} cannot be a name of GraphQL"
                 wrong(cause, "Use letters, digits and _, and not true, false or null")
+        read_values(kind, wrong)
         self.enums[kind] = enumeration(kind)
         self.users[kind] = (cls, line.attr)

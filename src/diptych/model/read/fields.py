@@ -15,6 +15,7 @@ from diptych.model.decimal_scalar import decimal
 from diptych.model.declare import markers as mark
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import MISSING, Auto, FromViewer, Now
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.roles import Role
 from diptych.model.defs import FieldDef
 from diptych.model.list_scalar import list_of
@@ -111,6 +112,7 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
         public=line.public,
         example=_example(line, scalar, wrong),
         description=line.description,
+        deprecated=line.deprecated,
     )
 
 
@@ -219,7 +221,16 @@ def _index_bound(line: Annotation, scalar: scalars.Scalar) -> tuple[object, ...]
 
 def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
     """The markers that are allowed on a field of this type."""
-    common = (mark.ReadBy, mark.WriteBy, mark.States, mark.Weight, mark.Public, mark.Example, mark.Column)
+    common = (
+        mark.ReadBy,
+        mark.WriteBy,
+        mark.States,
+        mark.Weight,
+        mark.Public,
+        mark.Example,
+        mark.Column,
+        DeprecatedMark,
+    )
     if scalar.is_json:
         return (*common, *value_markers(scalar))
     counter = (mark.Counter,) if scalar in (scalars.INT, scalars.BIGINT) else ()
@@ -251,7 +262,7 @@ def read_computed(
 ) -> FieldDef:
     """A computed field, before it is traced and its needs are resolved."""
     check_markers(line, wrong)
-    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key, mark.Example)
+    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key, mark.Example, DeprecatedMark)
     if line.marker(mark.Weight):
         wrong("Weight is not allowed in the type of a computed field", "Write @computed(weight=5)")
     if line.marker(mark.Public):
@@ -270,6 +281,7 @@ def read_computed(
         python=None if computed.needs is None else computed.function,
         batch=computed.batch,
         description=line.description,
+        deprecated=line.deprecated,
         weight=_weight(computed),
         public=seconds_of(computed.public),
     )

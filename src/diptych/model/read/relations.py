@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from diptych.model.declare import markers as mark
 from diptych.model.declare.declared import MISSING, FromViewer, Inverse, Through
+from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.resource import Resource, VerbGrant
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import camel
@@ -24,7 +25,9 @@ from diptych.model.scalars import ID, Scalar
 _ON_A_RELATION = (
     *(mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public),
     mark.Column,
+    DeprecatedMark,
 )
+_ON_MANY = (mark.Weight, DeprecatedMark)
 
 
 def read_relation(
@@ -54,6 +57,7 @@ def read_relation(
         relation=name,
         public=line.public,
         description=f"The id of `{name}`.",
+        deprecated=line.deprecated,
     )
     return field, RelationDef(
         name=name,
@@ -66,6 +70,7 @@ def read_relation(
         on_delete=on_delete.do,
         weight=line.weight,
         description=line.description,
+        deprecated=line.deprecated,
     )
 
 
@@ -103,12 +108,18 @@ def read_list(line: Annotation, classes: Mapping[str, type[Resource]], wrong: Wr
         )
         return None
     check_markers(line, wrong)
-    if line.optional or any(
-        not isinstance(marker, mark.Weight) and marker is not mark.Weight for marker in line.markers
-    ):
-        wrong("markers and None mean nothing on a to-many relation", "Remove them; only Weight is allowed there")
+    if line.optional or any(not isinstance(marker, _ON_MANY) and marker is not mark.Weight for marker in line.markers):
+        fix = "Remove them; only Weight and deprecated are allowed there"
+        wrong("markers and None mean nothing on a to-many relation", fix)
     empty = RelationDef(
-        camel(line.attr), line.attr, "many", item.__name__, column="", weight=line.weight, description=line.description
+        camel(line.attr),
+        line.attr,
+        "many",
+        item.__name__,
+        column="",
+        weight=line.weight,
+        description=line.description,
+        deprecated=line.deprecated,
     )
     if isinstance(declared, Inverse):
         return replace(empty, inverse=declared.field)
@@ -130,7 +141,8 @@ def _link(resource: ResourceDef, resources: Mapping[str, ResourceDef], wrong: Re
         if isinstance(resolved, str):
             wrong(resource, relation.attr, resolved, _HOW[relation.kind])
         else:
-            relations[name] = resolved
+            target = resources[resolved.target].deprecated
+            relations[name] = replace(resolved, deprecated=resolved.deprecated or target)
     fields = {
         name: replace(field, scalar=_key(relations[field.relation], resources))
         if field.relation in relations

@@ -23,6 +23,7 @@ from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
 from diptych.serve.endpoint.cost_header import add_cost, asks_cost, cost_of_known
+from diptych.serve.endpoint.deprecation_headers import note_deprecations
 from diptych.serve.endpoint.graphql_planner import Planner, Variables
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
@@ -79,9 +80,11 @@ class GraphqlEndpoint:
             else:
                 entry, variables, known = await self._recognise(sent, request, caller)
             if known.writes:
-                return await self._write(known, variables, caller, media, keeping(request, caller, body))
+                reply = await self._write(known, variables, caller, media, keeping(request, caller, body))
+                return self._noted(reply, known, variables, caller)
             answer, more = await self._read(entry, variables, known, caller)
-            return Reply(200, (*_HEAD[media], *more) if more else _HEAD[media], answer)
+            reply = Reply(200, (*_HEAD[media], *more) if more else _HEAD[media], answer)
+            return reply if self.engine.usage is None else self._noted(reply, known, variables, caller)
         except Refusal as refusal:
             headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
             return http.error_reply(refusal, media, headers)
@@ -96,9 +99,20 @@ class GraphqlEndpoint:
         body, more = await self._read(entry, variables, known, caller)
         mark = variant(request, tag(body), len(body))
         head = (*may_keep(request, known.max_age), (b"etag", mark), *more)
-        if not_modified(request.headers.get(b"if-none-match"), mark):
-            return Reply(304, head)
-        return Reply(200, (_HEAD[media][0], *head), body)
+        same = not_modified(request.headers.get(b"if-none-match"), mark)
+        reply = Reply(304, head) if same else Reply(200, (_HEAD[media][0], *head), body)
+        return self._noted(reply, known, variables, caller)
+
+    def _noted(self, reply: Reply, known: KnownOperation, variables: Variables, caller: Caller) -> Reply:
+        """The reply, with headers about what is deprecated in the request."""
+        headers = self._note(known, variables, caller)
+        return Reply(reply.status, (*reply.headers, *headers), reply.body) if headers else reply
+
+    def _note(self, known: KnownOperation, variables: Variables, caller: Caller) -> tuple[Header, ...]:
+        usage = self.engine.usage
+        if usage is None or not known.is_deprecated:
+            return ()
+        return note_deprecations(usage, ((part, variables) for part in known.parts), caller)
 
     async def _stream(self, request: Request, caller: Caller) -> Reply:
         """Any operation, answered as an event stream."""
@@ -106,6 +120,7 @@ class GraphqlEndpoint:
             posted = await self._posted(request) if request.method in _WITH_BODY else b""
             parameters = http.read_body(posted) if posted else http.read_parameters(request.query)
             entry, variables, known = await self._recognise(parameters, request, caller, streams=True)
+            self._note(known, variables, caller)
             if known.watch is None:
                 if known.writes:
                     kept = keeping(request, caller, posted)
@@ -125,6 +140,7 @@ class GraphqlEndpoint:
         """Execute any operation, for a transport that multiplexes several."""
         try:
             entry, variables, known = await self._recognise(parameters, None, caller, streams=True)
+            self._note(known, variables, caller)
             if known.watch is not None:
                 return Outcome(watch=known.watch, pieces=known.pieces, inputs=variables)
             if known.writes:

@@ -55,6 +55,11 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
 
     @property
+    def is_deprecated(self) -> bool:
+        """May it use what is deprecated?"""
+        return any(part.uses is not None for part in self.parts)
+
+    @property
     def parts(self) -> list[PreparedRead | PreparedWatch | PreparedWrite | PreparedCall]:
         parts = (self.prepared, self.watch, *(write for _, write in self.writes), *self.calls.values())
         return [part for part in parts if part is not None]

@@ -32,6 +32,7 @@ from diptych.model.declare.resource import Verb
 from diptych.model.defs import ResourceDef
 from diptych.model.viewer_object import VIEWER
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.rest_batch import RestBatch
 from diptych.serve.endpoint.rest_calls import RestCalls
 from diptych.serve.endpoint.rest_changes import RestChangeLog
@@ -154,6 +155,8 @@ class RestEndpoint:
             if isinstance(answer, bytes) and not known.page
             else self._page(request, query, known, answer, more, media)
         )
+        if known.prepared.uses is not None:
+            reply = with_deprecations(reply, self.engine.usage, [(known.prepared, query.inputs)], caller)
         if not prefers:
             return reply
         return with_cost(request, reply, lambda: cost_of_parts([(known.prepared, query.inputs)], self.engine.limits))

@@ -30,6 +30,7 @@ from diptych.errors import Code, Fault, Path, Refusal
 from diptych.identity.viewer import Caller
 from diptych.model.defs import QueryDef
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.rest_calls import PlannedCall, RestCalls
 from diptych.serve.endpoint.rest_links import RestLinks
@@ -117,6 +118,7 @@ class RestBatch:
             if failed is not None and writes_links(failed.request.method, failed.target):
                 refusal = of_links(refusal)
             raise _OfStep(refusal, failed) from None
+        reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], caller)
         return with_cost(request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
 
     # reading

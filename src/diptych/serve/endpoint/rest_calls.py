@@ -22,6 +22,7 @@ from diptych.identity.viewer import Caller
 from diptych.model.defs import CallDef, QueryDef
 from diptych.model.view import View
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.http.request import Request, may_keep, not_modified, variant
 
@@ -71,7 +72,7 @@ class RestCalls:
         head = (*may_keep(request, prepared.max_age), (b"etag", mark))
         same = not_modified(request.headers.get(b"if-none-match"), mark)
         reply = Reply(304, head) if same else Reply(200, (_HEAD[0], *head), body)
-        return self._with_cost(request, reply, CallOp(prepared, query.inputs))
+        return self._noted(request, reply, CallOp(prepared, query.inputs), caller)
 
     async def _act(self, request: Request, caller: Caller, target: Target) -> Reply:
         sent = request.headers.get(b"content-type")
@@ -86,7 +87,7 @@ class RestCalls:
         reply = await self.calls.write(
             [planned.op], caller.viewer, lambda done: planned.reply(done[0]), keeping(request, caller, raw)
         )
-        return self._with_cost(request, reply, planned.op)
+        return self._noted(request, reply, planned.op, caller)
 
     def plan(self, request: Request, caller: Caller, target: Target, body: Any) -> PlannedCall:
         """The call of an action, and how its result is answered."""
@@ -114,7 +115,9 @@ class RestCalls:
         method = "GET" if request.method == "HEAD" else request.method
         return query.measure(operation_name(method, target, engine.model), caller.viewer, engine.checks)
 
-    def _with_cost(self, request: Request, reply: Reply, op: CallOp) -> Reply:
+    def _noted(self, request: Request, reply: Reply, op: CallOp, caller: Caller) -> Reply:
+        """The reply, with its cost if the client prefers it, and what is deprecated in the request."""
+        reply = with_deprecations(reply, self.calls.engine.usage, [op[:2]], caller)
         return with_cost(request, reply, lambda: cost_of_parts([op[:2]], self.calls.engine.limits))
 
 

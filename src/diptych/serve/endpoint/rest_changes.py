@@ -19,6 +19,7 @@ from diptych.identity.viewer import Caller
 from diptych.live.log_page import LogPage
 from diptych.live.service import LiveService
 from diptych.serve.endpoint.cost_header import cost_of_changes, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.http.request import Request, last_event, not_modified, variant
 from diptych.serve.stream.sse import STREAM, sse_reply
 
@@ -49,15 +50,19 @@ class RestChangeLog:
                 None,
                 head=request.method == "HEAD",
             )
-            return self._with_cost(request, reply, prepared, query)
+            return self._noted(request, reply, prepared, query, caller)
         size = self._size(query)
         prepared = self._recognise(target, query, caller)
         reply = _page(request, await self.live.log(prepared, query.inputs, caller, size))
-        return self._with_cost(request, reply, prepared, query, size)
+        return self._noted(request, reply, prepared, query, caller, size)
 
-    def _with_cost(self, request: Request, reply: Reply, prepared: PreparedWatch, query: Query, many: int = 1) -> Reply:
-        """The reply, with the cost of `many` changes if the client prefers it."""
-        limits = self.live.watch_engine.engine.limits
+    def _noted(
+        self, request: Request, reply: Reply, prepared: PreparedWatch, query: Query, caller: Caller, many: int = 1
+    ) -> Reply:
+        """The reply, with the cost of `many` changes if the client prefers it, and what is deprecated in it."""
+        engine = self.live.watch_engine.engine
+        limits = engine.limits
+        reply = with_deprecations(reply, engine.usage, [(prepared, query.inputs)], caller)
         return with_cost(request, reply, lambda: cost_of_changes(prepared, query.inputs, limits, many))
 
     def _recognise(self, target: Target, query: Query, caller: Caller) -> PreparedWatch:

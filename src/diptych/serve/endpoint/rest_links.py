@@ -20,6 +20,7 @@ from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.rest_writes import RestWrites, insufficient_scope
 from diptych.serve.http.request import Request
 
@@ -54,6 +55,7 @@ class RestLinks:
             if request.method == "DELETE" and refusal.code is Code.FORBIDDEN:
                 return insufficient_scope(refusal)
             raise refusal from None
+        reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in planned.ops], caller)
         return with_cost(request, reply, lambda: cost_of_parts([op[:2] for op in planned.ops], self.engine.limits))
 
     def plan(self, request: Request, caller: Caller, target: Target, body: Any) -> PlannedLinks:

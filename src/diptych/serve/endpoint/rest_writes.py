@@ -27,6 +27,7 @@ from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
+from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.rest_nests import under
 from diptych.serve.endpoint.rest_write_planner import HEAD, PlannedWrite, RestWritePlanner, WriteRequest
@@ -122,6 +123,8 @@ class RestWrites:
     ) -> Reply:
         """Execute the writes of a request; the reply has their cost if the client prefers it."""
         reply = await self.write_engine.write(ops, sent.caller.viewer, finish, sent.kept)
+        if self.engine.usage is not None:
+            reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], sent.caller)
         return with_cost(sent.request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
 
     async def _save(self, sent: WriteRequest, body: Any, wanted: Versions) -> Reply:

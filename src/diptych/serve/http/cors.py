@@ -27,8 +27,8 @@ endpoints for servers: no CORS there."""
 _NO_CORS = ("/oauth/", "/console")
 _EXPOSED: Header = (
     b"access-control-expose-headers",
-    b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, ETag, Idempotency-Replayed, Link, "
-    b"Location, Preference-Applied, Retry-After, WWW-Authenticate",
+    b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
+    b"Idempotency-Replayed, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate",
 )
 ALLOWED_HEADERS = (
     # the API's own
