@@ -20,8 +20,10 @@ from diptych.ask.slots import SIZE
 from diptych.ask.wish import CallWish
 from diptych.compile.fragment import identifier, sql
 from diptych.compile.locks import taking
-from diptych.compile.plan import Plan, SlotBind
+from diptych.compile.own_row import own_row
+from diptych.compile.plan import Plan
 from diptych.compile.read import compile_reads
+from diptych.compile.table_ref import BareRef
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
@@ -271,8 +273,8 @@ class CallEngine:
         """Lock the row until the transaction ends, where the database has row locks."""
         dialect = self.engine.store.dialect
         if dialect.lock:
-            bind = dialect.value(SlotBind(0, resource.key))
-            plan = dialect.plan(sql(dialect.lock, identifier(resource.table), bind))
+            own = own_row(BareRef(resource, ""), Slot(0, resource.key), dialect)
+            plan = dialect.plan(sql(dialect.lock, identifier(resource.table), own))
             await session.drive(lambda: _one_step(Step(plan.sql, plan.parameters([key], NOBODY, {}))))
 
     # the result
