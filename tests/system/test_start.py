@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
+from diptych import Config, Diptych
+from diptych.demo.model import model
 from tests.support.many_resources import source
 
 NOT_NEEDED = (
@@ -56,7 +60,25 @@ def test_a_server_imports_what_it_needs_to_start(tmp_path: Path) -> None:
 
 
 def test_imports_take_little_longer_than_those_of_graphql_alone(tmp_path: Path) -> None:
-    assert ratio("import diptych.cli.serve", "import graphql", tmp_path) < 3
+    """It is measured again if it misses: a busy machine may slow down either."""
+    assert any(ratio("import diptych.cli.serve", "import graphql", tmp_path) < 2.1 for _ in range(3))
+
+
+def test_a_start_opens_one_connection_to_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection parses the whole schema, and keeps it. At the first start keys are written, by a second one."""
+    opened: list[apsw.Connection] = []
+    monkeypatch.setattr(apsw, "connection_hooks", [opened.append])
+
+    async def start() -> int:
+        app = Diptych(model, config=Config(database=f"sqlite:///{tmp_path}/data.db"))
+        await app.start()
+        count = len(opened)
+        await app.stop()
+        opened.clear()
+        return count
+
+    assert asyncio.run(start()) == 2
+    assert asyncio.run(start()) == 1
 
 
 @pytest.mark.parametrize("count", [40])

@@ -22,8 +22,8 @@ _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
 
 async def remembered_issuer(store: Store) -> str:
     """The issuer that a database has; "" if it has none."""
-    setting = await store.write(lambda: SETTINGS.find(store.dialect, name=_NAME))
-    return setting.value if setting else ""
+    settings = await SETTINGS.all(store, "name", name=_NAME)  # a read: the first write opens a connection of its own
+    return settings[0].value if settings else ""
 
 
 async def settled_issuer(store: Store, given: str) -> str:

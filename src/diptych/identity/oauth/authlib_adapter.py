@@ -9,11 +9,11 @@ import asyncio
 import json
 import re
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from authlib.oauth2.rfc6749 import OAuth2Payload, OAuth2Request
+from msgspec import Struct, field
 
 T = TypeVar("T")
 _HERE = "https://authorization.server"
@@ -106,8 +106,7 @@ class OAuthRequest(OAuth2Request):
         return self.payload.data
 
 
-@dataclass
-class OAuthResponse:
+class OAuthResponse(Struct):
     """A response of the core."""
 
     status: int
