@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "lru",
     ],
     "migrate": ["compile", "db", "model", "config"],
+    "move": ["migrate", "compile", "db", "model"],
     "identity": ["db", "model", "config", "setting_parsers", "fair", "lru"],
     # model code is a third way to ask: it builds its Asks as both styles do
     "engine": ["api.ask_builder", "policy", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],

@@ -249,10 +249,10 @@ model = Model(Thing, Shelf)
 """
 
 
-def test_the_script_of_the_guide_moves_every_type(tmp_path: Path, new_sqlite: NewDatabase, postgres: Postgres) -> None:
+def test_the_command_of_the_guide_moves_every_type(tmp_path: Path, new_sqlite: NewDatabase, postgres: Postgres) -> None:
     (tmp_path / "tasks.py").write_text(ALL_TYPES, "utf-8")
-    (script,) = code(PAGES / "how-to" / "postgresql.md", "python")
-    (tmp_path / "move.py").write_text(script, "utf-8")
+    commands = code(PAGES / "how-to" / "postgresql.md", "console")[0]
+    (command,) = [line for line in commands.splitlines() if line.startswith("$ diptych move")]
     old, new = new_sqlite(), postgres.create()
     things: list[dict[str, Any]] = [
         {"text": "a ☂", "count": -7, "large": "9007199254740993", "flag": True, "ratio": 2.25, "total": "12.50"}
@@ -266,18 +266,19 @@ def test_the_script_of_the_guide_moves_every_type(tmp_path: Path, new_sqlite: Ne
         assert service.post("/things", things[1] | {"aboveId": first}).status == 201
         before = [service.get(f"/{name}?sort=id").json()["data"] for name in ("things", "shelves")]
     token = diptych("token", "--model", "tasks:model", "--database", old, cwd=tmp_path).stdout.strip()
-    with served(new, *options, cwd=tmp_path):
-        pass
-    done = python(tmp_path, "move.py", old.removeprefix("sqlite:///"), new)
+    _, _, *words = (
+        command.replace("sqlite:///tasks.db", old).replace("postgresql://app:secret@127.0.0.1/tasks", new).split()
+    )
+    done = diptych(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "things: 2 rows" in done.stdout
+    assert done.stderr.startswith("Moved 3 rows and 3 changes of the feed, and verified them.\n")
     with served(new, *options, cwd=tmp_path) as service:
         after = [service.get(f"/{name}?sort=id").json()["data"] for name in ("things", "shelves")]
         assert after == before
         assert service.signed_in(token).get("/things").status == 200
         assert service.post("/shelves", {"name": "next"}).json()["id"] == str(int(shelf) + 1)
         changes = service.get("/shelves/changes?fields=name").json()["data"]
-        assert [change["shelf"] for change in changes] == [{"name": "next"}]
+        assert [change["shelf"] for change in changes] == [{"name": "top"}, {"name": "next"}]
 
 
 def test_nginx_of_the_guide_passes_requests_on(new_sqlite: NewDatabase, tmp_path: Path) -> None:

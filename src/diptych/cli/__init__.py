@@ -1,5 +1,5 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | import | export |
-backup | restore | token | login`, and the groups `diptych account | client | contract | issuer | key | api-key |
+backup | restore | move | token | login`, and the groups `diptych account | client | contract | issuer | key | api-key |
 documents | migrate`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
@@ -35,6 +35,7 @@ _COMMANDS = {
     "key": "key:key",
     "login": "login:login",
     "migrate": "migrate:migrate",
+    "move": "move:move",
     "new": "new:new",
     "openapi": "documents:openapi",
     "restore": "backup:restore",

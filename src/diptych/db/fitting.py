@@ -51,6 +51,7 @@ def fit(
     `add` applies the changes that lose no data; without it, a database that needs more than a new record is refused.
     With `accept`, the model's meaning of the columns replaces what was recorded.
     """
+    yield from _refuse_moved(parts)
     is_new = have.is_new_to(model)
     differences = compare_existing(model, have, dialect)
     if not is_new:
@@ -78,6 +79,15 @@ def fit(
     done = [f"{upper_first(difference.done)}." for difference in settled if difference.done]
     done += yield from _begin_feed_anew(means, have, dialect, accept)
     return Fitted(tuple(done), () if accept else tuple(_doubts(means, have, dialect)))
+
+
+def _refuse_moved(parts: Mapping[str, str | None]) -> Fitting[None]:
+    """Refuse a database whose data has moved to another one, and one to which not all has moved."""
+    if "diptych_moved" in parts:
+        ((target, at),) = yield Step("SELECT target, at FROM diptych_moved", ())
+        raise StartError(f"The data of this database moved to {target} on {at}: serve that one.")
+    if "diptych_move" in parts:
+        raise StartError("A move to this database is not finished: run the same `diptych move` again.")
 
 
 def look(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[Difference]]:

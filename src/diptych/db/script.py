@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 Script = Generator[Step, ResultRow, T]
-ViolationKind = Literal["unique", "reference", "conflict", "lock", "check", "size", "depth"]
+ViolationKind = Literal["unique", "reference", "conflict", "lock", "check", "size", "depth", "moved"]
 
 
 @dataclass(eq=False)

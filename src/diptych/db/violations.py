@@ -81,6 +81,8 @@ def violation_of_sqlite(error: apsw.Error) -> Violation | None:
         return Violation("depth")
     if not isinstance(error, apsw.ConstraintError | apsw.MismatchError):
         return None
+    if str(error).endswith(MOVED_TEXT):
+        return Violation("moved")
     restricted = str(error).endswith(_RESTRICTED)
     kind = "reference" if restricted else _SQLITE.get(getattr(error, "extendedresult", 0), "check")
     return Violation(kind, *columns_of_violation(str(error))) if kind == "unique" else Violation(kind)
@@ -92,6 +94,11 @@ def note(kind: ViolationKind, error: Exception) -> None:
         log.info("the database refused a change: %s", error)
 
 
+MOVED_TEXT = "diptych: the data has moved to another database"
+"""The message of the triggers that close a database to writes."""
+MOVED_STATE = "DM001"
+"""Their SQLSTATE on PostgreSQL."""
+
 _REFUSALS: Mapping[ViolationKind, tuple[Code, str]] = {
     "unique": (Code.CONFLICT, "Another one has this value."),
     "reference": (Code.CONFLICT, "Others still refer to this."),
@@ -100,6 +107,7 @@ _REFUSALS: Mapping[ViolationKind, tuple[Code, str]] = {
     "check": (Code.BAD_USER_INPUT, "The database does not accept these values."),
     "size": (Code.BAD_USER_INPUT, "A value is too long for an index of the database."),
     "lock": (Code.UNAVAILABLE, "Others are changing this; try again."),
+    "moved": (Code.UNAVAILABLE, "The data has moved to another database; try again."),
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import asyncpg
 
 from diptych.db.script import ViolationKind
+from diptych.db.violations import MOVED_STATE
 
 _POSTGRES: Mapping[type[asyncpg.PostgresError], ViolationKind] = {
     asyncpg.UniqueViolationError: "unique",
@@ -31,4 +32,6 @@ VIOLATIONS = tuple(_POSTGRES)
 
 def kind_in_postgres(error: asyncpg.PostgresError) -> ViolationKind:
     """What kind of violation one of VIOLATIONS is."""
+    if error.sqlstate == MOVED_STATE:
+        return "moved"
     return next(kind for error_class, kind in _POSTGRES.items() if isinstance(error, error_class))

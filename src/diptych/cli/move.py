@@ -1,0 +1,129 @@
+"""`diptych move`: all data from one database to another, while it is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import click
+
+from diptych.cli.database import SQLITE, check_there
+from diptych.cli.model import load_model, model_argument
+from diptych.cli.row_files import is_shown
+from diptych.cli.settings import check_lasting, config_of, options
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.db.postgres.store import PostgresStore
+from diptych.db.sqlite.private_file import make_private
+from diptych.errors import StartError
+from diptych.model.model import Model
+from diptych.move.postgres import PostgresSide
+from diptych.move.runner import Move, Moved, Progress
+from diptych.move.side import Side
+from diptych.move.sqlite import SqliteSide
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@model_argument
+@click.option("--dry-run", is_flag=True, help="Only read the source, and say what could not be moved.")
+@click.option("--no-switch", is_flag=True, help="Copy, follow and verify, and leave the source as it is.")
+@options("statement_timeout")
+def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: bool, **flags: Any) -> None:
+    """Move all data from the database SOURCE to the empty database TARGET, of either store.
+
+    Ids, versions, moments, the feed, accounts, tokens, keys and idempotency keys stay as they are, so every cursor,
+    ETag and token is good afterwards. SOURCE may be served meanwhile: its writers wait for a moment at the end, and get
+    503 from then on, until they are started with TARGET. A run that was interrupted goes on where it stopped.
+    """
+    loaded = load_model(model)
+    foreign = [resource.table for resource in loaded.resources.values() if not resource.managed]
+    if foreign:
+        raise StartError(f"{', '.join(foreign)} existed before the model and are not Diptych's to move.")
+    if source == target:
+        raise StartError("The source and the target are the same database.")
+    config = config_of(flags)
+    here, there = (replace(config, database=url) for url in (source, target))
+    check_lasting(here)
+    check_lasting(there)
+    check_there(here)
+    with _progress() as progress:
+        moved = asyncio.run(_move(loaded, here, there, progress, dry_run=dry_run, switch=not no_switch))
+    if isinstance(moved, int):
+        click.echo(f"All {moved:,} rows can be moved. Nothing was changed.", err=True)
+        return
+    click.echo(f"Moved {moved.rows:,} rows and {moved.changes:,} changes of the feed, and verified them.", err=True)
+    if no_switch:
+        click.echo(
+            "The source is as it was. The same command without --no-switch brings the rest, and switches.", err=True
+        )
+    else:
+        click.echo(
+            f"Writers waited for {moved.held_up:.2f} seconds. Start your services with the target now.", err=True
+        )
+
+
+async def _move(
+    model: Model, here: Config, there: Config, progress: Progress, *, dry_run: bool, switch: bool
+) -> Moved | int:
+    source = _side(here)
+    await source.open(model)
+    try:
+        await _check_served(model, here)
+        probe = Move(model, source, source, progress)
+        rows = await probe.check(text_only=not there.database.startswith(SQLITE))
+        if dry_run:
+            return rows
+        if there.database.startswith(SQLITE):
+            make_private(there.database.removeprefix(SQLITE))
+        target = _side(there)
+        await target.open(model)
+        try:
+            return await Move(model, source, target, progress).run(switch=switch)
+        finally:
+            await target.close()
+    finally:
+        await source.close()
+
+
+async def _check_served(model: Model, config: Config) -> None:
+    """Refuse a source that a service would refuse."""
+    store = connect(config)
+    await store.open(model)
+    await store.close()
+
+
+def _side(config: Config) -> Side:
+    if config.database.startswith(SQLITE):
+        return SqliteSide(config.database.removeprefix(SQLITE))
+    return PostgresSide(cast(PostgresStore, connect(config)))
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A progress bar for each step."""
+    bars: dict[str, Any] = {}
+
+    def show(label: str, done: int, total: int) -> None:
+        if label not in bars:
+            _finish(bars)
+            bars[label] = click.progressbar(length=total, label=label, hidden=not is_shown())
+            bars[label].__enter__()
+        bars[label].length = max(total, done)
+        bars[label].update(done - bars[label].pos)
+
+    try:
+        yield show
+    finally:
+        _finish(bars)
+
+
+def _finish(bars: dict[str, Any]) -> None:
+    for bar in bars.values():
+        if not bar.finished:
+            bar.__exit__(None, None, None)
+            bar.finished = True
