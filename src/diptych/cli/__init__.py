@@ -1,6 +1,6 @@
-"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | import | export |
-backup | restore | move | token | login`, and the groups `diptych account | client | contract | issuer | key | api-key |
-documents | migrate`.
+"""The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
+export | backup | restore | move | token | login`, and the groups `diptych account | client | contract | issuer | key |
+api-key | documents | migrate`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -31,6 +31,7 @@ _COMMANDS = {
     "explain": "explain:explain",
     "export": "export_rows:export",
     "import": "import_rows:import_",
+    "inspect": "inspect:inspect",
     "issuer": "issuer:issuer",
     "key": "key:key",
     "login": "login:login",

@@ -6,23 +6,34 @@ of the package.
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
+from diptych.cli.database import SQLITE
 from diptych.errors import StartError
 
 _NAMES = {"gitignore": ".gitignore"}
 """Names that a file cannot have here: a `.gitignore` would hold for the package."""
+_SETTINGS = """\
+# Settings of all commands in this folder. A flag or an environment variable (DIPTYCH_DATABASE=…) wins over this file.
+"""
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
-def new(folder: Path) -> None:
-    """Make a project in FOLDER: a model, its settings and tests. Without FOLDER, make it here."""
-    texts = project_files()
+@click.option("--from", "database", metavar="DATABASE", help="A database that exists, whose model is inspected.")
+def new(folder: Path, database: str | None) -> None:
+    """Make a project in FOLDER: a model, its settings and tests. Without FOLDER, make it here.
+
+    With --from, the model is that of a database that exists, as `diptych inspect` prints it.
+    """
+    texts = project_files() if database is None else inspected_files(database)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if there := [name for name in texts if os.path.lexists(folder / name)]:
@@ -33,9 +44,22 @@ def new(folder: Path) -> None:
     except OSError as error:
         raise StartError(f"The project cannot be made in {folder}: {error.strerror}.") from None
     click.echo(f"Made {', '.join(texts)} in {folder.resolve()}.\n\nNext:")
-    steps = ["diptych check", "diptych dev", "python -m pytest"]
+    steps = ["diptych check", "diptych dev", *["python -m pytest"] * (database is None)]
     for step in steps if folder.resolve() == Path.cwd() else [f"cd {folder}", *steps]:
         click.echo(f"    {step}")
+
+
+def inspected_files(database: str) -> dict[str, str]:
+    """The files of a project for a database that exists. Its address may hold a password: that is not written down."""
+    text, left = importlib.import_module("diptych.cli.inspect").model_of(database)
+    for sentence in left:
+        click.echo(f"Left out: {sentence}", err=True)
+    address = urlsplit(database)
+    hidden = database.replace(f":{address.password}@", "@") if address.password else database
+    if database.startswith(SQLITE) and not hidden.startswith("sqlite:////"):
+        hidden = SQLITE + str(Path(database.removeprefix(SQLITE)).resolve())
+    settings = f'{_SETTINGS}model = "model:model"\ndatabase = {json.dumps(hidden)}\n'
+    return {".gitignore": project_files()[".gitignore"], "diptych.toml": settings, "model.py": text}
 
 
 def project_files() -> dict[str, str]:
