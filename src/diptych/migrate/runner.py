@@ -19,6 +19,7 @@ from diptych.errors import StartError
 from diptych.migrate import log, postgres, sqlite
 from diptych.migrate.diff import Answers, Difference, difference
 from diptych.migrate.files import STATE, Loaded, Migration, read_folder, write
+from diptych.migrate.renames import with_declared
 from diptych.migrate.shape import drift
 from diptych.migrate.sqlite import Tell
 from diptych.migrate.state import State, state_of
@@ -39,7 +40,8 @@ class Project(Struct, frozen=True):
 
     def changes(self, answers: Answers, chain: Sequence[Loaded]) -> Difference:
         """The steps from the last migration to the model."""
-        return difference(chain[-1].state if chain else State(), state_of(self.model), answers)
+        before = chain[-1].state if chain else State()
+        return difference(before, state_of(self.model), with_declared(answers, self.model, before))
 
     def make(self, name: str, difference: Difference, chain: Sequence[Loaded]) -> Path:
         """Write the next migration."""

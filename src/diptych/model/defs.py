@@ -87,6 +87,9 @@ class FieldDef(Struct, frozen=True, eq=False):
     description: str = ""
     deprecated: Deprecation | None = None
 
+    renamed_from: str = ""
+    """The attribute that it was before, if the model says so."""
+
     marks_deleted: bool = False
     """Is it `deletedAt` of a resource with a trash?"""
     cast: str = ""

@@ -13,6 +13,7 @@ from diptych.migrate import sqlite
 from diptych.migrate.diff import Answers, difference
 from diptych.migrate.files import Loaded, Migration, read_folder, write
 from diptych.migrate.postgres import apply as apply_postgres
+from diptych.migrate.renames import with_declared
 from diptych.migrate.state import State, state_of
 from tests.unit.compile.test_tables import Outside
 
@@ -29,7 +30,7 @@ class Project:
         chain = read_folder(self.folder)
         before = chain[-1].state if chain else State()
         state = state_of(model)
-        found = difference(before, state, Answers(**answers))
+        found = difference(before, state, with_declared(Answers(**answers), model, before))
         assert not found.questions, found.questions
         migration = Migration(chain[-1].name if chain else "", state.hash, found.expand, found.contract)
         write(self.folder, f"{len(chain) + 1:04}_{name}", migration, before, state)

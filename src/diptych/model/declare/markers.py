@@ -143,6 +143,12 @@ class Example(Struct, frozen=True):
     value: Any
 
 
+class RenamedFrom(Struct, frozen=True):
+    """The name that the field had before, for the next migration: its values are kept."""
+
+    name: str
+
+
 class Move(Struct, frozen=True):
     """An allowed state transition, and the role that may make it."""
 
@@ -182,6 +188,7 @@ MARKERS: tuple[type[Any], ...] = (
     Weight,
     Public,
     Example,
+    RenamedFrom,
     DeprecatedMark,
 )
 """All markers. Anything else in `Annotated` is left to other libraries."""

@@ -118,7 +118,8 @@ class Resource:
     and has a field `deletedAt`. `table="person"` names the table. With `managed=False` the table exists, and Diptych
     never changes it: `key="person_id"` names its primary key, and `ids="text"` or `ids="number"` says that clients give
     the key; `view="people_by_age"` is a view, which is read only. With
-    `deprecated=deprecated(…)`, all that is served of it is deprecated. Subclasses inherit `ids` alone.
+    `deprecated=deprecated(…)`, all that is served of it is deprecated; `renamed_from="Note"` is
+    its name before, for the next migration. Subclasses inherit `ids` alone.
     """
 
     id: Id = auto()
@@ -142,6 +143,7 @@ class Resource:
         key: str | tuple[str, ...] = "",
         managed: bool = True,
         deprecated: DeprecatedMark | None = None,
+        renamed_from: str = "",
     ) -> None:
         super().__init_subclass__()
         ids = ids or cls.__diptych__.get("ids", "uuid")
@@ -149,6 +151,7 @@ class Resource:
             **{"plural": plural, "ids": ids, "public": public, "trash": trash},
             **{"table": table, "view": view, "key": key, "managed": managed},
             "deprecated": deprecated,
+            "renamed_from": renamed_from,
         }
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform

@@ -82,6 +82,12 @@ class Annotation(Struct, frozen=True):
         return deprecation_of(self.marker(DeprecatedMark))
 
     @property
+    def renamed_from(self) -> str:
+        """The attribute that it was before; "" if it says nothing of that."""
+        marker = self.marker(mark.RenamedFrom)
+        return marker.name if marker is not None and isinstance(marker.name, str) else ""
+
+    @property
     def is_enum(self) -> bool:
         return isinstance(self.type, type) and issubclass(self.type, enum.Enum)
 
@@ -134,12 +140,24 @@ def _check_marker(marker: Any, wrong: Wrong) -> None:
             wrong(*named)
         case DeprecatedMark() if wrongly := deprecation_fault(marker):
             wrong(*wrongly)
+        case mark.RenamedFrom(old) if renamed := _rename_fault(old):
+            wrong(*renamed)
         case mark.Public(age) if aged := field_fault(age):
             wrong(f"Public({age!r}) {aged[0]}", f"Write Public(5){aged[1]}")
         case mark.ReadBy(roles=roles) | mark.WriteBy(roles=roles):
-            for role in roles:
-                if not isinstance(role, Role):
-                    wrong(f"{name}({role!r}) does not name a Role", f"Write {name}(admin), admin = Role(…)")
+            _check_roles(name, roles, wrong)
+
+
+def _check_roles(name: str, roles: tuple[Any, ...], wrong: Wrong) -> None:
+    for role in roles:
+        if not isinstance(role, Role):
+            wrong(f"{name}({role!r}) does not name a Role", f"Write {name}(admin), admin = Role(…)")
+
+
+def _rename_fault(old: Any) -> tuple[str, str] | None:
+    if isinstance(old, str) and old.isidentifier():
+        return None
+    return f"RenamedFrom({old!r}) is no name of a field", 'Write RenamedFrom("title")'
 
 
 def weight_fault(amount: Any) -> str | None:

@@ -113,6 +113,7 @@ def read_field(line: Annotation, scalar: scalars.Scalar, restricted: frozenset[s
         example=_example(line, scalar, wrong),
         description=line.description,
         deprecated=line.deprecated,
+        renamed_from=line.renamed_from,
     )
 
 
@@ -229,6 +230,7 @@ def _markers_for(scalar: scalars.Scalar) -> tuple[type[Any], ...]:
         mark.Public,
         mark.Example,
         mark.Column,
+        mark.RenamedFrom,
         DeprecatedMark,
     )
     if scalar.is_json:

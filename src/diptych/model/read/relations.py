@@ -25,6 +25,7 @@ from diptych.model.scalars import ID, Scalar
 _ON_A_RELATION = (
     *(mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public),
     mark.Column,
+    mark.RenamedFrom,
     DeprecatedMark,
 )
 _ON_MANY = (mark.Weight, DeprecatedMark)
@@ -58,6 +59,7 @@ def read_relation(
         public=line.public,
         description=f"The id of `{name}`.",
         deprecated=line.deprecated,
+        renamed_from=line.renamed_from and line.renamed_from + "_id",
     )
     return field, RelationDef(
         name=name,
