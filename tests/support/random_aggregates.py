@@ -236,4 +236,7 @@ class Draw:
         if scalar is BIGINT:
             return str(number)
         assert scalar not in (BOOLEAN, DATE)
-        return f"{number}.00"[: -3 if scalar.digits and not scalar.digits[1] else None]
+        precision, scale = scalar.digits or (18, 2)
+        if precision == scale:
+            return f"0.{number}"[: scale + 2]
+        return f"{number}.00"[: -3 if not scale else None]

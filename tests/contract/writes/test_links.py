@@ -116,6 +116,35 @@ def test_links_are_set_in_every_style(service: Service) -> None:
     assert links(service, post) == [] and len(service.rows("/tags")) == 4
 
 
+@pytest.mark.parametrize("style", ["patch", "mutation", "put"])
+def test_a_set_is_followed_link_by_link(service: Service, style: str) -> None:
+    """Each link that is taken away has its event, then each that is new; one that stays has none."""
+    post, (a, b, c, d) = made(service, "a", "b", "c", "d")
+    assert send(service, "PUT", f"{post}/tags", [{"id": a}, {"id": b}, {"id": c}]).status == 204
+    start = service.end_of_changes()
+    told = service.follow("subscription { postTagChanged { kind postTag { tagId } } }")
+    wanted = [{"id": d}, {"id": b}]
+    if style == "patch":
+        assert send(service, "PATCH", post, {"title": "B", "tags": {"set": wanted}}).status == 200
+    elif style == "mutation":
+        variables = {"i": post.removeprefix("/posts/"), "b": {"title": "B", "tags": {"set": wanted}}}
+        assert "errors" not in service.query(UPDATE, variables).json()
+    else:
+        assert send(service, "PUT", f"{post}/tags", wanted).status == 204
+    service.settle()
+    found = service.changes(f"/post-tags/changes?after={start}&fields=tagId")["data"]
+    kinds = [change["kind"] for change in found]
+    assert kinds == ["DELETED", "DELETED", "CREATED"]
+    assert found[-1]["postTag"] == {"tagId": d}
+    assert [event["kind"] for event in told.events] == kinds
+    rows = service.changes(f"/posts/changes?after={start}&fields=title")["data"]
+    assert [(change["kind"], change["post"]) for change in rows] == [("UPDATED", {"title": "B"})] * (style != "put")
+    again = service.end_of_changes()
+    assert send(service, "PUT", f"{post}/tags", wanted).status == 204
+    service.settle()
+    assert service.changes(f"/post-tags/changes?after={again}")["data"] == [], "nothing changed"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "places"),
     [

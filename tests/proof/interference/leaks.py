@@ -284,8 +284,8 @@ def entity_tag(patch: MonkeyPatch) -> None:
         counted[:] = [found or b""]
         return await handle(self, request, caller, target)
 
-    def tagged(request: Any, known: Any, body: bytes, mark: bytes, more: Any) -> Any:
-        return answer(request, known, body, tag(body + counted[0]), more)
+    def tagged(request: Any, known: Any, body: bytes, mark: bytes, *more: Any) -> Any:
+        return answer(request, known, body, tag(body + counted[0]), *more)
 
     patch.setattr(RestEndpoint, "handle", counting)
     patch.setattr(rest, "_answer", tagged)
