@@ -95,7 +95,7 @@ def note(kind: ViolationKind, error: Exception) -> None:
 
 
 MOVED_TEXT = "diptych: the data has moved to another database"
-"""The message of the triggers that close a database to writes."""
+"""The message of the triggers that close a database to writes: a Refusal at once, which no script handles."""
 MOVED_STATE = "DM001"
 """Their SQLSTATE on PostgreSQL."""
 

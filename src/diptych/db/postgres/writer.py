@@ -299,6 +299,8 @@ async def _violation(link: Link, error: Any) -> Violation:
     """What a statement violated. The columns are read from the catalogue, after a rollback of the failed part."""
     kind = kind_in_postgres(error)
     note(kind, error)
+    if kind == "moved":  # no script can do anything about it
+        raise refusal_of(kind)
     if kind not in ("unique", "reference"):
         return Violation(kind)
     connection = link.connection

@@ -107,7 +107,7 @@ class WriteConnection:
             if violation is None:
                 raise
             note(violation.kind, error)
-            raise violation from None
+            raise (refusal_of("moved") if violation.kind == "moved" else violation) from None
         return rows[0] if rows else None
 
     def run_alone(self, step: Step) -> ResultRow:
@@ -115,8 +115,11 @@ class WriteConnection:
         try:
             rows = self.execute(step.sql, step.parameters).fetchall()
         except apsw.Error as error:
-            if violation_of_sqlite(error) is None:
+            violation = violation_of_sqlite(error)
+            if violation is None:
                 raise
+            if violation.kind == "moved":
+                raise refusal_of("moved") from None
             return None
         return rows[0] if rows else None
 
