@@ -15,7 +15,7 @@ SEED := $(or $(SEED),$(shell date +%s))
 export PYTHONDONTWRITEBYTECODE :=
 BIN = .venv/bin
 # Tests that draw at random: `make prove` draws ten times as much as `make test`, and anew.
-DRAWN = $(shell grep -rlE "scaled|LONG|@given" tests/unit tests/contract tests/system/oauth tests/proof/*.py tests/proof/live --include='test_*.py')
+DRAWN = $(shell grep -rlE "scaled|LONG|@given" tests/unit tests/contract tests/system/oauth tests/proof/*.py tests/proof/live tests/proof/matrix --include='test_*.py')
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Only wheels: what an sdist would build with is in no lock.
 INSTALL = $(PIP) install --require-hashes --only-binary :all:

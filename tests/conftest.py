@@ -10,14 +10,19 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
 
 import pytest
+from graphql import GraphQLSchema
 from hypothesis import HealthCheck, settings
 
+from diptych.api.graphql.schema import build_schema
 from diptych.cli import main
+from diptych.model.view import View
+from diptych.serve.endpoint import graphql_planner
 from tests.support.effort import LONG, scaled
 from tests.support.running import Command, NewDatabase, Postgres, scratch
 
@@ -27,6 +32,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 STORES = tuple(os.environ.get("STORES", "sqlite,postgres").split(","))
 """The databases to test with: `STORES=sqlite` leaves out PostgreSQL, and what needs it."""
+_SCHEMAS = 32
+"""How many GraphQL schemas services share."""
 
 
 # What is drawn at random is the same in every run, however slow the machine; a proof (`make prove`) draws anew.
@@ -80,6 +87,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         kept = set(items) - set(left_out)
         items[:] = [item for item in items if item in kept]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_schemas() -> Iterator[None]:
+    """Services of one model share the GraphQL schemas of its roles, which take longest to make of all that they need.
+
+    A schema depends on nothing but the view of a role, and is never changed. The long form makes each anew.
+    """
+    made: OrderedDict[int, tuple[View, GraphQLSchema]] = OrderedDict()
+
+    def shared(view: View) -> GraphQLSchema:
+        if id(view) not in made:
+            made[id(view)] = view, build_schema(view)
+            if len(made) > _SCHEMAS:
+                made.popitem(last=False)
+        made.move_to_end(id(view))
+        return made[id(view)][1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not LONG:
+            patch.setattr(graphql_planner, "build_schema", shared)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,18 +9,22 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
 from tests.proof.matrix.matrix import ACTION, CHANNELS, MODELS, ROLES, cells
 from tests.proof.matrix.planted import marks
 from tests.proof.matrix.stage import Stage
+from tests.support.effort import LONG
 from tests.support.running import NewDatabase, Postgres
 
 LEAST = 1_500
 ALL = (*CHANNELS, ACTION)
 SLICE = ("select", "filter", "sort", "cursor", "count", "patch", "reference", "log", "stream", "history", ACTION)
 """The channels that are tried on PostgreSQL too, where other tests prove that both stores answer alike."""
+WHOLE = ("default",)
+"""The models of which the short form tries all cells; of the others every second one."""
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +42,15 @@ def stages(new_sqlite: NewDatabase) -> Iterator[dict[str, Stage]]:
 def test_a_role_sees_and_does_what_the_rules_say_and_no_more(
     stages: dict[str, Stage], model: str, role: str, channel: str
 ) -> None:
-    check(stages[model], role, channel)
+    if LONG or model in WHOLE:
+        check(stages[model], role, channel)
+    else:  # the first, third … or the second, fourth …: each member is tried by some roles in every channel
+        check(stages[model], role, channel, first=(ROLES[model].index(role) + ALL.index(channel)) % 2, step=2)
 
 
-def check(stage: Stage, role: str, channel: str) -> None:
-    """Every cell of a role in one channel; the first that fails is named."""
-    for cell in cells(stage, role, channel):
+def check(stage: Stage, role: str, channel: str, *, first: int = 0, step: int = 1) -> None:
+    """Every cell of a role in one channel, or some of them; the first that fails is named."""
+    for cell in islice(cells(stage, role, channel), first, None, step):
         try:
             cell.check()
         except AssertionError as error:

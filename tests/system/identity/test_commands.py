@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from argon2.profiles import CHEAPEST
 
+from diptych.identity import passwords
 from diptych.identity.records import Account
 from tests.contract.http.data import ANN as ANN_ID
 from tests.contract.identity.desk import ANN, PASSWORD, NewDesk
@@ -56,6 +58,12 @@ def failed(done: subprocess.CompletedProcess[str]) -> str:
 def database(new_database: NewDatabase) -> str:
     """A database that was served before."""
     return make_tables(new_database())
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in this process hash passwords quickly; `test_accounts` looks at the real parameters."""
+    monkeypatch.setattr(passwords, "RFC_9106_LOW_MEMORY", CHEAPEST)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from diptych.contract.lock import changes_between, contract_of
@@ -23,10 +25,15 @@ class Item(Resource):
 """
 
 
+@cache
+def contract(text: str) -> dict[str, str]:
+    return contract_of(model_of(text))
+
+
 def sentences(change: tuple[str, str], *, breaking: bool = True) -> list[str]:
     """What is said of a model in which a text is replaced."""
     assert change[0] in SHOP
-    old, new = contract_of(model_of(SHOP)), contract_of(model_of(SHOP.replace(*change)))
+    old, new = contract(SHOP), contract(SHOP.replace(*change))
     return [str(found) for found in changes_between(old, new) if found.breaking is breaking]
 
 
