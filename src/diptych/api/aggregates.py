@@ -29,7 +29,7 @@ from diptych.model.aggregates import (
     summary_type,
 )
 from diptych.model.resource_view import FieldView, ResourceView
-from diptych.model.rules.expr import Col, Expr, Key, Measure, Via, all_leaves, and_, not_, or_
+from diptych.model.rules.expr import Col, Expr, Key, Measure, Part, Via, all_leaves, and_, not_, or_
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
 
@@ -52,12 +52,20 @@ def sort_value(path: Sequence[str], resource: ResourceView, view: View) -> Expr 
         return Col((name,)) if field is not None and field.field.scalar.sortable else None
     way = resource.relations.get(name)
     if way is None:
-        return None
+        return _member_at(path, resource)
     target = view.resources[way.relation.target]
     if way.relation.kind != "one":
         return measure_at(rest, target, name)
     inner = sort_value(rest, target, view)
     return None if inner is None else Via(name, inner)
+
+
+def _member_at(path: Sequence[str], resource: ResourceView) -> Part | None:
+    """The member of a value object at the end of a path: `address.city`; None if there is none to sort by."""
+    field = resource.searchable.get(path[0])
+    members = None if field is None or len(path) != 2 else field.field.scalar.members
+    member = members.get(path[1]) if members else None
+    return Part(Col((path[0],)), path[1], member.scalar) if member is not None and member.scalar.sortable else None
 
 
 def measure_at(path: Sequence[str], resource: ResourceView, relation: str = "") -> Measure | None:

@@ -125,8 +125,18 @@ def check_take(read: Read) -> None:
 
 
 def sort_names(read: Read) -> list[tuple[str, bool]]:
-    """The keys of a sort as (field, descending)."""
-    return [(key.by.path[0], key.descending) for key in read.order if isinstance(key.by, Col)]
+    """The keys of a sort as (field or member of a value object, descending)."""
+    names = ((_sort_name(key.by), key.descending) for key in read.order)
+    return [(name, descending) for name, descending in names if name]
+
+
+def _sort_name(by: Expr) -> str:
+    match by:
+        case Col((name,)):
+            return name
+        case Part(Col((name,)), member):
+            return f"{name}.{member}"
+    return ""
 
 
 def page_slots(page: Page) -> dict[str, Slot]:

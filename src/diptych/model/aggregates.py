@@ -17,7 +17,7 @@ from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import ResourceDef, Resources
 from diptych.model.naming import upper_first
 from diptych.model.resource_view import FieldView, ResourceView
-from diptych.model.rules.expr import Bucket, Col, Expr, Fn, Key, Mask, Measure, Via, is_condition
+from diptych.model.rules.expr import Bucket, Col, Expr, Fn, Key, Mask, Measure, Part, Via, is_condition
 from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, IDS, INT, STRING, Scalar
 
 SUM_DIGITS = 18
@@ -113,6 +113,8 @@ def expr_scalar(expr: Expr, resource: ResourceDef, resources: Resources) -> Scal
             for step in path[:-1]:
                 resource = resources[resource.relations[step].target]
             return resource.fields[path[-1]].scalar
+        case Part(scalar=scalar):
+            return scalar
         case Via(relation, of):
             return expr_scalar(of, resources[resource.relations[relation].target], resources)
         case Measure(fn, of, relation):

@@ -109,6 +109,46 @@ def test_members_are_validated_and_faults_name_them(service: Service) -> None:
     assert (answer.code, answer.places) == ("BAD_USER_INPUT", ["/createShop/input/address/city"])
 
 
+SORTED: dict[str, Callable[[Any], Any]] = {"wait": read_duration, "rent": float, "visits": int}
+"""How values on the wire are compared, where that is not as they are."""
+
+
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "city"])
+def test_rows_are_sorted_by_a_member(service: Service, name: str) -> None:
+    draw = random.Random(name)
+    rows: dict[str, Any] = {}
+    for number in range(9):
+        value = draw.choice(VALUES[name])
+        other = None if number == 4 else {"city": "x", name: value}
+        made = service.send_json("POST", "/shops", {"name": name, "address": {"city": "y"}, "other": other})
+        rows[made.json()["id"]] = None if other is None else value
+    for down in (False, True):
+        ids = sorted(id for id in rows if rows[id] is not None)
+        ids.sort(key=lambda id: SORTED.get(name, lambda value: value)(rows[id]), reverse=down)
+        ids += sorted(id for id in rows if rows[id] is None)
+        url = f"/shops?name={name}&fields=id&first=4&sort={'-' * down}other.{name}"
+        listed, after = [], ""
+        while after is not None:
+            page = service.get(url + (f"&after={after}" if after else "")).json()
+            listed += [row["id"] for row in page["data"]]
+            after = page["page"]["next"]
+        assert listed == ids, url
+        order = {"other": {name: "DESC" if down else "ASC"}}
+        document = (
+            "query($o: [ShopOrder!], $n: String!) { shops(first: 20, orderBy: $o, where: {name: {eq: $n}}) { id } }"
+        )
+        assert [row["id"] for row in service.data(document, {"o": [order], "n": name})["shops"]] == ids
+
+
+def test_what_cannot_be_sorted_by_is_named(service: Service) -> None:
+    for name in ("address", "address.no", "address.city.no", "secret.city", "name.city"):
+        answer = service.get(f"/shops?sort={name}")
+        assert (answer.status, answer.code) == (400, "BAD_REQUEST"), name
+        assert name in answer.json()["errors"][0]["message"]
+    document = "{ shops(orderBy: [{secret: {city: ASC}}]) { id } }"
+    assert service.query(document).code == "GRAPHQL_VALIDATION_FAILED"
+
+
 def test_both_styles_and_an_oracle_agree_on_every_member(service: Service) -> None:
     draw = random.Random(5)
     rows: dict[str, dict[str, Any]] = {}

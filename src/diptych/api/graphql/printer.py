@@ -272,7 +272,7 @@ class _Printer:
         if read.deleted:
             given["deleted"] = "ONLY"
         if read.order:
-            keys = [{name: "DESC" if down else "ASC"} for name, down in sort_names(read)]
+            keys = [_sort_key(name, "DESC" if down else "ASC") for name, down in sort_names(read)]
             given["orderBy"] = _literal(keys)
         return "(" + ", ".join(f"{name}: {text}" for name, text in given.items()) + ")"
 
@@ -349,6 +349,12 @@ def _value_literal(value: Any, *, is_enum: bool) -> str | None:
     if isinstance(value, dict) or (isinstance(value, str) and len(value) > _LONGEST):
         return None
     return value if is_enum and isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _sort_key(name: str, direction: str) -> dict[str, Any]:
+    """`address.city` is `{address: {city: ASC}}`."""
+    field, _, member = name.partition(".")
+    return {field: {member: direction} if member else direction}
 
 
 def _literal(value: Any) -> str:

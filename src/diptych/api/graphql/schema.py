@@ -36,6 +36,7 @@ from diptych.api.graphql.aggregate_types import AggregateTypes, search_argument
 from diptych.api.graphql.mutations import DELETED, call_fields, mutation_fields
 from diptych.api.graphql.names import NODE
 from diptych.api.graphql.node_lookup import node_types
+from diptych.api.graphql.order_types import OrderTypes
 from diptych.api.graphql.scalar_types import SCALAR_TYPES
 from diptych.ask.slots import CHANGE_KIND
 from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
@@ -98,8 +99,8 @@ class _Builder:
         self._objects = {name: self._object(resource) for name, resource in view.resources.items()}
         self._wheres = {name: self._where(resource) for name, resource in view.resources.items()}
         self._list_wheres = {name: self._list_where(name) for name in view.resources}
-        self._orders = {name: self._order(resource) for name, resource in view.resources.items()}
         self._aggregates = AggregateTypes(view, self._wheres, self._filter, self._input, _INFO, _DIRECTION)
+        self._orders = OrderTypes(view.resources, _DIRECTION, self._aggregates.order).types
         self._connections = {name: self._connection(name) for name in view.resources}
 
     def schema(self) -> GraphQLSchema:
@@ -373,23 +374,3 @@ class _Builder:
             made = GraphQLInputObjectType(scalar.name + "Filter", fields, description=text)
             self._filters[scalar.name, scalar.ops] = made
         return self._filters[scalar.name, scalar.ops]
-
-    def _order(self, resource: ResourceView) -> GraphQLInputObjectType:
-        name = resource.resource.name
-
-        def fields() -> dict[str, GraphQLInputField]:
-            own = {
-                key: GraphQLInputField(_DIRECTION, deprecation_reason=reason(view.field.deprecated))
-                for key, view in resource.searchable.items()
-                if view.field.scalar.sortable
-            }
-            for key, way in resource.relations.items():
-                target = way.relation.target
-                to_one = way.relation.kind == "one"
-                kind = self._orders[target] if to_one else self._aggregates.order(target)
-                own[key] = GraphQLInputField(kind, deprecation_reason=reason(way.relation.deprecated))
-            return own
-
-        return GraphQLInputObjectType(
-            name + "Order", fields, description=f"One key of a sort of {name}: exactly one field.", is_one_of=True
-        )

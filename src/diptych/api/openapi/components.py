@@ -224,7 +224,13 @@ def _query(name: str, description: str) -> JsonObject:
 
 
 def _sortable(resource: ResourceView) -> list[str]:
-    return [name for name, view in resource.searchable.items() if view.field.scalar.sortable]
+    """The fields and the members of value objects to sort by, as texts of a pattern."""
+    names = []
+    for name, view in resource.searchable.items():
+        members = view.field.scalar.members or {}
+        names += [name] if view.field.scalar.sortable else []
+        names += [rf"{name}\.{key}" for key, member in members.items() if member.scalar.sortable]
+    return names
 
 
 def _sort(names: list[str]) -> JsonObject:

@@ -76,7 +76,7 @@ def type_clashes(
     """Resources and enums whose GraphQL type names are taken."""
     taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
     for value in values:
-        names = [value.__name__ + suffix for suffix in ("", "Input", "Patch", "Filter")]
+        names = [value.__name__ + suffix for suffix in ("", "Input", "Patch", "Filter", "Order")]
         taken |= dict.fromkeys(names, f"the value {value.__name__}")
     for kind in enums:
         names = [kind.__name__ + suffix for suffix in ("", "Filter", "ListFilter")]
