@@ -87,6 +87,7 @@ class Config:
     introspection_roles: tuple[str, ...] = _setting(
         (), read_role_names, "Roles that these are for, or signed_in; everyone if left out"
     )
+    triggers: bool = _setting(True, read_boolean, "Log changes by triggers, so that clients can follow them")
     console: bool = _setting(False, read_boolean, "Serve the console, a page for people, at /console/")
     max_depth: int = _setting(10, read_positive, "How many levels of relations a request may have")
     max_complexity: int = _setting(5_000, read_positive, "How many objects a request may return at most")

@@ -106,7 +106,8 @@ class DirectWriter:
             raise Refusal(refusal.code, refusal.message, faults) from None
 
     def after(self) -> list[str]:
-        counted = self._gives_ids and self._resource.key.python is int and self._engine.store.dialect.lock
+        makes = self._resource.managed and self._resource.key.python is int
+        counted = self._gives_ids and makes and self._engine.store.dialect.lock
         return [catch_up(self._resource)] if counted else []
 
 

@@ -23,11 +23,18 @@ def connect(config: Config) -> Store:
             timeout=config.statement_timeout,
             waiting=config.max_waiting,
             only_process=config.workers == 1,
+            triggers=config.triggers,
         )
         return store
     if url.startswith(("postgresql://", "postgres://")):
         kind = importlib.import_module("diptych.db.postgres.store").PostgresStore
-        store = kind(url, size=config.pool_size, timeout=config.statement_timeout, waiting=config.max_waiting)
+        store = kind(
+            url,
+            size=config.pool_size,
+            timeout=config.statement_timeout,
+            waiting=config.max_waiting,
+            triggers=config.triggers,
+        )
         return store
     scheme = url.partition(":")[0]
     if scheme == "sqlite":

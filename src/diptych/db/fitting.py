@@ -45,11 +45,12 @@ def fit(
     *,
     add: bool = False,
     accept: bool = False,
+    triggers: bool = True,
 ) -> Fitting[Fitted]:
     """Make the tables of a new database, or compare existing ones with the model.
 
     `add` applies the changes that lose no data; without it, a database that needs more than a new record is refused.
-    With `accept`, the model's meaning of the columns replaces what was recorded.
+    With `accept`, the model's meaning of the columns replaces what was recorded. Without `triggers`, none are made.
     """
     yield from _refuse_moved(parts)
     is_new = have.is_new_to(model)
@@ -72,7 +73,9 @@ def fit(
     )
     if dialect == "postgres":
         statements += add_server_defaults(model, have.tables)
-    for statement in (*statements, *create_missing(model, dialect, parts, have)):
+    if not triggers:
+        _check_without(model)
+    for statement in (*statements, *create_missing(model if triggers else model.without_feed(), dialect, parts, have)):
         yield Step(statement, ())
     means = meanings(model)
     yield from _record(means, have, dialect)
@@ -88,6 +91,15 @@ def _refuse_moved(parts: Mapping[str, str | None]) -> Fitting[None]:
         raise StartError(f"The data of this database moved to {target} on {at}: serve that one.")
     if "diptych_move" in parts:
         raise StartError("A move to this database is not finished: run the same `diptych move` again.")
+
+
+def _check_without(model: Model) -> None:
+    """Refuse a model that cannot work without triggers."""
+    for resource in model.managed.values():
+        kinds = {"a counter": resource.counters, "a trash": resource.trash, "a search": resource.search}
+        if needs := [name for name, there in kinds.items() if there]:
+            parts = " and ".join(needs)
+            raise StartError(f"{resource.name} has {parts}, and needs triggers: serve it without --no-triggers.")
 
 
 def look(model: Model, have: Catalogue, dialect: DialectName) -> Fitting[list[Difference]]:

@@ -120,5 +120,6 @@ def insert_plan(resource: ResourceDef, names: Sequence[str], dialect: Dialect) -
     """INSERT of a row of canonical values, one for each of the named fields."""
     fields = [resource.fields[name] for name in names]
     columns = join(", ", (identifier(field.column) for field in fields))
-    values = join(", ", (dialect.value(SlotBind(index, field.scalar)) for index, field in enumerate(fields)))
+    bound = ((field, dialect.value(SlotBind(index, field.scalar))) for index, field in enumerate(fields))
+    values = join(", ", (dialect.assigned(value, field) for field, value in bound))
     return dialect.plan(sql("INSERT INTO {} ({}) VALUES ({})", identifier(resource.table), columns, values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
@@ -58,17 +59,25 @@ class Model:
         self.title = title or _title_of(classes)
         self.about = _about(description, contact or {}, license)
         """What the OpenAPI document says of the service, besides its title."""
-        self.user: ResourceDef | None = built.resources[built.user] if built.user else None
-        """The resource whose rows the viewers are."""
         self.sign_up = built.sign_up
         """How people make accounts by themselves; None if they cannot."""
-        self.resources: Mapping[str, ResourceDef] = ByName(built.resources, viewer_object(self.user))
+        self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
+        self.roles: Mapping[str, Role] = built.roles
+        self._hold(built.resources, built.user)
+        self.viewer_type = viewer
+        self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
+        self.anonymous = self._settled(viewer())
+        self._closures = {name: role.closure() for name, role in self.roles.items()}
+
+    def _hold(self, resources: Mapping[str, ResourceDef], user: str) -> None:
+        """Set all that depends on the definitions of the resources."""
+        self.user: ResourceDef | None = resources[user] if user else None
+        """The resource whose rows the viewers are."""
+        self.resources: Mapping[str, ResourceDef] = ByName(resources, viewer_object(self.user))
         self.managed: Mapping[str, ResourceDef] = {
             name: resource for name, resource in self.resources.items() if resource.managed
         }
         """The resources whose tables Diptych makes and changes."""
-        self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
-        self.roles: Mapping[str, Role] = built.roles
         self._matter = roles_that_matter(self.resources.values())
         self.collections = {name: resource.collections for name, resource in self.resources.items()}
         self.calls = {
@@ -80,12 +89,15 @@ class Model:
         self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, largest=1)
         self.trusted = functools.lru_cache(maxsize=8)(self._trusted)
         """The view of trusted model code (`tx.trusted`), for a viewer with an id or without, and with these values."""
-        self.viewer_type = viewer
-        self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
-        self.anonymous = self._settled(viewer())
         self.looked_at = looked_at(self.resources)
         """The fields that any rule reads from other rows."""
-        self._closures = {name: role.closure() for name, role in self.roles.items()}
+
+    def without_feed(self) -> Model:
+        """The same model, whose changes nobody can follow, as no triggers log them."""
+        twin = copy.copy(self)
+        unfollowed = {name: replace(resource, followed=False) for name, resource in self.resources.items()}
+        twin._hold(unfollowed, self.user.name if self.user else "")
+        return twin
 
     def signature(self, viewer: Viewer) -> Signature:
         """The part of a viewer on which schema and rules depend: viewers with equal signatures share plans."""

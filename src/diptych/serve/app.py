@@ -93,7 +93,7 @@ class Diptych:
             config = load({})
             for warning in misspelt():
                 log.warning("%s", warning)
-        self.model = model
+        self.model = model if config.triggers else model.without_feed()
         self.config = replace(config, database=database) if database else config
         self.store = connect(self.config)
         self._checks = tuple(checks)

@@ -167,3 +167,16 @@ def test_a_database_that_does_not_fit_is_refused(new_database: NewDatabase, chan
         return
     with pytest.raises(StartError, match=sentence):
         asyncio.run(opened())
+
+
+def test_many_rows_in_one_request(service: Service) -> None:
+    """The database makes their ids, also where rows of one kind are sent together."""
+    rows = [{"title": f"T{number}", "artistId": "1"} for number in range(3)]
+    made = send(service, "POST", "/albums?fields=id,title", rows)
+    assert made.status == 201, made.body
+    assert [(row["id"], row["title"]) for row in made.json()] == [("5", "T0"), ("6", "T1"), ("7", "T2")]
+    document = """mutation { a: createGenre(input: {name: "A"}) { id name } b: createGenre(input: {name: "B"}) { id name }
+      createArtist(input: {name: "C", albums: {create: [{title: "D"}, {title: "E"}]}}) { albums { title } } }"""
+    data = service.data(document, token=service.token(None, "admin"))
+    assert (data["a"], data["b"]) == ({"id": "3", "name": "A"}, {"id": "4", "name": "B"})
+    assert data["createArtist"] == {"albums": [{"title": "D"}, {"title": "E"}]}

@@ -70,8 +70,16 @@ class PostgresStore:
     look_every = 0.5
 
     def __init__(
-        self, url: str, *, size: int = 10, timeout: float = 5.0, wait: float = 5.0, waiting: int = 1_000
+        self,
+        url: str,
+        *,
+        size: int = 10,
+        timeout: float = 5.0,
+        wait: float = 5.0,
+        waiting: int = 1_000,
+        triggers: bool = True,
     ) -> None:
+        self._triggers = triggers
         self.url = url
         self.timeout = timeout
         self._settings = _SETTINGS.format(int(timeout * 1000))
@@ -115,7 +123,8 @@ class PostgresStore:
             await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", LOCK)
             have = await postgres_catalogue(connection)
             parts = {name: text for name, text in await connection.fetch(_PARTS)}
-            return await _drive(connection, fit(model, have, parts, "postgres", add=add, accept=accept))
+            fitting = fit(model, have, parts, "postgres", add=add, accept=accept, triggers=self._triggers)
+            return await _drive(connection, fitting)
 
         return await patiently(connection, attempt)
 
@@ -293,7 +302,7 @@ class PostgresStore:
         try:
             async with link.connection.transaction():
                 await link.connection.executemany(plan.sql, [plan.parameters(row, NOBODY, {}) for row in rows])
-                if resource.key is INTEGER_ID:
+                if resource.key is INTEGER_ID and resource.managed:
                     await link.connection.execute(catch_up(resource))
         finally:
             self.pool.give(link)

@@ -78,7 +78,9 @@ class SqliteStore:
         workers: int = 4,
         waiting: int = 1_000,
         only_process: bool = False,
+        triggers: bool = True,
     ) -> None:
+        self._triggers = triggers
         # a path that begins with file: would be taken for a URI
         path = f"./{path}" if path.startswith("file:") else path
         self._in_memory = path == ":memory:"
@@ -155,7 +157,8 @@ class SqliteStore:
 
     def _fit(self, db: apsw.Connection, model: Model, add: bool, accept: bool) -> Fitted:
         parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))
-        return _drive(db, fit(model, sqlite_catalogue(db), parts, "sqlite", add=add, accept=accept))
+        have = sqlite_catalogue(db)
+        return _drive(db, fit(model, have, parts, "sqlite", add=add, accept=accept, triggers=self._triggers))
 
     async def close(self) -> None:
         if self._changes is not None:
