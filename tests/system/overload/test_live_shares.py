@@ -108,7 +108,8 @@ def test_a_stream_does_not_hold_the_head_of_its_request(new_sqlite: NewDatabase)
 
 def test_long_values_take_no_more_memory_than_their_share(new_sqlite: NewDatabase) -> None:
     most, value = 16_000_000, "x" * 55_000 + "\U0001d54f"  # four bytes in memory for each character
-    with served(fill(new_sqlite()), f"--stream-memory={most}") as service:
+    # no heart-beat until all have subscribed: nobody answers them meanwhile
+    with served(fill(new_sqlite()), f"--stream-memory={most}", "--heartbeat=120") as service:
         stage = Stage(service)
         with subscribed(service, stage.bad, 5, CHEAP):
             before = memory(service.process.pid)

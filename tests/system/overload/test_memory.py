@@ -100,6 +100,7 @@ BY_THE_MODEL = {
     "_second",
     "_documentation",
     "_sources",
+    "_json_scalar",
     "warn_once",
     "users",
     "posts",
