@@ -275,7 +275,7 @@ MISTAKES = [
     "t: T | None = None\n    ts: Annotated[list[T], Weight(-1)] = inverse('t')  #! T.ts: Weight(-1) is less than nothing | Write Weight(5)",
     "t: T | None = None\n    ts: Annotated[list[T], Weight] = inverse('t')  #! T.ts: Weight is not called | Write Weight(…)",
     "t: T | None = None\n    ts: Annotated[list[T], Weight(1), Weight(2)] = inverse('t')  #! T.ts: Weight is given 2 times | Leave one",
-    "t: T | None = None\n    ts: Annotated[list[T], Weight(1), Unique()] = inverse('t')  #! T.ts: markers and None mean nothing on a to-many relation | Remove them; only Weight is allowed there",
+    "t: T | None = None\n    ts: Annotated[list[T], Weight(1), Unique()] = inverse('t')  #! T.ts: markers and None mean nothing on a to-many relation | Remove them; only Weight and deprecated are allowed there",
     "n: str\n    @computed(weight=-1)\n    def m(self) -> str:  #! T.m: weight=-1 is less than nothing | Write @computed(weight=5)\n        return self.n",
     "n: str\n    @computed(needs='n', weight=True)\n    def m(self) -> str:  #! T.m: weight=True is no whole number | Write @computed(weight=5)\n        return self.n",
     "n: str\n    @computed\n    def m(self) -> Annotated[str, Weight(5)]:  #! T.m: Weight is not allowed in the type of a computed field | Write @computed(weight=5)\n        return self.n",
