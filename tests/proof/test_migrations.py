@@ -175,8 +175,16 @@ def insert(outside: Outside, resource: ResourceDef, number: int) -> None:
     outside.sql(f"INSERT INTO {resource.table} ({', '.join(values)}) VALUES ({', '.join(values.values())})")
 
 
-def test_a_random_walk_over_models(tmp_path: Path, new_database: NewDatabase) -> None:
-    seed = int(os.environ.get("SEED") or random.randrange(10**6))
+WALKS = range(scaled(10, 1))
+CHECKED = 25
+"""Changes between two comparisons with a database made anew; then all migrations are squashed, so that reading them does
+not take longer and longer."""
+
+
+@pytest.mark.timeout(3600 if LONG else 300)
+@pytest.mark.parametrize("walk_number", WALKS)
+def test_a_random_walk_over_models(tmp_path: Path, new_database: NewDatabase, walk_number: int) -> None:
+    seed = int(os.environ.get("SEED") or random.randrange(10**6)) + walk_number
     print("SEED", seed)
     walk = Walk(random.Random(seed), {"Alpha": {}, "Beta": {}})
     project = Project(tmp_path / "migrations", new_database())
@@ -184,7 +192,7 @@ def test_a_random_walk_over_models(tmp_path: Path, new_database: NewDatabase) ->
     project.make(now, "first")
     project.apply(now)
     outside = project.outside
-    changes = scaled(300, 20 if outside.is_sqlite else 4)
+    changes = scaled(300, 40 if outside.is_sqlite else 12)
     for number in range(changes):
         insert(outside, walk.random.choice(list(now.resources.values())), number)
         before = rows(outside, now)
@@ -201,10 +209,23 @@ def test_a_random_walk_over_models(tmp_path: Path, new_database: NewDatabase) ->
             if place in after:
                 kept = [value for value, was in zip(after[place], values, strict=True) if was is not None]
                 assert kept == [was for was in values if was is not None], (number, place)
-        if number % 25 == 24 or number == changes - 1:
-            anew = Outside(new_database())
-            opened(anew.url, now)
-            assert structure(outside) == structure(anew)
+        if number % CHECKED == CHECKED - 1 or number == changes - 1:
+            compare_and_squash(project, now, new_database)
+
+
+def compare_and_squash(project: Project, now: Model, new_database: NewDatabase) -> None:
+    """A database that went through all migrations is as one made anew, and as one that went through the squashed one;
+    squashing leaves its rows as they are."""
+    reached, values = structure(project.outside), rows(project.outside, now)
+    anew = Outside(new_database())
+    opened(anew.url, now)
+    assert reached == structure(anew)
+    project.squash(now)
+    assert (structure(project.outside), rows(project.outside, now)) == (reached, values)
+    assert len(list(project.folder.glob("*.py"))) == 1
+    other = Project(project.folder, new_database())
+    other.apply(now)
+    assert structure(other.outside) == reached
 
 
 # killed

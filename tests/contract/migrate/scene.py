@@ -9,7 +9,7 @@ from typing import Any
 from diptych import Model
 from diptych.config import Config
 from diptych.db.connect import connect
-from diptych.migrate import sqlite
+from diptych.migrate import runner, sqlite
 from diptych.migrate.diff import Answers, difference
 from diptych.migrate.files import Loaded, Migration, read_folder, write
 from diptych.migrate.postgres import apply as apply_postgres
@@ -33,7 +33,8 @@ class Project:
         found = difference(before, state, with_declared(Answers(**answers), model, before))
         assert not found.questions, found.questions
         migration = Migration(chain[-1].name if chain else "", state.hash, found.expand, found.contract)
-        write(self.folder, f"{len(chain) + 1:04}_{name}", migration, before, state)
+        number = int(chain[-1].name[:4]) + 1 if chain else 1
+        write(self.folder, f"{number:04}_{name}", migration, before, state)
         return read_folder(self.folder)
 
     def apply(self, model: Model, **how: bool) -> None:
@@ -43,6 +44,11 @@ class Project:
         else:
             store: Any = connect(Config(database=url))
             asyncio.run(apply_postgres(store, model, chain, self.told.append, **how))
+
+    def squash(self, model: Model) -> None:
+        """Replace all migrations by one, which the database has already."""
+        runner.Project(model, self.folder).squash(read_folder(self.folder))
+        self.apply(model)
 
     def open(self, model: Model) -> None:
         """Serve it once."""
