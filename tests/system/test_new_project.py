@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.running import Command, diptych, environment, running
 
-NAMES = [".gitignore", "README.md", "diptych.toml", "tasks.py", "test_tasks.py"]
+NAMES = [".gitignore", "Containerfile", "README.md", "diptych.toml", "migrations", "tasks.py", "test_tasks.py"]
 
 
 def made(folder: Path) -> list[str]:
@@ -68,6 +68,17 @@ def test_the_model_works_and_its_tests_pass(tmp_path: Path) -> None:
     checked = diptych("check", cwd=tmp_path)
     assert checked.stdout == "The model works: 2 resources (Person, Task), roles anonymous, signed_in, admin.\n"
     assert "4 passed" in own_tests(tmp_path).stdout
+
+
+def test_its_first_migration_leads_to_the_model(tmp_path: Path) -> None:
+    assert diptych("new", cwd=tmp_path).returncode == 0
+    assert diptych("migrate", "check", cwd=tmp_path).stdout == "1 migrations lead to the model.\n"
+    again = diptych("migrate", "make", cwd=tmp_path)
+    assert again.stdout == "The model is as the last migration leaves it: nothing to do.\n", again.stderr
+    applied = diptych("migrate", "apply", cwd=tmp_path)
+    assert (applied.returncode, (tmp_path / "tasks.db").exists()) == (0, True), applied.stderr
+    assert "0001_first  applied\n" in diptych("migrate", "status", cwd=tmp_path).stdout
+    assert diptych("check", "--database", "sqlite:///tasks.db", cwd=tmp_path).returncode == 0
 
 
 LOOSENED = {

@@ -18,8 +18,12 @@ import click
 from diptych.cli.database import SQLITE
 from diptych.errors import StartError
 
-_NAMES = {"gitignore": ".gitignore"}
-"""Names that a file cannot have here: a `.gitignore` would hold for the package."""
+_NAMES = {
+    "gitignore": ".gitignore",
+    "0001_first.py": "migrations/0001_first.py",
+    "state.json": "migrations/state.json",
+}
+"""Names that a file cannot have here, a `.gitignore` would hold for the package, and places in folders."""
 _SETTINGS = """\
 # Settings of all commands in this folder. A flag or an environment variable (DIPTYCH_DATABASE=…) wins over this file.
 """
@@ -29,16 +33,18 @@ _SETTINGS = """\
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @click.option("--from", "database", metavar="DATABASE", help="A database that exists, whose model is inspected.")
 def new(folder: Path, database: str | None) -> None:
-    """Make a project in FOLDER: a model, its settings and tests. Without FOLDER, make it here.
+    """Make a project in FOLDER: a model, its settings, tests and first migration. Without FOLDER, make it here.
 
     With --from, the model is that of a database that exists, as `diptych inspect` prints it.
     """
     texts = project_files() if database is None else inspected_files(database)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if there := [name for name in texts if os.path.lexists(folder / name)]:
+        tops = dict.fromkeys(name.partition("/")[0] for name in texts)
+        if there := [name for name in tops if os.path.lexists(folder / name)]:
             raise StartError(f"{folder} has {', '.join(there)} already; nothing was made.")
         for name, text in texts.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             with (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
@@ -69,4 +75,4 @@ def project_files() -> dict[str, str]:
         for template in files("diptych.cli").joinpath("project").iterdir()
         if template.name.endswith(".tpl")
     }
-    return {_NAMES.get(name, name): texts[name] for name in sorted(texts)}
+    return {name: texts[key] for name, key in sorted((_NAMES.get(key, key), key) for key in texts)}

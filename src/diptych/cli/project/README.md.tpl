@@ -34,6 +34,13 @@ People who sign in with a password, by OAuth 2.0, are added by `diptych account 
 
 ## Then
 
-Change `tasks.py`: `diptych dev` makes new tables and columns by itself. The type checkers know the model: `mypy --strict .`
+Change `tasks.py`: `diptych dev` makes new tables and columns by itself. When the change is ready, write it down for the databases that
+exist, and read the file that is made:
+
+    diptych migrate make     # migrations/0002_….py
+    diptych migrate check    # the files lead to the model
+    diptych migrate apply    # bring the database of diptych.toml there
+
+`Containerfile` makes an image that migrates its database and then serves it. The type checkers know the model: `mypy --strict .`
 and pyright in strict mode pass, and report a misspelt field. In production, `diptych serve` with a PostgreSQL in
 `diptych.toml`: `database = "postgresql://…"`.
