@@ -22,6 +22,8 @@ export interface Answer {
 export interface Extra {
   body?: unknown
   headers?: Record<string, string>
+  /** As oneself, whomever one views as. */
+  own?: boolean
   /** Text that is sent as it is. */
   raw?: string
   signal?: AbortSignal
@@ -41,7 +43,7 @@ export const header = (answer: Answer, name: string) => answer.headers.find(([n]
 
 function prepare(extra: Extra): RequestInit {
   const headers: Record<string, string> = { accept: 'application/json', ...extra.headers }
-  const token = session.token()
+  const token = extra.own ? session.ownToken() : session.token()
   if (token && !headers['authorization']) headers['authorization'] = `Bearer ${token}`
   let body = extra.raw
   if (extra.body !== undefined) {

@@ -6,6 +6,7 @@ import { Column, PAGES } from './parts/column'
 import { Mark } from './parts/mark'
 import { Help, Palette } from './parts/palette'
 import { Loading, Problem, Said } from './parts/ui'
+import { openPeople } from './parts/view-as'
 import { go, usePlace } from './router'
 import { current, session } from './session'
 import { loadModel, shared } from './shell'
@@ -47,7 +48,28 @@ function Body() {
   if (failed) return <Problem error={failed} retry={() => location.reload()} />
   if (error) return <Problem error={error} retry={() => void loadModel()} />
   if (!model || loaded?.name !== name) return <Loading />
-  return <loaded.Page key={`${name}/${place.rest.join('/')}/${as}`} rest={place.rest} />
+  return (
+    <>
+      {!model.resources.length && !as && <NoUser />}
+      <loaded.Page key={`${name}/${place.rest.join('/')}/${as}`} rest={place.rest} />
+    </>
+  )
+}
+
+/** In `dev`, the link of the terminal signs in an admin who is no user: rules may show that one nothing at all. */
+function NoUser() {
+  const { boot } = useStore(shared)
+  if (boot?.mode !== 'dev') return null
+  return (
+    <section class="notice" aria-label="You see nothing yet">
+      <span class="grow">
+        <b>You see nothing yet.</b> You came by the link of the terminal, and are no user of this service; its rules show rows to users only. View as one of them, or create the first.
+      </span>
+      <button class="strong" onClick={openPeople}>
+        View as a user
+      </button>
+    </section>
+  )
 }
 
 function SignIn() {

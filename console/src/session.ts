@@ -11,12 +11,14 @@ import type { Boot, Signed } from './types'
 export interface Session {
   state: 'starting' | 'out' | 'in'
   name: string | null
-  /** A role or a user whose token is used instead, in `dev`. */
+  /** A role or a user whose token is used instead, in `dev`; by its name. */
   as: string | null
+  /** The id of that user. */
+  user: string | null
   error: string | null
 }
 
-export const current = store<Session>({ state: 'starting', name: null, as: null, error: null })
+export const current = store<Session>({ state: 'starting', name: null, as: null, user: null, error: null })
 
 let boot: Boot | null = null
 let own: { token: string; until: number } | null = null
@@ -52,7 +54,7 @@ function leave(error: string | null = null): void {
   renewal = null
   sessionStorage.removeItem(KEPT)
   keep(SIGNED_IN, false)
-  current.set({ state: 'out', name: null, as: null, error })
+  current.set({ state: 'out', name: null, as: null, user: null, error })
 }
 
 /** The code of a fragment or of a redirect, taken out of the address before anything else happens. */
@@ -161,16 +163,19 @@ async function fresh(): Promise<void> {
   await renewing
 }
 
-async function viewAs(whom: { role: string } | { user: string } | null): Promise<void> {
+/** Whom one views as: a role, or a user with a name. */
+export type Whom = { role: string } | { user: string; name: string }
+
+async function viewAs(whom: Whom | null): Promise<void> {
   other = null
-  if (!whom) return current.set((now) => ({ ...now, as: null }))
-  const name = 'role' in whom ? whom.role : whom.user
+  if (!whom) return current.set((now) => ({ ...now, as: null, user: null }))
+  const name = 'role' in whom ? whom.role : whom.name
   if (boot?.mode === 'dev') {
-    const answer = await post('/console/api/as', whom, own?.token)
+    const answer = await post('/console/api/as', 'role' in whom ? whom : { user: whom.user }, own?.token)
     if (!answer.ok) throw new Error((await answer.json().catch(() => null))?.detail ?? 'The service does not allow it.')
     other = held((await answer.json()) as Signed)
   }
-  current.set((now) => ({ ...now, as: name }))
+  current.set((now) => ({ ...now, as: name, user: 'user' in whom ? whom.user : null }))
 }
 
 export const session = {
@@ -180,4 +185,6 @@ export const session = {
   viewAs,
   fresh,
   token: () => (other ?? own)?.token ?? '',
+  /** One's own token, whomever one views as: for explanations. */
+  ownToken: () => own?.token ?? '',
 }

@@ -151,6 +151,17 @@ export interface Why {
   rules: Twin['rules']
 }
 
+/** Someone to view as, in `dev`. */
+export interface Person {
+  id: string
+  label: string
+}
+
+export interface People {
+  resource: Resource | null
+  people: Person[]
+}
+
 export interface Recent {
   n: number
   at: string | number

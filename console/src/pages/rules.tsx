@@ -1,12 +1,12 @@
 /** Rules: who may do what, in words; and why one row is as it is for someone. */
 import { useEffect, useState } from 'preact/hooks'
 import { ask } from '../api'
-import { WhyLines } from '../parts/why'
+import { AskWhy } from '../parts/why'
 import { Empty, Heading, Loading, Problem } from '../parts/ui'
 import { setQuery, usePlace } from '../router'
 import { shared } from '../shell'
 import { useStore } from '../store'
-import type { RuleBook, RuleCell, Why } from '../types'
+import type { RuleBook, RuleCell } from '../types'
 import { fileLine } from '../words'
 
 export function RulesPage() {
@@ -31,7 +31,7 @@ export function RulesPage() {
         )}
       </Heading>
       {error ? <Problem error={error} /> : !book ? <Loading /> : !resource ? <Empty title="No rules to show" /> : <Matrix book={book} resource={resource} />}
-      {model && book && <Ask book={book} />}
+      {model && book && <Ask />}
     </>
   )
 }
@@ -86,68 +86,11 @@ function Cell({ cell }: { cell: RuleCell }) {
   )
 }
 
-const VERBS = ['read', 'update', 'delete']
-
-function Ask({ book }: { book: RuleBook }) {
-  const { model } = useStore(shared)
-  const [resource, setResource] = useState(model?.resources[0]?.name ?? '')
-  const [id, setId] = useState('')
-  const [verb, setVerb] = useState('read')
-  const [field, setField] = useState('')
-  const [role, setRole] = useState('')
-  const [why, setWhy] = useState<Why | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const fields = model?.resources.find((each) => each.name === resource)?.fields.filter((each) => !each.relation) ?? []
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    setError(null)
-    ask<Why>('POST', '/console/api/why', { body: { resource, id: id.trim(), verb, ...(field ? { field } : {}), ...(role ? { as: role } : {}) } }).then(setWhy, setError)
-  }
+function Ask() {
   return (
     <section class="card" aria-labelledby="why-title">
       <h2 id="why-title">Which rule decides?</h2>
-      <form class="row ends" onSubmit={submit}>
-        <label class="stack">
-          <span>May</span>
-          <select value={role} onChange={(event) => setRole(event.currentTarget.value)}>
-            <option value="">I</option>
-            {book.roles.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
-        <label class="stack">
-          <span>do</span>
-          <select value={verb} onChange={(event) => setVerb(event.currentTarget.value)}>
-            {VERBS.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
-        <label class="stack">
-          <span>to the</span>
-          <select value={resource} onChange={(event) => setResource(event.currentTarget.value)}>
-            {model?.resources.map((each) => (
-              <option key={each.name}>{each.name}</option>
-            ))}
-          </select>
-        </label>
-        <label class="stack grow">
-          <span>with the id</span>
-          <input value={id} required onInput={(event) => setId(event.currentTarget.value)} placeholder="Id of a row" />
-        </label>
-        <label class="stack">
-          <span>its field</span>
-          <select value={field} onChange={(event) => setField(event.currentTarget.value)}>
-            <option value="">the row</option>
-            {fields.map((each) => (
-              <option key={each.name}>{each.name}</option>
-            ))}
-          </select>
-        </label>
-        <button class="strong">Ask</button>
-      </form>
-      {error ? <Problem error={error} /> : why && <WhyLines why={why} />}
+      <AskWhy />
     </section>
   )
 }

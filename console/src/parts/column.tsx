@@ -7,7 +7,7 @@ import { useStore } from '../store'
 import { applyTheme, type Theme, theme } from '../theme'
 import { Mark } from './mark'
 import { openPalette } from './palette'
-import { Dialog, say } from './ui'
+import { ViewAs } from './view-as'
 
 export const PAGES = [
   { id: 'request', title: 'Request', doc: 'Ask in GraphQL or in REST' },
@@ -94,68 +94,5 @@ function ThemeChoice() {
       <option value="light">Light</option>
       <option value="dark">Dark</option>
     </select>
-  )
-}
-
-let knownRoles: string[] = []
-
-const USER = '@user'
-
-function ViewAs() {
-  const { boot, model } = useStore(shared)
-  const { as } = useStore(current)
-  if (model && !as) knownRoles = model.roles
-  const roles = [...new Set([...knownRoles, ...(as ? [as] : [])])]
-  const [asking, setAsking] = useState(false)
-  const choose = (role: string) => {
-    if (role === USER) return setAsking(true)
-    session.viewAs(role ? { role } : null).catch((error: Error) => say(error.message))
-  }
-  return (
-    <>
-    <label class={as ? 'stack viewing-as' : 'stack'}>
-      <span>{boot?.mode === 'dev' ? 'View as' : 'Explain as'}</span>
-      <select value={as ?? ''} onChange={(event) => choose(event.currentTarget.value)}>
-        <option value="">Myself</option>
-        {roles.map((role) => (
-          <option key={role}>{role}</option>
-        ))}
-        {boot?.mode === 'dev' && <option value={USER}>A user, by id…</option>}
-      </select>
-    </label>
-    {asking && <AskUser onClose={() => setAsking(false)} />}
-    </>
-  )
-}
-
-/** Whose eyes? The id of a row that rules know as the viewer. */
-function AskUser({ onClose }: { onClose: () => void }) {
-  const [id, setId] = useState('')
-  const [problem, setProblem] = useState('')
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    session.viewAs({ user: id.trim() }).then(onClose, (error: Error) => setProblem(error.message))
-  }
-  return (
-    <Dialog title="View as a user" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <label class="form-field">
-          <span class="label">Id of the user</span>
-          <input type="text" required value={id} onInput={(event) => setId(event.currentTarget.value)} />
-          <span class="doc">What rules know as viewer.id. Ids are on the page Data, and in the answers of requests.</span>
-        </label>
-        {problem && (
-          <p class="bad" role="alert">
-            {problem}
-          </p>
-        )}
-        <div class="dialog-foot">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button class="strong">View</button>
-        </div>
-      </form>
-    </Dialog>
   )
 }

@@ -10,12 +10,13 @@ import { columnsOf, type Filters, listUrl, selection } from './columns'
 import { Exchange } from './csv'
 import { Grid } from './grid'
 import { groupable, Groups } from './groups'
+import { NothingHere } from './nothing'
 import { ActionButtons } from './row-actions'
 import { CreateDialog } from './row-form'
-import { Start } from './start'
 import { Empty, Heading, Loading, Problem } from './ui'
 
 const SIZE = 25
+const COLUMNS = 14
 
 interface Page {
   data: Row[]
@@ -59,7 +60,9 @@ export function DataTable({ resource }: { resource: Resource }) {
   const [touched, setTouched] = useState<Record<string, 'changed' | 'gone'>>({})
   const [arrived, setArrived] = useState(0)
   const [by, setBy] = useState('')
-  const columns = useMemo(() => columnsOf(resource).slice(0, 14), [resource])
+  const all = useMemo(() => columnsOf(resource), [resource])
+  const [wide, setWide] = useState(false)
+  const columns = wide ? all : all.slice(0, COLUMNS)
   const key = JSON.stringify(filters)
   const load = async (signal?: AbortSignal) => {
     if (!model) return
@@ -132,6 +135,11 @@ export function DataTable({ resource }: { resource: Resource }) {
               </select>
             </label>
           )}
+          {all.length > COLUMNS && (
+            <button class="quiet" aria-pressed={wide} onClick={() => setWide(!wide)}>
+              {wide ? `The first ${COLUMNS} columns` : `All ${all.length} columns`}
+            </button>
+          )}
           {filtered ? (
             <button class="quiet" onClick={() => setQuery(Object.fromEntries([...place.query.keys()].filter((name) => name.startsWith('f.') || name === 'search').map((name) => [name, null])))}>
               Clear filters
@@ -176,10 +184,7 @@ export function DataTable({ resource }: { resource: Resource }) {
             ) : filters.deleted ? (
               <Empty title="The trash is empty" />
             ) : (
-              <Empty title={`There are no ${resource.many} yet`}>
-                <p>{resource.verbs.create ? 'Create the first one, or import a CSV file.' : 'Your role may not create one. Perhaps there are some that it may not see: the page Rules says.'}</p>
-                <Start />
-              </Empty>
+              <NothingHere resource={resource} />
             ))}
         </Grid>
       )}

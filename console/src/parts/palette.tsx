@@ -54,6 +54,12 @@ function useItems(): Item[] {
   }, [model])
 }
 
+/** What begins with the words comes first, then what has them in its title, then in its description. */
+function byTitle(items: Item[], words: string): Item[] {
+  const rank = ({ title }: Item) => (title.toLowerCase().startsWith(words) ? 0 : title.toLowerCase().includes(words) ? 1 : 2)
+  return items.toSorted((a, b) => rank(a) - rank(b))
+}
+
 export function Palette() {
   const shown = useStore(opened)
   return shown === 'palette' ? <PaletteBody /> : null
@@ -73,7 +79,8 @@ function PaletteBody() {
     void findRow(wanted, stop.signal).then(setRows, () => setRows([]))
     return () => stop.abort()
   }, [wanted])
-  const found = [...rows, ...items.filter((item) => wanted.split(/\s+/).every((word) => `${item.title} ${item.doc}`.toLowerCase().includes(word)))].slice(0, 50)
+  const matching = items.filter((item) => wanted.split(/\s+/).every((word) => `${item.title} ${item.doc}`.toLowerCase().includes(word)))
+  const found = [...rows, ...byTitle(matching, wanted)].slice(0, 50)
   const open = (item: Item | undefined) => {
     if (!item) return
     opened.set('')

@@ -2,9 +2,10 @@
 import { to } from '../router'
 import { shared, slug } from '../shell'
 import { useStore } from '../store'
+import { openPeople } from './view-as'
 
 export function Start() {
-  const { model } = useStore(shared)
+  const { boot, model } = useStore(shared)
   const first = model?.resources.find((resource) => resource.verbs.create)
   return (
     <div class="empty">
@@ -19,8 +20,8 @@ export function Start() {
             </p>
           ) : (
             <p>
-              You see no resource. Either the model has none yet: write a class for each kind of row, and <code>diptych dev</code> reloads it when you save. Or its rules show you nothing: view as
-              someone else, at the left.
+              You see no resource. If the model has none yet, write a class for each kind of row: <code>diptych dev</code> reloads it when you save. If it has, its rules show you none; the page{' '}
+              <a href={to('rules')}>Rules</a> has them all.
             </p>
           )}
         </li>
@@ -32,7 +33,16 @@ export function Start() {
               <a href={to(`data/${slug(first)}?new=1`)}>Create the first {first.one}</a>, or import a CSV file on its page.
             </p>
           ) : (
-            <p>Your role may not create rows. Look as another role (at the left), or grant it in the model.</p>
+            <p>
+              You may not create rows.{' '}
+              {boot?.mode === 'dev' ? (
+                <button class="quiet" onClick={openPeople}>
+                  View as a user who may
+                </button>
+              ) : (
+                'The model can grant it to your role.'
+              )}
+            </p>
           )}
         </li>
         <li>

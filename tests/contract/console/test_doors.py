@@ -14,7 +14,7 @@ from tests.support.in_process import Service
 READING = ("boot", "model", "rules", "recent", "metrics")
 SENDING = ("twin", "plan", "why")
 FOR_ADMINS = ("rules", "recent", "metrics", "plan", "why")
-DEV = ("code", "as")
+DEV = ("code", "as", "person")
 LISTS = ("accounts", "clients", "keys", "signing-keys", "documents")
 QUERY = {"query": "{ users { name } }", "resource": "Post", "id": POST[1], "verb": "read"}
 
@@ -57,7 +57,9 @@ def test_an_app_that_acts_for_an_admin_is_no_admin(console: Console, dev: Consol
         assert {ask(service, path, app) for path in (*FOR_ADMINS, *(f"admin/{path}" for path in LISTS))} == {403}
         assert service.twin(QUERY, app)["sql"] == [] and service.get("model", app).json()["admin"] is False
         assert service.send("twin", {**QUERY, "as": "anonymous"}, app).status == 403
-        assert service.send("as", {"role": "staff"}, app).status == (403 if service is dev else 404)
+        for path in ("as", "person"):
+            assert service.send(path, {"role": "staff"}, app).status == (403 if service is dev else 404)
+        assert service.get("people", app).status == (403 if service is dev else 404)
 
 
 @cases("path", [*READING, *SENDING, *DEV, *(f"admin/{path}" for path in LISTS)])
@@ -98,6 +100,30 @@ def test_viewing_as_someone_makes_tokens_in_development_alone(console: Console, 
     assert dev.send("as", {"role": "admin"}, as_staff["accessToken"]).status == 403
     for path in DEV:
         assert console.send(path, {"role": "staff", "code": "x"}, console.admin).status == 404
+
+
+def test_users_are_listed_and_created_without_rules_in_development_alone(console: Console, dev: Console) -> None:
+    assert console.get("people", console.admin).status == 404
+    found = dev.get("people", dev.admin).json()
+    assert found["resource"]["name"] == "User" and {"id": ANN, "label": "Ann"} in found["people"]
+    made = dev.send("person", {"values": {"name": "Nora", "email": "nora@example.org"}}, dev.admin)
+    assert made.status == 200, made.body
+    assert {"id": made.json()["id"], "label": "Nora"} in dev.get("people", dev.admin).json()["people"]
+    assert dev.service.get(f"/users/{made.json()['id']}", token=dev.admin).json()["name"] == "Nora"
+    for wrong in ({}, {"values": 7}, {"values": {"name": ""}}, {"values": {"nothing": 1}}):
+        assert dev.send("person", wrong, dev.admin).status == 422
+    for token, status in ((None, 401), (dev.service.token(ANN, "staff"), 403)):
+        assert dev.get("people", token).status == status
+        assert dev.send("person", {"values": {}}, token).status == status
+    assert dev.service.send("DELETE", f"/users/{made.json()['id']}", token=dev.admin).status == 204
+
+
+def test_why_a_list_shows_nothing(dev: Console) -> None:
+    told = dev.send("why", {"resource": "Order", "verb": "read", "as": "signed_in"}, dev.admin).json()
+    text = " ".join(told["lines"])
+    assert "orders: 7 match, and this viewer sees 0" in text and "customer.id = viewer.id" in " ".join(
+        " ".join(rule["lines"]) for rule in told["rules"]
+    )
 
 
 @cases(

@@ -145,14 +145,32 @@ def test_viewed_as_a_user_rows_of_ones_own_are_shown(service: Service, admin: Cl
     order = next(each for each in orders if each["customerId"] != boss)
     with console(browser, admin) as page:
         page.goto("data/orders")
-        page.tab.get_by_label("View as").select_option("A user, by id…")
+        page.tab.get_by_label("View as").select_option("A user…")
         ask = page.tab.get_by_role("dialog", name="View as a user")
-        ask.get_by_label("Id of the user").fill(order["customerId"])
+        expect(ask.get_by_role("list", name="Users").get_by_role("button").first).to_be_visible()
+        ask.get_by_label("Name, or id of the user").fill(order["customerId"])
         page.tab.keyboard.press("Enter")
-        expect(page.tab.get_by_text(f"as {order['customerId']}")).to_be_visible()
+        name = admin.get(f"/users/{order['customerId']}").json()["name"]
+        expect(page.tab.locator(".who")).to_contain_text(f"as {name}")
         own = service.token_of(user=order["customerId"]).get("/orders?first=25&fields=id").json()["data"]
         expect(page.tab.locator("tbody tr")).to_have_count(len(own))
         expect(page.tab.locator("thead th", has_text="internalNote")).to_have_count(0)
+
+
+def test_a_masked_field_says_why(admin: Client, browser: Browser) -> None:
+    user = admin.get("/users?first=1&sort=-name&fields=id").json()["data"][0]["id"]
+    with console(browser, admin) as page:
+        page.goto(f"data/users/{user}")
+        page.tab.get_by_label("View as").select_option("A user…")
+        page.tab.get_by_role("list", name="Users").get_by_role("button", name="Niamh").click()
+        expect(page.tab.locator(".who")).to_contain_text("as Niamh")
+        hidden = page.tab.locator("dd", has_text="hidden by a rule")
+        expect(hidden).to_have_count(1)
+        expect(hidden).to_contain_text("User.own_email (model.py:")
+        hidden.get_by_role("button", name="Why is email hidden?").click()
+        why = page.tab.get_by_role("dialog", name="Why?")
+        expect(why).to_contain_text("not allowed")
+        expect(why.get_by_label("May").locator("option:checked")).to_have_text("Niamh O'Sullivan")
 
 
 def test_what_is_stored_is_shown_and_never_run(service: Service, admin: Client, browser: Browser) -> None:

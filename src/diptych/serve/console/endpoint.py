@@ -31,6 +31,7 @@ from diptych.serve.console.admin import Admin
 from diptych.serve.console.files import file_reply, page_reply
 from diptych.serve.console.model_document import ModelDocuments
 from diptych.serve.console.paced import encode_list
+from diptych.serve.console.people import People
 from diptych.serve.console.recent import Recent
 from diptych.serve.console.requests import Explainer
 from diptych.serve.console.rows import RowExplainer
@@ -91,7 +92,13 @@ class ConsoleEndpoint:
         }
         if dev:
             self._sign_in = DevSignIn(engine.model, context, engine.store)
-            self._routes |= {"code": Route("POST", self._code), "as": Route("POST", self._as, True)}
+            self._users = People(engine)
+            self._routes |= {
+                "code": Route("POST", self._code),
+                "as": Route("POST", self._as, True),
+                "people": Route("GET", self._people, True),
+                "person": Route("POST", self._person, True),
+            }
 
     async def handle(self, request: Request, caller: Caller) -> Reply:
         """Answer a request below /console."""
@@ -162,6 +169,12 @@ class ConsoleEndpoint:
 
     async def _as(self, request: Request, caller: Caller) -> Any:
         return await self._sign_in.view_as(await _body(request))
+
+    async def _people(self, request: Request, caller: Caller) -> Any:
+        return await self._users.list()
+
+    async def _person(self, request: Request, caller: Caller) -> Any:
+        return await self._users.create(await _body(request))
 
     async def _plan(self, request: Request, caller: Caller) -> Any:
         return await self._rows.plan(await _body(request), caller)

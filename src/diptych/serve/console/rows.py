@@ -78,7 +78,7 @@ class RowExplainer:
         if verb not in _METHODS:
             raise _bad("verb", f"expected one of {', '.join(_METHODS)}")
         path = f"/{resource.path}"
-        if verb != "create":
+        if verb != "create" and not (verb == "read" and key is None):  # a list, without an id
             if not isinstance(key, str) or not key:
                 raise _bad("id", "expected an id")
             path += f"/{quote(key, safe='')}"

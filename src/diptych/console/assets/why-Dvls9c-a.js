@@ -1,3 +1,0 @@
-import{r as e}from"./words-DXlhI6Ke.js";import{B as t,d as n}from"./index-CUgZgXMl.js";function r({why:e}){return n(`div`,{children:[e.decided!==null&&n(`p`,{children:n(`span`,{class:e.decided?`badge good`:`badge bad`,children:e.decided?`allowed`:`not allowed`})}),e.lines.length>0&&n(`pre`,{children:e.lines.join(`
-`)}),n(i,{rules:e.rules??[]})]})}function i({rules:r}){return n(t,{children:r.map((t,r)=>n(`div`,{class:`rule`,children:[n(`strong`,{children:t.title}),t.lines.length>0&&n(`pre`,{children:t.lines.join(`
-`)}),e(t)&&n(`span`,{class:`where`,children:e(t)})]},r))})}export{r as n,i as t};
