@@ -61,9 +61,11 @@ from diptych.model.scalars import (
     DATETIME,
     FLOAT,
     ID,
+    IDS,
     INT,
     INTEGER_ID,
     STRING,
+    TEXT_ID,
     Scalar,
     encode_json,
 )
@@ -88,7 +90,7 @@ ILL_FORMED = (
     "0189-",
     "DEADBEEF-0000-7000-8000-000000000000",
 )
-ABSENT = {ID: "00000000-0000-7000-8000-000000000001", INTEGER_ID: "999999999"}
+ABSENT = {ID: "00000000-0000-7000-8000-000000000001", INTEGER_ID: "999999999", TEXT_ID: "nobody"}
 _LABELS = ("a", "b", "_x", "A1", "id", "nodes", "count_2")
 _EDGE: tuple[Literal["node", "cursor", "__typename"], ...] = ("node", "cursor", "__typename")
 _CHANGE: tuple[ChangeWhat, ...] = ("row", "row", "kind", "rowId", "cursor", "at", "__typename")
@@ -225,7 +227,7 @@ class World:
             sight = self.oracle.sight
             expr = field.computed or Col((field.name,))
             found = [sight.value(expr, row) for row in sight.rows[resource.name]]
-            unkind = () if field.scalar in (ID, INTEGER_ID) else pool(field.scalar)
+            unkind = () if field.scalar in IDS else pool(field.scalar)
             self._pools[key] = [each for each in (*found, *unkind) if each is not None]
         return self._pools[key]
 
@@ -490,7 +492,7 @@ class Drawer:
 
     def value(self, resource: ResourceDef, field: FieldDef, op: str) -> Any:
         """A raw value to compare a field with."""
-        if field.scalar in (ID, INTEGER_ID):
+        if field.scalar in IDS:
             target = resource.relations[field.relation].target if field.relation else resource.name
             return self.one_of(self.world.ids(self.world.model.resources[target]))
         value = self.one_of(self.world.pool(resource, field))

@@ -53,6 +53,7 @@ from diptych.model.rules.expr import (
     May,
     Not,
     Or,
+    RowDigest,
     Slice,
     Slot,
     ViewerId,
@@ -212,6 +213,8 @@ class Sight:
                 return getattr(self.viewer, name)
             case Choose(when, then, other):
                 return self.value(then if self.holds(when, row) else other, row)
+            case RowDigest():  # read back from the store, which alone knows it
+                return row.data["version"]
             case Concat(of):
                 parts = [self.value(part, row) for part in of]
                 return None if None in parts else "".join(parts)

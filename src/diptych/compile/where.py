@@ -47,7 +47,6 @@ from diptych.model.rules.expr import (
     Or,
     Part,
     RowDigest,
-    RowKey,
     Shift,
     Slice,
     Slot,
@@ -58,7 +57,7 @@ from diptych.model.rules.expr import (
     is_condition,
     rewrite,
 )
-from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, INT, STRING, TEXT_ID, Scalar
+from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, INT, STRING, Scalar
 from diptych.model.searching import MARKS, search_scalar
 from diptych.model.viewer_object import USER, USER_KEY
 
@@ -249,7 +248,7 @@ class Expressions(RelatedValues):
                 )
             case Concat(of):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
-            case Slice() | Shift() | Span() | Part() | RowKey() | RowDigest():
+            case Slice() | Shift() | Span() | Part() | RowDigest():
                 return self._derived(expr, row)
             case Key() | Measure() | Via():
                 return self.of_others(expr, row)
@@ -262,10 +261,8 @@ class Expressions(RelatedValues):
         value = self.value(expr, row, scalar)
         return self.dialect.collated(value, scalar) if isinstance(expr, Slot) else value
 
-    def _derived(self, expr: Slice | Shift | Span | Part | RowKey | RowDigest, row: TableRef) -> Fragment:
+    def _derived(self, expr: Slice | Shift | Span | Part | RowDigest, row: TableRef) -> Fragment:
         match expr:
-            case RowKey():
-                return row.id
             case RowDigest():
                 stored = [field.column for field in row.resource.fields.values() if field.stored]
                 return self.dialect.digest_of(map(row.column, stored))
@@ -293,7 +290,7 @@ class Expressions(RelatedValues):
             field = row.resource.fields[name]
             if field.computed is not None:
                 return self.value(field.computed, row)
-            column = row.column(field.column)
+            column = row.column(field.column) if field.stored else row.id  # of a key of several columns
             return column if row.resource.managed else self.dialect.stored_value(column, field)
         relation = row.resource.relations[name]
         target = self.open(relation.target)
@@ -317,8 +314,6 @@ class Expressions(RelatedValues):
                 return STRING
             case RowDigest():
                 return INT
-            case RowKey():
-                return TEXT_ID
             case Key(of):
                 return self.scalar(of, resource)
             case Via(relation, of):
@@ -345,7 +340,7 @@ class Expressions(RelatedValues):
                 return self.nullable(of, resource)
             case Span(left, right):
                 return self.nullable(left, resource) or self.nullable(right, resource)
-            case Moment() | RowKey() | RowDigest():
+            case Moment() | RowDigest():
                 return False
             case Concat(of):
                 return any(self.nullable(part, resource) for part in of)

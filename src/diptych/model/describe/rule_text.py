@@ -38,7 +38,6 @@ from diptych.model.rules.expr import (
     Or,
     Part,
     RowDigest,
-    RowKey,
     Shift,
     Slice,
     Slot,
@@ -144,8 +143,8 @@ def _render(expr: Expr) -> Rendered:
             return "viewer.id", Precedence.WORD
         case ViewerValue(name):
             return f"viewer.{name}", Precedence.WORD
-        case RowKey() | RowDigest():
-            return ("id" if isinstance(expr, RowKey) else "version"), Precedence.WORD
+        case RowDigest():
+            return "version", Precedence.WORD
         case Mask() | Slice() | Concat() | Choose() | Shift() | Span() | Part():
             return _compound(expr)
         case Key(of):

@@ -21,7 +21,7 @@ from diptych.model.declare.markers import Counter
 from diptych.model.declare.resource import Resource, VerbGrant, allowances
 from diptych.model.defs import NATURAL, FieldDef, RelationDef
 from diptych.model.naming import LONGEST, NameFault, column_fault, table_fault
-from diptych.model.rules.expr import RowDigest, RowKey
+from diptych.model.rules.expr import RowDigest
 from diptych.model.scalars import TEXT_ID
 
 TIMES = ("created_at", "updated_at")
@@ -121,7 +121,7 @@ def _of_existing(cls: type[Resource], fields: Mapping[str, FieldDef], wrong: Rep
         if field.counts is not None:
             wrong(field.attr, "a counter needs a table that Diptych makes", f"Remove {Counter.__name__}")
         elif field.attr == "id" and len(columns) > 1:
-            settled[name] = replace(field, column="", scalar=TEXT_ID, computed=RowKey(), description=_KEY)
+            settled[name] = replace(field, column="", scalar=TEXT_ID, description=_KEY)
         elif field.attr == "id":
             settled[name] = replace(field, column=columns[0])
         elif field.attr == "version":

@@ -210,10 +210,6 @@ class RowDigest(Struct, frozen=True):
     """A number that changes with the values of the row: the version of a row whose table has none."""
 
 
-class RowKey(Struct, frozen=True):
-    """The id of a row whose primary key has several columns, as one text."""
-
-
 Expr = (
     Col
     | Const
@@ -241,7 +237,6 @@ Expr = (
     | Span
     | Part
     | RowDigest
-    | RowKey
 )
 
 TRUE = And(())

@@ -39,7 +39,6 @@ from diptych.model.rules.expr import (
     Or,
     Part,
     RowDigest,
-    RowKey,
     Shift,
     Slice,
     Slot,
@@ -135,7 +134,6 @@ TOLD: list[tuple[Expr, str]] = [
     (Measure("sum", Col(("total",)), "works"), "works.total.sum"),
     (Via("author", Col(("name",))), "author.name"),
     (Key(TITLE), "title"),
-    (RowKey(), "id"),
     (RowDigest(), "version"),
 ]
 
