@@ -100,6 +100,10 @@ def test_a_key_of_several_columns(service: Service) -> None:
         {"id": "1,2", "quantity": 5},
         {"id": "2,1", "quantity": 1},
     ]
+    assert service.get("/order-lines/1,2?fields=quantity").json() == {"quantity": 5}
+    changed = send(service, "PATCH", "/order-lines/2,1?fields=id,quantity", {"quantity": 2})
+    assert changed.json() == {"id": "2,1", "quantity": 2}
+    assert service.get("/order-lines/2").status == service.get("/order-lines/1,2,1").status == 404
     made = send(
         service, "POST", "/order-lines?fields=id,note,version", {"orderId": "2", "productId": "2", "quantity": 3}
     )

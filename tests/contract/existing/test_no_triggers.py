@@ -71,6 +71,20 @@ def test_a_service_without_a_feed(new_database: NewDatabase) -> None:
     assert triggers_of(database) == []
 
 
+def test_no_command_makes_them(new_database: NewDatabase) -> None:
+    """Whatever opens the database with this setting."""
+    database = new_database()
+    run_sql(database, "SELECT 1")
+
+    async def opened() -> None:
+        store = connect(Config(database=database, triggers=False))
+        await store.open(MODEL)
+        await store.close()
+
+    asyncio.run(opened())
+    assert triggers_of(database) == []
+
+
 def test_names_of_ones_own_have_a_feed(new_database: NewDatabase) -> None:
     """A table and a column under other names, which Diptych made: changes are logged as everywhere."""
     database = new_database()
