@@ -13,6 +13,7 @@ SETTINGS = ("Config", "Issuer")
 CALLERS = {
     "api/graphql/merge.py": "nodes of graphql-core",
     "cli/dev.py": "Config",
+    "cli/move.py": "Config",
     "cli/server.py": "Config",
     "config.py": "Config",
     "contract/lock.py": "nodes of graphql-core",

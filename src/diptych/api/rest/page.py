@@ -62,13 +62,16 @@ def _quoted(cursor: str | None) -> bytes:
     return b"null" if cursor is None else b'"' + cursor.encode() + b'"'
 
 
+def _is_paging(name: str) -> bool:
+    """Does a parameter select a page? Its name is as it was sent, and may be percent-encoded."""
+    return name in _PAGING or ("%" in name and unquote(name) in _PAGING)
+
+
 def link_header(path: str, query: str, size: int, following: str | None, previous: str | None) -> tuple[Header, ...]:
     """The Link header (RFC 8288) of a list: the same request, on the next and on the previous page."""
     if following is None and previous is None:
         return ()
-    other_parameters = "&".join(
-        pair for pair in query.split("&") if pair and unquote(pair.partition("=")[0]) not in _PAGING
-    )
+    other_parameters = "&".join([pair for pair in query.split("&") if pair and not _is_paging(pair.partition("=")[0])])
     other_parameters = other_parameters.replace("<", "%3C").replace(">", "%3E")
     base = f"{path}?{other_parameters}&" if other_parameters else f"{path}?"
     links = []
