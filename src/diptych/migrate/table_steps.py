@@ -155,7 +155,7 @@ class add_column(Step, frozen=True):
             yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET NOT NULL"
             return
         if name not in have.tables.get(table, {}):
-            yield f"ALTER TABLE {quote(table)} ADD COLUMN {column_ddl(name, open_, dialect)}"
+            yield from _opened(table, name, open_, dialect, filled=bool(fill))
         if dialect == "postgres":
             yield from add_reference(table, name, column, have)
             if fill:
@@ -174,6 +174,15 @@ class add_column(Step, frozen=True):
         if column.nullable or column.default is not None or self.fill or column.generated:
             return None
         return f"the {{}} rows of {self.table} would have no {self.name}", count_of(self.table)
+
+
+def _opened(table: str, name: str, column: Column, dialect: DialectName, *, filled: bool) -> Iterator[str]:
+    """A new column. One that is filled gets its default afterwards: rows that are there would have it at once."""
+    default = default_ddl(name, column, dialect) if filled else ""
+    bare = msgspec.structs.replace(column, default=None, generated="") if default else column
+    yield f"ALTER TABLE {quote(table)} ADD COLUMN {column_ddl(name, bare, dialect)}"
+    if default:
+        yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET DEFAULT {default}"
 
 
 def _numbers(table: str, column: Column) -> str:
