@@ -29,7 +29,8 @@ def back_up(database: str, target: Path, progress: Progress = lambda done, total
         try:
             _copy(database, part, progress)
         except apsw.Error as error:
-            raise StartError(f"{database} cannot be copied: {error}.") from None
+            why = "the disk is full or cannot be written" if isinstance(error, apsw.IOError | apsw.FullError) else error
+            raise StartError(f"{database} cannot be copied: {why}.") from None
         verify(part)
         return part.stat().st_size
 
