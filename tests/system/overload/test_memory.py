@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from diptych import lru
+from diptych.api.graphql.schema import build_schema
 from diptych.demo.model import model
 from diptych.serve.endpoint import graphql_planner as planner
 from tests.contract.http.data import ROWS
@@ -30,6 +31,12 @@ FLAT = 1_000_000
 """Bytes by which memory wavers, in a process that has run other tests; without eviction it grows by 4 MB."""
 SMALL = 5
 """Entries of a cache that was made small."""
+
+
+@pytest.fixture(autouse=True)
+def own_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each service makes its own GraphQL schemas: what tests share is no cache of the service."""
+    monkeypatch.setattr(planner, "build_schema", build_schema)
 
 
 @pytest.fixture
@@ -101,6 +108,7 @@ BY_THE_MODEL = {
     "_documentation",
     "_sources",
     "_json_scalar",
+    "style",
     "warn_once",
     "users",
     "posts",
