@@ -15,12 +15,14 @@ from contextlib import suppress
 from diptych.ask.change_cursor import ChangeCursors, FeedPosition
 from diptych.db.feed import changed_rows
 from diptych.db.store import FeedHead, Store
-from diptych.errors import Refusal
+from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 
 log = logging.getLogger("diptych")
 _PAUSE = 1.0
 """Seconds until the next try, after one that failed."""
+_FIRST_PATIENCE = 300.0
+"""Seconds for which a start waits until changes are numbered. A million takes some ten of them."""
 _QUIET = 0.05
 """Seconds for which commits are batched without subscriptions."""
 _BREATH = 0.005
@@ -59,9 +61,21 @@ class Tail:
         return FeedPosition(self.head.position, self.head.mark)
 
     async def start(self) -> None:
-        self._take(await self._store.head())
+        self._take(await self._first_head())
         if self._store.numbers:
             self._begin()
+
+    async def _first_head(self) -> FeedHead:
+        """The head once all changes are numbered: others may have written very many while no service ran."""
+        end = asyncio.get_running_loop().time() + _FIRST_PATIENCE
+        while True:
+            try:
+                return await self._store.head()
+            except Refusal as refusal:
+                if refusal.code is not Code.UNAVAILABLE or asyncio.get_running_loop().time() > end:
+                    raise
+                log.info("waiting until the changes that others have made are numbered")
+                await asyncio.sleep(_BREATH)
 
     async def stop(self) -> None:
         self._store.on_commit(None)
