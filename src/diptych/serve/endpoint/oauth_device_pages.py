@@ -33,8 +33,8 @@ def confirm(client: str, scopes: Sequence[str], email: str, hidden: dict[str, st
     return whole_page(
         f"Connect {client}?",
         f"""<h1>Connect {escape(client)}?</h1>
-<p class="caution">Go on only if you started this yourself, just now, on a device of your own. If someone sent
-you the code, do not: it would let them act for you.</p>
+<p class="caution">Go on only if you started this yourself, just now, on a device of your own.
+If someone sent you the code, do not: it would let them act for you.</p>
 <p>It will be able to</p>
 <ul>
 {items}</ul>
