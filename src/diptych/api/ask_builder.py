@@ -202,9 +202,12 @@ class AskBuilder(Filters):
         return bool(value == words[1])
 
     def key_values(self, resource: ResourceView, key: str, values: tuple[Assign, ...], body: RawValue) -> None:
-        """Report fields of the key of an upsert that have no value."""
+        """Report fields of the key of an upsert that have no value; of a body that is no object, that alone is
+        reported."""
+        if not isinstance(body.value, dict):
+            return
         sent, path = {assign.name for assign in values if assign.value is not None}, body.path
-        sent |= {"id"} if isinstance(body.value, dict) and "id" in body.value else set()
+        sent |= {"id"} if "id" in body.value else set()
         faulty = {fault.path for fault in self.faults}
         for name in resource.upsert_keys.get(key, ()):
             if name not in sent and (*path, name) not in faulty:

@@ -163,6 +163,16 @@ def test_what_is_wrong_with_it(service: Service) -> None:
     assert "upsertBare" not in service.data("{ __schema { mutationType { fields { name } } } }").__repr__()
 
 
+@pytest.mark.parametrize("body", [None, 5, "x"])
+def test_of_a_body_that_is_no_object_nothing_else_is_reported(service: Service, body: Any) -> None:
+    """As of a create: no field is missing in what has none."""
+    document = "mutation($i: PersonCreate!) { upsertPerson(by: email, input: $i) { id } }"
+    assert service.query(document, {"i": body}).places == ["/variables/i"]
+    assert send(service, "/people?by=email", body).places == send(service, "/people", body).places == [""]
+    request = {"method": "POST", "url": "/people?by=email", "body": body}
+    assert send(service, "/batch", {"requests": [request]}).places == ["/requests/0/body"]
+
+
 def test_its_reply_is_kept_for_retries(service: Service) -> None:
     token = service.token("0190a000-0000-7000-8000-000000000001", "boss")
     url, body = "/people?by=email&fields=version", {"email": "k@x"}
