@@ -277,11 +277,11 @@ class Drawer:
 
     def drawn(self, roots: int) -> Drawn:
         self.rest = roots == 1 and self.one_of((True, False))
-        found: list[tuple[str, Read]] = []
+        found: dict[str, Read] = {}
         for _ in range(roots):
             label, read = self.root()
-            found.append((self.label(label, {each for each, _ in found}), read))
-        return _finish(found, self.raw, self.rest, self.world.model.resources)
+            found[self.label(label, found)] = read
+        return _finish(list(found.items()), self.raw, self.rest, self.world.model.resources)
 
     def watch(self, after: bool) -> DrawnWatch:
         self.rest = self.one_of((True, False))
@@ -348,9 +348,10 @@ class Drawer:
     # what is picked
 
     def label(self, name: str, taken: Iterable[str]) -> str:
-        """A key that is not taken: the name itself, or an alias."""
+        """The name itself, or an alias that is not taken. When no alias is left, a name that is taken is given again:
+        what is drawn takes the place of what had it."""
         taken = set(taken)
-        if name not in taken and not (self.aliases_left > 0 and self.chance(6)):
+        if self.aliases_left == 0 or (name not in taken and not self.chance(6)):
             return name
         self.aliases_left -= 1
         wanted = self.one_of(_LABELS)

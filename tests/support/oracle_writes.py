@@ -47,7 +47,7 @@ from diptych.model.rules.expr import (
     ViewerId,
     ViewerValue,
 )
-from diptych.model.scalars import INTEGER_ID
+from diptych.model.scalars import INTEGER_ID, JSON
 from tests.support.oracle import Data, Oracle, Row, Sight, columns
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -82,6 +82,8 @@ class Wish:
     filter_raw: tuple[Any, ...] = ()
     most: int = 0
     dry: bool = False
+    whole: bool = False
+    """Does an update set objects of JSON as a whole? Else they are merged into what is stored."""
 
     def __repr__(self) -> str:
         picked = ", ".join(pick.label for pick in self.pick)
@@ -410,6 +412,15 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
+def merged(before: Any, patch: Any) -> Any:
+    """A JSON value after a merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = {name: value for name, value in before.items() if name not in patch} if isinstance(before, dict) else {}
+    old = before if isinstance(before, dict) else {}
+    return kept | {name: merged(old.get(name), value) for name, value in patch.items() if value is not None}
+
+
 def stored(value: Any) -> Any:
     return None if value is NOTHING else value
 
@@ -456,7 +467,7 @@ class Deed:
         self.id = row.id
         if self.wish.keep:
             return self._answer(row.data)
-        self.wish = replace(self.wish, verb="update")
+        self.wish = replace(self.wish, verb="update", whole=True)
         self.given = {name: value for name, value in self.given.items() if name not in names}
         return self._change(row)
 
@@ -573,7 +584,10 @@ class Deed:
             shows = self.before.shows(name, row)
             if name in self.given:
                 hidden_null = self.given[name] is None and not shows
-                if self.wish.verb == "update" or not (self._is_unchanged(name, row) or hidden_null):
+                if self.wish.verb == "update":
+                    merges = field.scalar is JSON and not self.wish.whole
+                    yield name, merged(row.data[name], self.given[name]) if merges else self.given[name]
+                elif not (self._is_unchanged(name, row) or hidden_null):
                     yield name, self.given[name]
             elif self._may_reset(field) and shows and self._may(field, row, self.before):
                 yield name, field.default

@@ -303,9 +303,16 @@ class _Wishes:
         for _ in range(self.random.choice((0, 1, 1, 1, 2, 2, 3))):
             choices = here if here and self.chance(0.9) else may if may and self.chance(0.9) else writable(resource)
             each = self._one_of(choices)
-            value = self._value(resource, each, row)
-            body[each.name] = [value] if isinstance(value, dict) else value  # a merge patch would go into an object
+            old: Any = row.data[each.name] if row else None
+            merges = each.scalar is JSON and isinstance(old, dict) and self.chance(0.5)
+            body[each.name] = self._merge_patch(old) if merges else self._value(resource, each, row)
         return self._spoilt(body, resource)
+
+    def _merge_patch(self, old: dict[str, Any]) -> dict[str, Any]:
+        """An object for a field of JSON that changes and removes keys of the stored one, and gives a new one."""
+        names = [*old, "new"]
+        chosen = self.random.sample(names, self.random.randint(1, len(names)))
+        return {name: self.random.choice((None, 1, [None], {"a": None, "b": {"c": 2}})) for name in chosen}
 
     def _replace(self, resource: ResourceDef, row: Row | None) -> Any:
         if row is None or not self.sight.readable(row) or self.chance(0.2):
@@ -466,7 +473,7 @@ def ask_of(wish: Wish, model: Model) -> tuple[Write, list[Any]]:
         if name in body:
             slot = None if body[name] is None else Slot(len(values), each.scalar)
             values += [] if slot is None else [body[name]]
-            assigns.append(Assign(name, slot))
+            assigns.append(Assign(name, slot, merge=slot is not None and each.scalar is JSON and wish.verb == "update"))
     version = None
     if wish.versions is not None:
         many = len(wish.versions) > 1

@@ -22,6 +22,8 @@ from tests.support.proof_writes import Clock, Run, untimed
 from tests.support.random_writes import Names
 
 SECRET = b"one secret, so that equal cursors are equal"
+_TAG = re.compile(r'"etag":"(?:\\.|[^"\\])*"')
+"""The tag of a response of a batch."""
 _FAILED = re.compile(rb'"code":"(INTERNAL|TIMEOUT|UNAVAILABLE)"')
 
 
@@ -112,10 +114,12 @@ class Pairs(ABC):
 
 
 def _timeless(reply: Reply) -> tuple[int, list[Header], str]:
-    """An answer without the times that a database set by its own clock, and without the tag of a body that has one."""
+    """An answer without the times that a database set by its own clock, and without the tags of a body that has one."""
     told = reply.body.decode()
     body = untimed(told)
-    return reply.status, [each for each in reply.headers if each[0] != b"etag" or body == told], body
+    if body == told:
+        return reply.status, list(reply.headers), body
+    return reply.status, [each for each in reply.headers if each[0] != b"etag"], _TAG.sub('"etag":""', body)
 
 
 P = TypeVar("P", bound=Pairs)

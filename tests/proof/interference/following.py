@@ -203,7 +203,7 @@ class Following(Pairs):
         if kind == "insert":
             self.ids += 1
             fresh = 10**7 + self.ids if isinstance(row.id, int) else self.new_id()
-            unique = {each.name: f"{random.getrandbits(60)}@new" for each in _given(resource) if each.unique}
+            unique = {each.name: f"{random.getrandbits(60)}@new" for each in resource.fields.values() if each.unique}
             return Change(resource.name, fresh, None, {**new, **unique, "id": fresh})
         return Change(resource.name, row.id, row.data, {**new, "version": new["version"] + 1, "updatedAt": TOUCHED})
 

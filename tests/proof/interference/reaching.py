@@ -17,7 +17,8 @@ from diptych.model.model import Model
 from tests.proof.interference.dealing import Deal, all_seeing
 from tests.support.oracle import Data, Sight, wire
 from tests.support.oracle_writes import Ledger, Wish
-from tests.support.random_writes import Names, Sent, Style, Transaction, Wishes, fitting, send_graphql, send_rest
+from tests.support.proof_writes import SENDERS
+from tests.support.random_writes import Names, Sent, Style, Transaction, Wishes, fitting
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,7 @@ class Step:
         return self.transaction.wishes
 
     def sent(self, model: Model, names: Names) -> Sent:
-        if self.style == "graphql":
-            return send_graphql(self.transaction, model, names)
-        sent = send_rest(self.transaction, model, names)
+        sent = SENDERS[self.style](self.transaction, model, names)
         if self.tests is None:
             return sent
         body = names.outgoing(self.wishes[0].body)
@@ -61,7 +60,7 @@ class Step:
         if any(shown.get(name) != value for name, value in self.tests.items()):
             return None
         changed = {name: value for name, value in wish.body.items() if name not in shown or shown[name] != value}
-        return [replace(wish, body=changed)]
+        return [replace(wish, body=changed, whole=True)]
 
 
 class Reach:

@@ -57,6 +57,7 @@ CHANNELS: Mapping[str, Channel] = {
     "a replacement that gives a hidden value": Channel(leaks.replacement, Writing),
     "a patch that tests a hidden value": Channel(leaks.patched_row, Writing),
     "the answer to a change": Channel(leaks.answer_to_change, Writing),
+    "the requests of a batch": Channel(leaks.batch, Writing),
     "a change of a hidden row": Channel(leaks.event_of_hidden, Following),
     "a field by which changes are filtered": Channel(leaks.filter_of_changes, Following),
     "where a page of changes ends": Channel(leaks.page_of_segments, Following),
@@ -78,6 +79,7 @@ KEPT = (
     "a cursor",
     "a hidden row that is changed",
     "a reference to a hidden row",
+    "the requests of a batch",
     "a change of a hidden row",
     "what Python computes of hidden fields",
 )
