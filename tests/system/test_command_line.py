@@ -39,7 +39,7 @@ from tests.support.running import (
 
 COMMANDS = (
     *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login"),
-    *("import", "export", "backup", "restore"),
+    *("import", "export", "backup", "restore", "move"),
 )
 GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate")
 NOTES = '''
@@ -84,7 +84,7 @@ def test_the_help_lists_every_command(command: Command) -> None:
     done = command("--help")
     assert (done.returncode, done.stderr) == (0, "")
     listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert sorted((*COMMANDS, *GROUPS, "new")) == listed
+    assert sorted((*COMMANDS, *GROUPS, "new", "inspect")) == listed
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -182,6 +182,6 @@ def test_strict_type_checkers_report_one_slip_and_nothing_else(
     done = checker(installed, project)
     errors = [line for line in done.stdout.splitlines() if " error: " in line]
     assert len(errors) == 1 and "slip.py:3" in errors[0] and '"email"' in errors[0], done.stdout + done.stderr
-    assert re.search(r"Found 1 error in 1 file \(checked 4 source files\)|1 error, 0 warnings", done.stdout), (
+    assert re.search(r"Found 1 error in 1 file \(checked 5 source files\)|1 error, 0 warnings", done.stdout), (
         done.stdout
     )

@@ -47,7 +47,7 @@ def set_up(club: Club, clock: Clock, email: str) -> tuple[bytes, list[str]]:
     browser = club.signed_in(email)
     page = do(club, browser, "totp")
     assert page.status == 200 and b"<svg" in page.body and b"otpauth://totp/The%20Club" in page.body
-    text = re.search(r"<code>([A-Z2-7 ]+)</code>", page.body.decode())
+    text = re.search(r'<code class="key">([A-Z2-7 ]+)</code>', page.body.decode())
     assert text is not None
     key = base64.b32decode(text[1].replace(" ", ""))
     done = do(club, browser, "totp-confirm", code=clock.code(key), password=PASSWORD)
@@ -173,7 +173,7 @@ def test_setting_it_up_takes_the_password_and_a_right_code(club: Club, clock: Cl
     browser = club.signed_in(email)
     page = do(club, browser, "totp")
     again = do(club, browser, "totp")
-    text = re.search(r"<code>([A-Z2-7 ]+)</code>", page.body.decode())
+    text = re.search(r'<code class="key">([A-Z2-7 ]+)</code>', page.body.decode())
     assert text is not None and text[0].encode() in again.body, "the key stays until it is confirmed"
     assert do(club, browser, "totp-confirm", code="000000", password=PASSWORD).status == 400
     assert do(club, browser, "totp-confirm", code="000000", password="wrong horse").status == 400
