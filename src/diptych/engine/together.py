@@ -54,7 +54,7 @@ def _is_same(one: Plan, other: Plan) -> bool:
 
 
 def _is_among(value: Any, offset: int, names: set[str]) -> bool:
-    """Does a value refer to one of the rows just before, of which there are so many, or which have these names?"""
+    """Does a value refer to one of the `offset` rows just before, or to one of these names?"""
     if type(value) is not Ref:
         return False
     return value.step + offset >= 0 if isinstance(value.step, int) else value.step in names

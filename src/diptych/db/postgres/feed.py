@@ -65,7 +65,7 @@ class Numbering:
             raise
 
     async def close(self) -> None:
-        """Cancel the rounds and wait until they have ended; whoever waits for one is refused."""
+        """Cancel the rounds and wait until they have ended; callers that wait for one are refused."""
         rounds = tuple(self._rounds)
         for each in rounds:
             each.cancel()

@@ -160,7 +160,7 @@ class Builder:
             queries={call.name: call for call in called if isinstance(call, QueryDef)},
             public=public,
             trash=trash_seconds(cls.__diptych__["trash"]),
-            **existing.told(cls),
+            **existing.table_options(cls),
             deprecated=deprecation_of(cls.__diptych__["deprecated"]),
         )
 

@@ -141,7 +141,7 @@ _KEY = "The columns of its primary key, as one text."
 _VERSION = "A digest of the row, by which a change of it is noticed."
 
 
-def told(cls: type[Resource]) -> dict[str, Any]:
+def table_options(cls: type[Resource]) -> dict[str, Any]:
     """What a definition says of the place of its rows."""
     return {
         "managed": is_managed(cls),
