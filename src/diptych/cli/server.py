@@ -31,6 +31,7 @@ from uvicorn.supervisors import multiprocess
 
 from diptych.api.graphql.socket import MAX_MESSAGE
 from diptych.cli.garbage import GarbageCollector
+from diptych.cli.hangup import Hangup, inherited_listener
 from diptych.cli.model import load_model
 from diptych.cli.settings import config_of, sentence
 from diptych.config import Config, as_environment
@@ -69,16 +70,21 @@ def listen(config: Config) -> socket.socket:
 def serve_here(
     config: Config, prepared: AbstractAsyncContextManager[Diptych], announce: Callable[[Config, int], object]
 ) -> None:
-    """Serve until a signal, in this process: the application that made tables and keys goes on to serve."""
+    """Serve until a signal, in this process: the application that made tables and keys goes on to serve. SIGHUP starts
+    the process anew."""
+    hangup, inherited = Hangup(), inherited_listener()
 
     async def serve() -> None:
         async with prepared as app:
-            with listen(config) as listener:
+            with inherited or listen(config) as listener:
                 announce(app.config, listener.getsockname()[1])
-                await Server(uvicorn_settings(config, lambda: app)).serve(sockets=[listener])
+                server = Server(uvicorn_settings(config, lambda: app))
+                hangup.watch(server, listener)
+                await server.serve(sockets=[listener])
 
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
+    hangup.start_anew()
 
 
 def serve_by_workers(config: Config, listener: socket.socket) -> None:
