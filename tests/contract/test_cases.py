@@ -226,7 +226,9 @@ def timeless(value: Any) -> Any:
     """Without what is never the same twice."""
     if isinstance(value, dict):
         return {
-            key: f"<{key}>" if key in ("cursor", "at", "next", "last") and inner is not None else timeless(inner)
+            key: f"<{key}>"
+            if key in ("eventId", "cursor", "at", "next", "last") and inner is not None
+            else timeless(inner)
             for key, inner in value.items()
         }
     return [timeless(inner) for inner in value] if isinstance(value, list) else value

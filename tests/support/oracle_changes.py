@@ -1,7 +1,7 @@
 """A slow, obvious evaluator of changes as one viewer is told of them: what the contract says, change by change.
 
     told(model, viewer, watch, changes, rows, values)
-    [(0, {"cursor": "<cursor>", "kind": "CREATED", "rowId": "0189…", "at": "<at>", "post": {"title": "…"}}), …]
+    [(0, {"eventId": "<id>", "cursor": "<cursor>", "kind": "CREATED", "rowId": "0189…", "at": "<at>", "post": {"title": "…"}}), …]
 
 A change is a row before and after; `rows` are all rows as they are now. Whether a row can be seen is judged by the row
 before and after, and by related rows as they are now; of what a rule would say of rows that are gone by now, nothing is
@@ -33,7 +33,7 @@ from tests.contract.feed.unfold import unfold
 from tests.support.oracle import Data, Oracle, Row, Show, Sight
 from tests.support.oracle_writes import every, forecast_of, some
 
-CURSOR, AT = "<cursor>", "<at>"
+CURSOR, AT, EVENT = "<cursor>", "<at>", "<id>"
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -200,7 +200,7 @@ class _Teller:
                 return str(change.id)
             case "__typename":
                 return self.resource.name + "Change"
-        return {"cursor": CURSOR, "at": AT}[part.what]
+        return {"cursor": CURSOR, "at": AT, "eventId": EVENT}[part.what]
 
     def _row(self, part: ChangePart, change: Change) -> Any:
         now = self.sight.find(self.resource.name, change.id)

@@ -139,7 +139,7 @@ def test_the_requests_of_the_readme_answer_what_it_says(new_sqlite: NewDatabase)
     assert rest.startswith(f'{{"data":{row},"page":{{"size":1,"next":"')
     assert mutation == '{"data":{"createUser":{"name":"Zoe","version":1}}}'
     assert post == '{"name":"Yan","version":1}'
-    first = r'\{"cursor":"[\w-]+","kind":"CREATED","rowId":"[0-9a-f-]+","at":"[0-9T:.-]+Z","user":\{"name":"[^"]+"\}\}'
+    first = r'\{"eventId":"[\w-]+","cursor":"[\w-]+","kind":"CREATED","rowId":"[0-9a-f-]+","at":"[0-9T:.-]+Z","user":\{"name":"[^"]+"\}\}'
     assert re.fullmatch(rf'\{{"data":\[{first}\],"page":\{{"next":"[\w-]+","last":"[\w-]+"\}}\}}', log)
 
 

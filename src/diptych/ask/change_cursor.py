@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import secrets
 import struct
 from typing import NamedTuple
@@ -28,6 +29,8 @@ _NONCE = 12
 _FEED = 8
 _LENGTH = _FEED + _NONCE + 12 + 16
 _pack = struct.Struct(">qI")
+_EVENT_ID = 15
+"""Bytes of an event id: 20 characters."""
 
 
 class FeedPosition(NamedTuple):
@@ -35,6 +38,23 @@ class FeedPosition(NamedTuple):
 
     position: int
     mark: int
+
+
+class EventIds:
+    """The ids of changes: the same for a change in every stream, log, webhook and try, and on every node.
+
+    An id is a keyed hash of position and mark, so that it reveals neither how many changes there were before it nor
+    which of two changes is older.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._mac = hashlib.blake2b(key=derive(secret, b"event"), digest_size=_EVENT_ID)
+
+    def of(self, position: FeedPosition) -> str:
+        """The id of the change at a position."""
+        mac = self._mac.copy()
+        mac.update(_pack.pack(*position))
+        return base64.urlsafe_b64encode(mac.digest()).decode()
 
 
 class ForeignFeed(ValueError):

@@ -29,7 +29,7 @@ A Write changes one row and returns what it picks of it. These two are the same 
 
 A Watch follows the changes of a resource and reports the parts that it names. These two are the same Ask:
 
-    subscription { postChanged(where: …) { cursor kind rowId at post { title } } }     GET /posts/changes?fields=title&…
+    subscription { postChanged(where: …) { eventId cursor … post { title } } }     GET /posts/changes?fields=title&…
 
     Watch("Post", (…, ChangePart("row", "post", (Field("title", "title"),))), where=…)
 """
@@ -259,7 +259,7 @@ class Call(Struct, frozen=True):
     pick: tuple[Pick, ...] = ()
 
 
-ChangeWhat = Literal["cursor", "kind", "rowId", "at", "row", "__typename"]
+ChangeWhat = Literal["eventId", "cursor", "kind", "rowId", "at", "row", "__typename"]
 
 
 class ChangePart(Struct, frozen=True):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from diptych.ask.change_cursor import FeedPosition
+from diptych.ask.change_cursor import EventIds, FeedPosition
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.python_fields import PythonFields, extract_watch
@@ -85,6 +85,10 @@ class Change(NamedTuple):
 
     feed_position: FeedPosition
     pieces: tuple[bytes, ...]
+    kind: bytes
+    """What happened, the id of the row, and when, each as JSON."""
+    row_id: bytes
+    at: bytes
 
     def body(self, cursor: str) -> bytes:
         """The JSON with its cursor."""
@@ -112,6 +116,7 @@ class WatchEngine:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.event_ids = EventIds(engine.secret)
         self._plans: PlanCache[WatchPlan] = engine.plans("plans of what follows changes")
 
     def prepare(
@@ -145,16 +150,23 @@ class WatchEngine:
         values = prepared.binder(inputs)
         self.engine.checks.price(prepared.measures, viewer, prepared.price(values, many))
         keys = self.engine.cursor_keys(prepared.pages, prepared.binder, values, viewer)
-        return BoundWatch(self.engine, prepared, values, viewer, keys)
+        return BoundWatch(self.engine, self.event_ids, prepared, values, viewer, keys)
 
 
 class BoundWatch:
     """A Watch with its values, for one viewer."""
 
     def __init__(
-        self, engine: Engine, prepared: PreparedWatch, values: list[Any], viewer: Viewer, keys: Mapping[int, bytes]
+        self,
+        engine: Engine,
+        event_ids: EventIds,
+        prepared: PreparedWatch,
+        values: list[Any],
+        viewer: Viewer,
+        keys: Mapping[int, bytes],
     ) -> None:
         self.prepared = prepared
+        self._event_ids = event_ids
         self.after: str | None = values[prepared.ask.after.index] if prepared.ask.after else None
         """The cursor to resume from."""
         self.resource = engine.model.resources[prepared.ask.resource]
@@ -221,8 +233,9 @@ class BoundWatch:
         return [list(done[start : start + width]) for start in range(0, len(done), width)]
 
     def _change(self, row: Sequence[msgspec.Raw], shown: Sequence[Any]) -> Change:
-        kind, id, at = row[2:5]
-        members = {"kind": bytes(kind), "rowId": bytes(id), "at": bytes(at)}
+        position = FeedPosition(int(bytes(row[0])), int(bytes(row[1])))
+        kind, id, at = (bytes(value) for value in row[2:5])
+        members = {"kind": kind, "rowId": id, "at": at}
         rows = iter(shown)
         pieces: list[bytes] = []
         text = b"{"
@@ -231,10 +244,12 @@ class BoundWatch:
             if part.what == "cursor":
                 pieces.append(text + b'"')
                 text = b'"'
+            elif part.what == "eventId":
+                text += b'"' + self._event_ids.of(position).encode() + b'"'
             elif part.what == "row":
                 text += bytes(next(rows))
             elif part.what == "__typename":
                 text += b'"' + self.resource.name.encode() + b'Change"'
             else:
                 text += members[part.what]
-        return Change(FeedPosition(int(bytes(row[0])), int(bytes(row[1]))), (*pieces, text + b"}"))
+        return Change(position, (*pieces, text + b"}"), kind, id, at)

@@ -50,6 +50,22 @@ def test_without_a_cursor_it_begins_with_the_oldest_and_a_stream_begins_now(serv
     assert told(page)[-2:] == ["a", "b"] and stream.events == [{"post": {"title": "b"}}]
 
 
+def test_the_id_of_an_event_is_the_same_wherever_it_is_reported(service: Service) -> None:
+    start = service.end_of_changes()
+    streams = [
+        service.follow("subscription { postChanged { eventId post { title } } }", token=token)
+        for token in (None, service.token(ANN), service.token(BEN, "admin"))
+    ]
+    titles(service, *"abc")
+    service.settle()
+    pages = [service.changes(f"/posts/changes?after={start}&fields=title") for _ in range(2)]
+    ids = [[each["eventId"] for each in page["data"]] for page in pages]
+    assert ids[0] == ids[1] and len(set(ids[0])) == 3
+    assert all([event["eventId"] for event in stream.events] == ids[0] for stream in streams)
+    again = service.changes(f"/posts/changes?first=1&after={pages[0]['data'][1]['cursor']}")["data"]
+    assert [each["eventId"] for each in again] == ids[0][2:]
+
+
 @pytest.mark.parametrize("size", range(1, 8))
 def test_pages_of_every_size_make_up_the_whole(service: Service, size: int) -> None:
     start = service.end_of_changes()

@@ -21,7 +21,7 @@ def told(command: Command, request: str, role: str, *options: str) -> str:
 
 def test_explain_shows_the_same_ask_for_a_subscription_and_for_the_log(command: Command) -> None:
     one = told(command, "GET /posts/changes?title=x&kinds=LEFT,DELETED&fields=title,author(name)", "anonymous")
-    picked = "cursor kind rowId at post { title author { name } }"
+    picked = "eventId cursor kind rowId at post { title author { name } }"
     where = 'where: {title: {eq: "x"}}, kinds: [LEFT, DELETED]'
     other = told(command, f"subscription {{ postChanged({where}) {{ {picked} }} }}", "anonymous")
     assert one == other

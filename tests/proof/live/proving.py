@@ -26,7 +26,7 @@ from tests.support.asks import Dice, DrawnWatch, World
 from tests.support.edge_cases import pool, rows
 from tests.support.following import Recorder, caller_of, follow, ready_for, settle
 from tests.support.oracle import wire
-from tests.support.oracle_changes import AT, CURSOR, Change, fold, stored_changes, told
+from tests.support.oracle_changes import AT, CURSOR, EVENT, Change, fold, stored_changes, told
 from tests.support.proof import Reveal, cursor_key, exactly
 from tests.support.proof_writes import Run, kind, viewers
 from tests.support.random_writes import Wishes, fitting
@@ -275,9 +275,9 @@ class FeedProof:
     def _bare_part(part: ChangePart, watch: Watch, reveal: Reveal, value: Any) -> Any:
         if part.what == "row":
             return None if value is None else reveal.read(Read(watch.resource, "one", part.pick), value)
-        if part.what in ("cursor", "at"):
-            assert isinstance(value, str) and len(value) == {"cursor": 64, "at": 27}[part.what]
-            return {"cursor": CURSOR, "at": AT}[part.what]
+        if part.what in ("cursor", "at", "eventId"):
+            assert isinstance(value, str) and len(value) == {"cursor": 64, "at": 27, "eventId": 20}[part.what]
+            return {"cursor": CURSOR, "at": AT, "eventId": EVENT}[part.what]
         return value
 
 

@@ -208,7 +208,9 @@ class _Builder:
     def _change(self, resource: ResourceView) -> GraphQLObjectType:
         definition = resource.resource
         row = f"The {definition.name} after the change, if you may read it now."
+        event = "The id of this change, the same wherever it is reported."
         fields = {
+            "eventId": GraphQLField(GraphQLNonNull(GraphQLID), description=event),
             "cursor": GraphQLField(GraphQLNonNull(GraphQLString), description="Resumes after this change."),
             "kind": GraphQLField(GraphQLNonNull(self._input(CHANGE_KIND))),
             "rowId": GraphQLField(GraphQLNonNull(GraphQLID), description=f"The id of the {definition.name}."),

@@ -74,6 +74,7 @@ def _page() -> Schema:
 def _event() -> Schema:
     """What the changes of all resources have."""
     properties: dict[str, Schema] = {
+        "eventId": {"type": "string", "description": "The id of this change, the same wherever it is reported."},
         "cursor": described(_CURSOR, "Resumes after this change."),
         "kind": ref(CHANGE_KIND.name),
         "rowId": {"type": "string", "description": "The id of the row."},

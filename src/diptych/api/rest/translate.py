@@ -9,7 +9,7 @@
     POST /posts/<id>/restore restore   the Ask of mutation { restorePost(id: …) { … } }
     GET /posts/summary?…     summary   the Ask of { postsSummary(…) { … } }
     GET /posts/groups?…      groups    the Ask of { postsGroupsConnection(…) { pageInfo { … } nodes { … } } }
-    GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { cursor kind rowId at post { … } } }
+    GET /posts/changes?…     changes   the Ask of subscription { postChanged(…) { eventId cursor … post { … } } }
 
 `query` parses the query string, `selection` translates `fields`.
 """
@@ -61,7 +61,7 @@ _UPSERT = ("by", "onConflict")
 _BESIDE = ("deleted",)
 """Parameters of some lists that are no filters."""
 _CHANGES = ("fields", "where", "kinds", "after", "first")
-CHANGE_FIELDS: tuple[ChangeWhat, ...] = ("cursor", "kind", "rowId", "at")
+CHANGE_FIELDS: tuple[ChangeWhat, ...] = ("eventId", "cursor", "kind", "rowId", "at")
 _GROUPING = ("by", "having")
 VERSIONS = "{version}"
 MAX_CREATED = 100

@@ -63,7 +63,7 @@ _PLURAL_SUFFIXES = (
 )
 """Suffixes of types about many rows: `PostsSummary`."""
 
-_CHANGE_PARTS = ("cursor", "kind", "rowId", "at")
+_CHANGE_PARTS = ("eventId", "cursor", "kind", "rowId", "at")
 """The fields of a change, besides the row itself."""
 
 Clash = tuple[str, str]

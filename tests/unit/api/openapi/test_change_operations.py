@@ -66,7 +66,8 @@ def test_who_reads_a_resource_follows_it_by_the_fields_that_it_has(name: str, ro
         for method in ("get", "head"):
             assert set(parameters(document, f"/{each.resource.path}/changes", method)) == {*filters, *COMMON}
         change = document["components"]["schemas"][f"{each.resource.name}Change"]
-        assert list(change["properties"]) == change["required"] == ["cursor", "kind", "rowId", "at", each.resource.one]
+        names = ["eventId", "cursor", "kind", "rowId", "at", each.resource.one]
+        assert list(change["properties"]) == change["required"] == names
 
 
 def test_who_reads_nothing_is_told_of_no_changes() -> None:
