@@ -1,12 +1,17 @@
-"""A guard against slipping: the CPU time of the service in parts of the floor's, both in one process, in turns.
+"""A guard against performance regressions: instructions of a request, and its CPU time in parts of the floor's.
 
-    python -m bench.slip              # prints the ratios beside those of `slip.json`
+    python -m bench.slip              # prints both beside those of `slip.json`
     python -m bench.slip --record     # and records them
 
 Requests go from the bytes of a request to the bytes of its response, through the protocol of each; no socket, no load
-generator. A turn is a few requests to the one and the same number to the other; the ratio of a case is that of their
-cheapest turns, since what else the machine does can only add to a turn. A case has slipped when its ratio is more than
-a tenth above the recorded one.
+generator.
+
+Instructions are those of Python's interpreter, counted by a trace function in all threads: the same on every machine,
+for one version of Python. A case has slipped when it takes more than a tenth more than recorded.
+
+CPU time sees also what libraries and SQLite do. A turn is a few requests to the service and the same number to the
+floor; the ratio of a case is that of their cheapest turns, since what else the machine does can only add to a turn. It
+differs between processors (that of a write by a sixth), so a case has slipped by it from three tenths on.
 """
 
 from __future__ import annotations
@@ -15,13 +20,16 @@ import argparse
 import asyncio
 import gc
 import json
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar
 
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -37,11 +45,14 @@ from diptych.demo.model import model
 from diptych.identity.tokens import load_tokens
 from diptych.serve.http.protocol import Protocol
 
+T = TypeVar("T")
 RECORD = Path(__file__).with_name("slip.json")
 GUARDED = ("Q1", "Q2", "R1", "R2", "W1-rest")
-TOLERANCE = 1.1
+MORE_INSTRUCTIONS, MORE_CPU = 1.1, 1.3
 TURNS, REQUESTS = 100, 10
+COUNTED = 20
 WARM = 100
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Asked(Connection):
@@ -119,36 +130,94 @@ def _cpu(work: Callable[[], None] | None) -> float:
     return time.process_time() - begun
 
 
-def recorded() -> dict[str, float]:
-    found: dict[str, float] = json.loads(RECORD.read_text("utf-8"))
+class Instructions:
+    """A trace function that counts the instructions of Python's interpreter, in this thread and in new ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        self.count += event == "opcode"
+        return self._trace
+
+    def __enter__(self) -> Instructions:
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
+
+
+async def instructions(cases: Iterable[str] = GUARDED, slow: Callable[[], None] | None = None) -> dict[str, int]:
+    """Instructions of a request of each case, the least of some; `slow` is called with each, to see a slip."""
+    found = {}
+    with Instructions() as counter:  # from the start, since it sees only threads that begin later
+        async with both() as (service, _, user):
+            for name in cases:
+                case = CASES[name]
+                request = service.encode(case.build(None if case.paged else user))
+                counts = []
+                for _ in range(WARM + COUNTED):
+                    before = counter.count
+                    await service.ask(request)
+                    if slow is not None:
+                        slow()
+                    counts.append(counter.count - before)
+                found[name] = min(counts[WARM:])
     return found
 
 
-def measured(cases: Iterable[str] = GUARDED, **more: Any) -> dict[str, float]:
+def recorded() -> dict[str, Any]:
+    """`cpu`: the ratio of each case. `instructions`: those of each case, by version of Python."""
+    found: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    return found
+
+
+def run(work: Awaitable[T]) -> T:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(ratios(cases, **more))
+        return runner.run(_awaited(work))
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def measured(cases: Iterable[str] = GUARDED, **more: Any) -> dict[str, float]:
+    return run(ratios(cases, **more))
 
 
 def slipped(found: dict[str, float]) -> list[str]:
-    """The cases whose ratio is more than a tenth above the recorded one."""
-    return [name for name, ratio in found.items() if ratio > TOLERANCE * recorded()[name]]
+    """The cases whose ratio of CPU time is too far above the recorded one."""
+    return [name for name, ratio in found.items() if ratio > MORE_CPU * recorded()["cpu"][name]]
+
+
+def grown(found: dict[str, int]) -> list[str]:
+    """The cases that take too many instructions; none if they were not recorded for this version of Python."""
+    before = recorded()["instructions"].get(PYTHON, {})
+    return [name for name, count in found.items() if name in before and count > MORE_INSTRUCTIONS * before[name]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.slip", description="CPU of the service by CPU of the floor")
-    parser.add_argument("--record", action="store_true", help="record the ratios")
+    parser = argparse.ArgumentParser(prog="python -m bench.slip", description="what a request costs the service")
+    parser.add_argument("--record", action="store_true", help="record it")
     record = parser.parse_args().record
-    found = measured()
-    if record:
-        runs = [found, *(measured() for _ in range(4))]
-        found = {name: median(run[name] for run in runs) for name in found}
-    before = recorded() if RECORD.exists() else {}
-    for name, ratio in found.items():
-        print(f"{name:8} {ratio:.2f} of the floor, recorded {before.get(name, 0):.2f}")
-    if record:
-        RECORD.write_text(
-            json.dumps({name: round(ratio, 3) for name, ratio in found.items()}, indent=2) + "\n", "utf-8"
+    before = recorded()
+    counts = run(instructions())
+    runs = [measured() for _ in range(5 if record else 1)]
+    cpu = {name: round(median(run[name] for run in runs), 3) for name in GUARDED}
+    known = before["instructions"].get(PYTHON, {})
+    for name in GUARDED:
+        print(
+            f"{name:8} {counts[name]:6} instructions, recorded {known.get(name, 0):6};"
+            f" CPU {cpu[name]:.2f} of the floor, recorded {before['cpu'][name]:.2f}"
         )
+    if record:
+        now = {"cpu": cpu, "instructions": before["instructions"] | {PYTHON: counts}}
+        RECORD.write_text(json.dumps(now, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
