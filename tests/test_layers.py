@@ -69,6 +69,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "lru",
         "fair",
         "look",
+        "migrate.status",
     ],
     # the documents of a model under version control, beside the pipeline
     "contract": ["api", "model"],

@@ -54,5 +54,5 @@ document.addEventListener('click', (event) => {
   if (link.target || url.origin !== location.origin || !url.pathname.startsWith(`${home}/`) || link.hasAttribute('download')) return
   if (url.pathname === location.pathname && url.hash) return
   event.preventDefault()
-  go(url.pathname.slice(home.length + 1) + url.search)
+  go(url.pathname.slice(home.length + 1) + url.search + url.hash)
 })

@@ -165,14 +165,24 @@ export interface People {
 export interface Recent {
   n: number
   at: string | number
-  style: string
-  name?: string | null
+  style: 'rest' | 'graphql'
+  /** Of GraphQL: query, mutation or subscription. */
+  kind: string
+  /** The name of the operation. */
+  name: string
+  /** The root fields of GraphQL. */
+  fields: string[]
+  /** The document, with `…` in the place of values; empty where it was not kept. */
+  document: string
   method: string
   path: string
   status: number
+  /** The code of its first error, or empty. */
+  code: string
   ms: number
+  /** Was it answered by a stream, whose time is how long someone listened? */
+  stream: boolean
   price?: number | null
-  rows?: number | null
   bytes?: number | null
   statement?: string | null
   viewer?: string | null

@@ -1,21 +1,56 @@
-/** Activity: the last requests, the slowest statements, price against time, rates and latencies. */
-import { useEffect, useMemo, useState } from 'preact/hooks'
+/** Activity: the last requests of both styles, the slowest statements, price against time, rates and latencies. */
+import { useEffect, useState } from 'preact/hooks'
 import { ask, Failure } from '../api'
-import { Chart, type Line } from '../parts/chart'
-import { share } from '../parts/drafts'
+import { ActivityCharts } from '../parts/activity-charts'
+import { RequestTable, SlowestStatements } from '../parts/request-table'
 import { Empty, Heading, Loading, Problem, Tabs } from '../parts/ui'
 import { to } from '../router'
 import type { Recent, Series } from '../types'
-import { bytes, count, milliseconds, short, timeOfDay } from '../words'
 
 const EVERY = 3000
+const STYLES = { '': 'Both styles', graphql: 'GraphQL', rest: 'REST' }
+
+interface Activity {
+  requests: Recent[] | null
+  series: Series[]
+  error: unknown
+}
 
 export function ActivityPage() {
-  const [requests, setRequests] = useState<Recent[] | null>(null)
-  const [series, setSeries] = useState<Series[]>([])
-  const [error, setError] = useState<unknown>(null)
   const [paused, setPaused] = useState(false)
-  const [tab, setTab] = useState('recent')
+  const found = useActivity(paused)
+  const status = found.error instanceof Failure ? found.error.status : 0
+  return (
+    <>
+      <Heading title="Activity" doc="The last 500 requests of this process, of both styles, newest first. Their values are not kept.">
+        <button aria-pressed={paused} onClick={() => setPaused(!paused)}>
+          {paused ? 'Resume' : 'Pause'}
+        </button>
+      </Heading>
+      {status === 401 || status === 403 ? (
+        <Empty title="Only admins see what others ask">
+          <p>Sign in with the role admin, or look at your own requests on the page Request.</p>
+        </Empty>
+      ) : found.error ? (
+        <Problem error={found.error} />
+      ) : !found.requests ? (
+        <Loading />
+      ) : found.requests.length === 0 ? (
+        <Empty title="No request yet">
+          <p>
+            <a href={to('request')}>Send one</a>, and it is listed here.
+          </p>
+        </Empty>
+      ) : (
+        <Shown requests={found.requests} series={found.series} />
+      )}
+    </>
+  )
+}
+
+/** What the service has answered, asked again every few seconds. */
+function useActivity(paused: boolean): Activity {
+  const [found, setFound] = useState<Activity>({ requests: null, series: [], error: null })
   useEffect(() => {
     if (paused) return
     let next = 0
@@ -23,15 +58,13 @@ export function ActivityPage() {
     let later = 0
     const look = async () => {
       try {
-        const found = await ask<{ next: number; requests: Recent[] }>('GET', `/console/api/recent?after=${next}`)
-        if (stopped) return
-        next = found.next
-        setRequests((now) => merged(found.requests, now ?? []))
-        setError(null)
+        const fresh = await ask<{ next: number; requests: Recent[] }>('GET', `/console/api/recent?after=${next}`)
         const metrics = await ask<{ series: Series[] }>('GET', '/console/api/metrics').catch(() => null)
-        if (metrics && !stopped) setSeries(metrics.series)
-      } catch (reason) {
-        if (!stopped) setError(reason)
+        if (stopped) return
+        next = fresh.next
+        setFound((now) => ({ requests: merged(fresh.requests, now.requests ?? []), series: metrics?.series ?? now.series, error: null }))
+      } catch (error) {
+        if (!stopped) setFound((now) => ({ ...now, error }))
       }
       if (!stopped) later = window.setTimeout(look, EVERY)
     }
@@ -41,51 +74,7 @@ export function ActivityPage() {
       clearTimeout(later)
     }
   }, [paused])
-  const status = error instanceof Failure ? error.status : 0
-  return (
-    <>
-      <Heading title="Activity" doc="The last 500 requests of this process, newest first.">
-        <button aria-pressed={paused} onClick={() => setPaused(!paused)}>
-          {paused ? 'Resume' : 'Pause'}
-        </button>
-      </Heading>
-      {status === 401 || status === 403 ? (
-        <Empty title="Only admins see what others ask">
-          <p>Sign in with the role admin, or look at your own requests on the page Request.</p>
-        </Empty>
-      ) : error ? (
-        <Problem error={error} />
-      ) : !requests ? (
-        <Loading />
-      ) : requests.length === 0 ? (
-        <Empty title="No request yet">
-          <p>
-            <a href={to('request')}>Send one</a>, and it is listed here.
-          </p>
-        </Empty>
-      ) : (
-        <>
-          <Charts requests={requests} series={series} />
-          <section class="panel">
-            <Tabs
-              label="Requests"
-              at={tab}
-              onChange={setTab}
-              tabs={[
-                { id: 'recent', title: 'Recent' },
-                { id: 'slow', title: 'Slowest' },
-                { id: 'statements', title: 'By statement' },
-              ]}
-            >
-              {tab === 'recent' && <Table requests={requests.slice(0, 100)} />}
-              {tab === 'slow' && <Table requests={[...requests].sort((a, b) => b.ms - a.ms).slice(0, 30)} />}
-              {tab === 'statements' && <Statements requests={requests} />}
-            </Tabs>
-          </section>
-        </>
-      )}
-    </>
-  )
+  return found
 }
 
 function merged(fresh: Recent[], known: Recent[]): Recent[] {
@@ -93,102 +82,36 @@ function merged(fresh: Recent[], known: Recent[]): Recent[] {
   return [...all.values()].sort((a, b) => b.n - a.n).slice(0, 500)
 }
 
-function Charts({ requests, series }: { requests: Recent[]; series: Series[] }) {
-  const priced = useMemo(() => requests.filter((each) => each.price != null).sort((a, b) => (a.price ?? 0) - (b.price ?? 0)), [requests])
-  const x = useMemo(() => priced.map((each) => each.price ?? 0), [priced])
-  const lines = useMemo<Line[]>(() => [{ name: 'ms', values: priced.map((each) => each.ms) }], [priced])
-  return (
-    <div class="charts">
-      {priced.length > 1 && <Chart label="Price against time" x={x} lines={lines} unit=" ms" points={{ x: 'price' }} />}
-      {groupsOf(series).map(([name, group]) => (
-        <SeriesChart key={name} name={name} group={group} />
+function Shown({ requests, series }: { requests: Recent[]; series: Series[] }) {
+  const [tab, setTab] = useState('recent')
+  const [style, setStyle] = useState('')
+  const chosen = requests.filter((each) => !style || each.style === style)
+  const tools = (
+    <select aria-label="Style of requests" value={style} onChange={(event) => setStyle(event.currentTarget.value)}>
+      {Object.entries(STYLES).map(([id, title]) => (
+        <option key={id} value={id}>
+          {title}
+        </option>
       ))}
-    </div>
+    </select>
   )
-}
-
-/** Series of one kind share a chart. */
-function groupsOf(series: Series[]): [string, Series[]][] {
-  const groups = new Map<string, Series[]>()
-  for (const each of series.filter((one) => one.points.length > 1)) groups.set(each.kind, [...(groups.get(each.kind) ?? []), each])
-  return [...groups].slice(0, 5)
-}
-
-function SeriesChart({ name, group }: { name: string; group: Series[] }) {
-  const { x, lines } = useMemo(() => {
-    const moments = [...new Set(group.flatMap((each) => each.points.map(([at]) => at)))].sort((a, b) => a - b)
-    return {
-      x: moments,
-      lines: group.map((each) => {
-        const values = new Map(each.points)
-        return { name: each.name, values: moments.map((at) => values.get(at) ?? null) }
-      }),
-    }
-  }, [group])
-  return <Chart label={group.length === 1 ? (group[0]?.name ?? name) : name} x={x} lines={lines} unit="" />
-}
-
-/** The request on the page Request, where its rules, price and statement are. */
-function link(request: Recent): string {
-  const rest = request.style === 'rest' || (request.path !== '/graphql' && !request.path.endsWith('/graphql'))
-  const empty = { id: '', variables: '', operation: '', query: '', rest: '' }
-  const draft = rest ? { ...empty, side: 'rest' as const, rest: `${request.method} ${request.path}` } : null
-  return draft ? `${to('request')}#r=${share(draft)}` : to('request')
-}
-
-function Table({ requests }: { requests: Recent[] }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Requests">
-      <table class="grid">
-        <thead>
-          <tr>
-            {['at', 'request', 'status', 'time', 'price', 'rows', 'size', 'viewer'].map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {requests.map((each) => (
-            <tr key={each.n}>
-              <td>{timeOfDay(each.at)}</td>
-              <td>
-                <a href={link(each)} target={each.style === 'rest' ? '_blank' : undefined} rel="noreferrer">
-                  {each.style === 'graphql' ? `GraphQL ${each.name ?? ''}` : `${each.method} ${each.path}`}
-                </a>
-              </td>
-              <td>
-                <span class={each.status >= 400 ? 'badge bad' : 'badge good'}>{each.status}</span>
-              </td>
-              <td class="number">{milliseconds(each.ms)}</td>
-              <td class="number">{each.price ?? ''}</td>
-              <td class="number">{each.rows ?? ''}</td>
-              <td class="number">{each.bytes == null ? '' : bytes(each.bytes)}</td>
-              <td title={each.viewer ?? undefined}>{short(each.viewer ?? '')}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
-}
-
-function Statements({ requests }: { requests: Recent[] }) {
-  const groups = new Map<string, Recent[]>()
-  for (const each of requests) if (each.statement) groups.set(each.statement, [...(groups.get(each.statement) ?? []), each])
-  const worst = [...groups].map(([statement, all]) => ({ statement, number: all.length, total: all.reduce((sum, each) => sum + each.ms, 0), most: Math.max(...all.map((each) => each.ms)) })).sort((a, b) => b.total - a.total).slice(0, 20)
-  if (!worst.length) return <p class="soft">No request has run a statement.</p>
+  const tabs = [
+    { id: 'recent', title: 'Recent' },
+    { id: 'slow', title: 'Slowest' },
+    { id: 'refused', title: 'Refused' },
+    { id: 'statements', title: 'By statement' },
+  ]
   return (
     <>
-      {worst.map((each) => (
-        <div class="rule" key={each.statement}>
-          <strong>
-            {milliseconds(each.total)} in {count(each.number, 'request')}, {milliseconds(each.most)} at most
-          </strong>
-          <pre>{each.statement}</pre>
-        </div>
-      ))}
+      <ActivityCharts requests={chosen} series={series.filter((each) => each.name.startsWith(style))} />
+      <section class="panel">
+        <Tabs label="Requests" at={tab} onChange={setTab} tabs={tabs} tools={tools}>
+          {tab === 'recent' && <RequestTable requests={chosen.slice(0, 100)} />}
+          {tab === 'slow' && <RequestTable requests={chosen.filter((each) => !each.stream).sort((a, b) => b.ms - a.ms).slice(0, 30)} />}
+          {tab === 'refused' && <RequestTable requests={chosen.filter((each) => each.status >= 400 || each.code).slice(0, 100)} />}
+          {tab === 'statements' && <SlowestStatements requests={chosen} />}
+        </Tabs>
+      </section>
     </>
   )
 }

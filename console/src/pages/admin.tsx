@@ -1,6 +1,7 @@
-/** Admin: accounts, clients, API keys, signing keys, trusted documents. */
+/** Admin: accounts, clients, API keys, signing keys, trusted documents, migrations. */
 import { useEffect, useState } from 'preact/hooks'
 import { call, Failure, failure } from '../api'
+import { Migrations } from '../parts/migrations'
 import { Copy, Dialog, Empty, Heading, Loading, Problem, say, Tabs } from '../parts/ui'
 import { setQuery, usePlace } from '../router'
 import { session } from '../session'
@@ -55,6 +56,9 @@ const KINDS: Kind[] = [
   { id: 'documents', title: 'Trusted documents', one: 'document', doc: 'GraphQL documents that clients name by their hash.', fields: [{ name: 'documents', label: 'Document', required: true, whole: true }] },
 ]
 
+/** Lists that are read only, each with a page of its own. */
+const MIGRATIONS = 'migrations'
+
 export function AdminPage() {
   const place = usePlace()
   const { model, boot } = useStore(shared)
@@ -74,12 +78,17 @@ export function AdminPage() {
     <>
       <Heading title="Admin" doc="Needs the role admin, and a sign-in of the last five minutes." />
       <section class="panel">
-        <Tabs label="Admin" tabs={KINDS.map(({ id, title }) => ({ id, title }))} at={kind.id} onChange={(id) => setQuery({ tab: id })}>
-          <List key={kind.id} kind={kind} />
+        <Tabs label="Admin" tabs={[...KINDS.map(({ id, title }) => ({ id, title })), { id: MIGRATIONS, title: 'Migrations' }]} at={at === MIGRATIONS ? at : kind.id} onChange={(id) => setQuery({ tab: id })}>
+          {at === MIGRATIONS ? <MigrationsTab /> : <List key={kind.id} kind={kind} />}
         </Tabs>
       </section>
     </>
   )
+}
+
+function MigrationsTab() {
+  const [error, setError] = useState<unknown>(null)
+  return error ? <Refused error={error} retry={() => setError(null)} /> : <Migrations refused={setError} />
 }
 
 type Entry = Record<string, unknown>

@@ -15,7 +15,7 @@ from diptych.cli.settings import check_lasting, config_of
 from diptych.config import Config
 from diptych.errors import StartError
 from diptych.migrate.diff import Answers, Question
-from diptych.migrate.files import Loaded, sql_of
+from diptych.migrate.files import FOLDER, Loaded, sql_of
 from diptych.migrate.key_steps import run
 from diptych.migrate.log import HALVES, Half
 from diptych.migrate.runner import Project, dialect_of
@@ -23,7 +23,6 @@ from diptych.migrate.state import state_of
 from diptych.migrate.step import Step
 
 Command = Callable[..., None]
-FOLDER = "migrations"
 _FOLDER = click.option("--folder", default=FOLDER, show_default=True, help="The folder of the migrations.")
 _DATABASE = click.option(
     "--database", metavar="URL", default=None, help="The database; left out, the setting `database`."

@@ -4,8 +4,8 @@
 
 A state (`state.py`) is what the tables of a model are, as plain data. A step (`step.py`) turns a state into the next
 one, and has its SQL for both stores (`ddl.py`, `feed.py`). `diff.py` finds the steps between two states, `files.py`
-writes and reads them, `sqlite.py` and `postgres.py` apply them. It comes after `db` in the pipeline; only the command
-line imports it.
+writes and reads them, `sqlite.py` and `postgres.py` apply them. It comes after `db` in the pipeline; the command
+line imports it, and the console reads `status.py`.
 
 A migration file imports what it needs from here:
 

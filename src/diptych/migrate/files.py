@@ -27,8 +27,8 @@ from diptych.migrate.shape import catalogue_of
 from diptych.migrate.state import Check, Column, Key, State, Table
 from diptych.migrate.step import Action, Alone, Backfill, Rebuild, Step, Validate
 
-STATE = "state.json"
-_NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
+FOLDER, STATE = "migrations", "state.json"
+NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
 DIALECTS: tuple[DialectName, ...] = ("sqlite", "postgres")
 
 
@@ -125,7 +125,7 @@ def _check_state(folder: Path, chain: Sequence[Loaded]) -> None:
 
 
 def _load(file: Path) -> Migration:
-    if not _NAME.fullmatch(file.stem):
+    if not NAME.fullmatch(file.stem):
         raise StartError(f"{file.name} is no name of a migration; write 0007_what_it_does.py.")
     name = f"diptych_migration_{file.stem}"
     module = sys.modules[name] = ModuleType(name)

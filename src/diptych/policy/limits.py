@@ -99,8 +99,9 @@ class Checks:
     def __init__(self, limits: Limits | None = None, checks: Iterable[Check] = ()) -> None:
         self.limits = limits or Limits()
         self._limits = _LIMITS(self.limits)
-        self._checks = (*CHECKS, *checks)
-        self.has_more = len(self._checks) > len(CHECKS)
+        self.more = tuple(checks)
+        self._checks = (*CHECKS, *self.more)
+        self.has_more = bool(self.more)
         """Are there checks of the application? They may depend on the viewer, so they run for every request."""
 
     def __call__(self, measures: RequestMeasures) -> RequestMeasures:

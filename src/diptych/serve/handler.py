@@ -34,7 +34,7 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection
-from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, GRAPHQL, HOME, OAUTH, OPENAPI
+from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
 
 if TYPE_CHECKING:
@@ -80,9 +80,12 @@ class Handler:
     @functools.cached_property
     def graphql(self) -> GraphqlEndpoint:
         """The endpoint of GraphQL, made on first use."""
-        endpoint: GraphqlEndpoint = importlib.import_module(GRAPHQL).GraphqlEndpoint(
-            self.engine, self.write_engine, self.live, self.config
-        )
+        parts = self.engine, self.write_engine, self.live, self.config
+        endpoint: GraphqlEndpoint
+        if self.recent is not None:
+            endpoint = importlib.import_module(CONSOLE_GRAPHQL).RecordingGraphql(*parts, self.recent)
+        else:
+            endpoint = importlib.import_module(GRAPHQL).GraphqlEndpoint(*parts)
         return endpoint
 
     @functools.cached_property

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from pytest import MonkeyPatch
+
+from diptych.demo.model import model
 from tests.contract.console.conftest import Console
 from tests.contract.http.data import ANN
+from tests.contract.migrate.scene import Project
 from tests.support.cases import cases
 
 PASSWORD = "correct horse battery"
@@ -87,3 +93,20 @@ def test_a_change_of_an_account_needs_a_name_and_something_to_change(dev: Consol
     assert dev.send("admin/accounts/nobody%40example.org", {"email": "x"}, dev.admin, "PATCH").status == 422
     assert dev.send("admin/accounts", {}, dev.admin, "PATCH").status == 405
     assert dev.send("admin/accounts/x", {}, dev.admin, "POST").status == 405
+
+
+def test_migrations_are_listed_and_cannot_be_changed(dev: Console, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert dev.get("admin/migrations", dev.admin).json() == {
+        "migrations": [],
+        "differences": [],
+        "modelDiffers": False,
+    }
+    Project(tmp_path / "migrations", "sqlite:///").make(model, "first")
+    found = dev.get("admin/migrations", dev.admin).json()
+    assert found["migrations"] == [{"name": "0001_first", "state": "applied", "at": ""}]
+    assert (found["differences"], found["modelDiffers"]) == ([], False)
+    (tmp_path / "migrations" / "state.json").write_text('{"tables": {}, "migration": "0001_first"}')
+    assert dev.get("admin/migrations", dev.admin).json()["modelDiffers"] is True
+    for method in ("POST", "PATCH", "DELETE"):
+        assert dev.send("admin/migrations", {}, dev.admin, method).status == 405

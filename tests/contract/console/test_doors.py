@@ -15,7 +15,7 @@ READING = ("boot", "model", "rules", "recent", "metrics")
 SENDING = ("twin", "plan", "why")
 FOR_ADMINS = ("rules", "recent", "metrics", "plan", "why")
 DEV = ("code", "as", "person")
-LISTS = ("accounts", "clients", "keys", "signing-keys", "documents")
+LISTS = ("accounts", "clients", "keys", "signing-keys", "documents", "migrations")
 QUERY = {"query": "{ users { name } }", "resource": "Post", "id": POST[1], "verb": "read"}
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 
+from diptych.api.graphql.http import Parameters
 from diptych.serve.console.files import files
+from diptych.serve.http.request import Request
+from diptych.serve.logs import REQUEST
 from tests.contract.console.conftest import Console
 from tests.contract.http.test_door import knock
+from tests.support.following import caller_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{}'; img-src 'self' data:; font-src 'self'; "
@@ -85,3 +90,51 @@ def test_the_last_requests_are_there_without_their_values(console: Console) -> N
     assert console.get("recent?after=x", console.admin).status == 400
     series = {each["name"]: each["points"] for each in console.get("metrics", console.admin).json()["series"]}
     assert series["rest requests per second"] and all(len(point) == 2 for point in series["rest mean milliseconds"])
+
+
+def test_graphql_requests_are_there_by_operation_kind_and_price_without_their_values(console: Console) -> None:
+    token = (b"authorization", f"Bearer {console.admin}".encode())
+    head = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), token]
+    for text in (
+        'query Mine { users(first: 3, where: {name: {eq: "secret-value"}}) { name } }',
+        "{ posts(first: 2) { title } viewer { subject } }",
+        'mutation Rename { updateUser(id: "secret-value", patch: {name: "secret-value"}) { name } }',
+        "{ users(first: 100) { posts(first: 100) { comments(first: 100) { body } } } }",
+        "{ nothing }",
+        "query Kinds { __schema { types { name } } }",
+    ):
+        knock(console.service, "POST", "/graphql", head, [json.dumps({"query": text}).encode()])
+    found = console.get("recent", console.admin).json()["requests"][-6:]
+    assert [(each["style"], each["kind"], each["name"], each["fields"], each["price"]) for each in found] == [
+        ("graphql", "query", "Mine", ["users"], 3),
+        ("graphql", "query", "", ["posts", "viewer"], 3),
+        ("graphql", "mutation", "Rename", ["updateUser"], 2),
+        ("graphql", "query", "", [], 1_010_100),
+        ("graphql", "query", "", [], None),
+        ("graphql", "query", "Kinds", ["__schema"], None),
+    ]
+    assert [each["code"] for each in found[3:5]] == ["TOO_COMPLEX", "GRAPHQL_VALIDATION_FAILED"]
+    assert found[0]["document"] == 'query Mine { users(first: 3, where: {name: {eq: "…"}}) { name } }'
+    assert [bool(each["statement"]) for each in found] == [True, True, True, False, False, False]
+    assert "secret-value" not in str(found)
+    names = {each["name"] for each in console.get("metrics", console.admin).json()["series"] if each["points"]}
+    assert {"graphql requests per second", "graphql slowest milliseconds"} <= names
+
+
+def test_operations_of_a_socket_are_recorded_one_by_one(console: Console) -> None:
+    handler = console.service.handler
+
+    async def operations() -> None:
+        caller = await caller_of(handler, None)
+        REQUEST.set(Request("GET", "/graphql", "", {b"host": b"127.0.0.1"}, no_body))
+        for text in ("query Over { users(first: 4) { name } }", "{ nothing }"):
+            await handler.graphql.run(Parameters(text, None, {}), caller)
+
+    console.service.runner.run(operations())
+    first, second = console.get("recent", console.admin).json()["requests"][-2:]
+    assert (first["name"], first["price"], first["code"]) == ("Over", 4, "")
+    assert second["code"] == "GRAPHQL_VALIDATION_FAILED" and not second["stream"]
+
+
+async def no_body(_: int) -> bytes:
+    return b""

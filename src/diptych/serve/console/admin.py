@@ -1,4 +1,5 @@
-"""The admin pages: accounts, clients, API keys, signing keys and trusted documents, as the commands of the same names.
+"""The admin pages: accounts, clients, API keys, signing keys, trusted documents and migrations, as the commands of the
+same names.
 
     GET    admin/accounts                 the list
     POST   admin/accounts                 {"email": …, "password": …, "roles": […], "user": …}
@@ -29,6 +30,7 @@ from diptych.identity.passwords import checked_password
 from diptych.identity.records import Account, Client, ClientDetails, unix_time
 from diptych.identity.revocation_list import RevocationList
 from diptych.identity.scopes import IDENTITY_SCOPES
+from diptych.migrate.status import migration_status
 from diptych.model.model import Model
 
 Json = dict[str, Any]
@@ -61,6 +63,7 @@ class Admin:
                 "DELETE": self._remove_signing_key,
             },
             "documents": {"GET": self._list_documents, "POST": self._add_documents, "DELETE": self._remove_document},
+            "migrations": {"GET": self._migrations},
         }
         """What each method does, by list; the arguments are the name in the path and the body."""
 
@@ -196,6 +199,16 @@ class Admin:
         if not is_hash(hash):
             raise Refusal(Code.NOT_FOUND, "There is no such document.")
         return {"hash": HASH_PREFIX + (await remove_documents(self.store, [hash]))[0].hash}
+
+    # migrations
+
+    async def _migrations(self, name: str, body: Json) -> Any:
+        status = await migration_status(self.model, self.store)
+        return {
+            "migrations": [{"name": each.name, "state": each.state, "at": each.at} for each in status.migrations],
+            "differences": status.differences,
+            "modelDiffers": status.model_differs,
+        }
 
     @staticmethod
     def _widest(model: Model) -> Any:

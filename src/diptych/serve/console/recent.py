@@ -1,44 +1,46 @@
 """The last requests of this process, and their rates and times: what the page Activity shows.
 
-A ring of 500 requests, and counters for each ten seconds of the last quarter of an hour. Where the console is off,
-there is neither, and requests pay nothing for them. Of the values of requests, only numbers are kept, for their price:
-no query string, no body, no text.
+A ring of 500 requests of both styles, and counters for each ten seconds of the last quarter of an hour. Where the
+console is off, there is neither, and requests pay nothing for them. No query string, no body and no value of a request
+is kept but the whole numbers that its price depends on (`notes.py`).
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
-from diptych.engine.read import Engine, PreparedRead, ReadPlan
+from msgspec import Struct
+
 from diptych.fair.caller import CALLER
-from diptych.model.declare.roles import Viewer
+from diptych.serve.console.notes import Note
+from diptych.serve.console.notes import RecordingEngine as RecordingEngine
 from diptych.serve.http.request import Request
-from diptych.serve.logs import REQUEST
 
 KEPT = 500
 _BUCKET, _BUCKETS = 10, 90
 _STYLES = ("rest", "graphql")
 _PATH = 200
 _UNCOUNTED = ("/console", "/health/", "/oauth/", "/.well-known/")
-_READ: ContextVar[tuple[Request | None, PreparedRead, Sequence[Any]] | None] = ContextVar("read", default=None)
-"""The read that the current request ran, and its values."""
+_NOTHING = Note()
 LogAccess = Callable[[Request, int, int], None]
-Entry = tuple[float, int, str, str, int, float, int, str, PreparedRead | None, tuple[int | None, ...]]
 
 
-class RecordingEngine(Engine):
-    """An engine that notes what the current request reads."""
+class Entry(Struct, frozen=True, eq=False):
+    """A request that has ended."""
 
-    def _run(
-        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
-    ) -> tuple[ReadPlan, list[Any], Mapping[int, bytes], Awaitable[Sequence[bytes | None]]]:
-        run = super()._run(prepared, inputs, viewer)
-        _READ.set((REQUEST.get(), prepared, run[1]))
-        return run
+    end: float
+    style: int
+    method: str
+    path: str
+    status: int
+    seconds: float
+    size: int
+    caller: str
+    is_stream: bool
+    note: Note
 
 
 class Bucket:
@@ -62,33 +64,33 @@ class Recent:
         self._clock = time.time() - time.perf_counter()
 
     def around(self, log: LogAccess) -> LogAccess:
-        """The access log, which also records. It is part of every request, so it does little."""
-        ring, last, clock = self._ring, [buckets[0] for buckets in self._buckets], time.perf_counter
+        """The access log, which also records."""
 
         def record(request: Request, status: int, size: int) -> None:
             log(request, status, size)
-            end, path = clock(), request.path
-            style = 1 if path == "/graphql" else 0
-            if not style and path.startswith(_UNCOUNTED):
-                return
-            noted, seconds = _READ.get(), end - request.begun
-            prepared: PreparedRead | None = None
-            sizes: tuple[int | None, ...] = ()
-            if noted is not None and noted[0] is request:  # a price depends on numbers alone; other values are not kept
-                prepared, sizes = noted[1], tuple([value if value.__class__ is int else None for value in noted[2]])
-            ring.append((end, style, request.method, path, status, seconds, size, CALLER.get(), prepared, sizes))
-            self.count += 1
-            bucket = last[style]
-            if end - bucket.at > _BUCKET:
-                bucket = last[style] = self._next(style, end)
-            bucket.count += 1
-            bucket.total += seconds
-            if seconds > bucket.slowest:
-                bucket.slowest = seconds
-            if status >= 500:
-                bucket.errors += 1
+            self.record(request, status, size)
 
         return record
+
+    def record(self, request: Request, status: int, size: int) -> None:
+        """Record a request that has ended. It is part of every request, so it does little."""
+        end, path = time.perf_counter(), request.path
+        style = 1 if path == "/graphql" else 0
+        if status == 101 or (not style and path.startswith(_UNCOUNTED)):
+            return
+        note = request.note if isinstance(request.note, Note) else _NOTHING
+        seconds, is_stream = end - request.begun, request.is_forgotten
+        self._ring.append(Entry(end, style, request.method, path, status, seconds, size, CALLER.get(), is_stream, note))
+        self.count += 1
+        bucket = self._buckets[style][-1]
+        if end - bucket.at > _BUCKET:
+            bucket = self._next(style, end)
+        bucket.count += 1
+        if status >= 500:
+            bucket.errors += 1
+        if not is_stream:  # its time is how long someone listened
+            bucket.total += seconds
+            bucket.slowest = max(bucket.slowest, seconds)
 
     def _next(self, style: int, end: float) -> Bucket:
         bucket = Bucket(int(end) // _BUCKET * _BUCKET)
@@ -118,19 +120,36 @@ class Recent:
         return {"at": int(time.time()), "series": series}
 
     def _shown(self, number: int, entry: Entry) -> dict[str, Any]:
-        end, style, method, path, status, seconds, size, caller, prepared, sizes = entry
+        note = entry.note
         return {
             "n": number,
-            "at": round(self._clock + end, 3),
-            "style": _STYLES[style],
-            "name": prepared.measures.operation if prepared is not None and prepared.measures is not None else "",
-            "method": method,
-            "path": path[:_PATH],
-            "status": status,
-            "ms": round(seconds * 1_000, 2),
-            "price": prepared.cost.price(sizes) if prepared is not None else None,
-            "rows": None,
-            "bytes": size,
-            "statement": prepared.planned.plan.sql if prepared is not None else None,
-            "viewer": caller,
+            "at": round(self._clock + entry.end, 3),
+            "style": _STYLES[entry.style],
+            "kind": note.kind,
+            "name": note.operation,
+            "fields": note.fields,
+            "document": written(note.text),
+            "method": entry.method,
+            "path": entry.path[:_PATH],
+            "status": entry.status,
+            "code": note.code,
+            "ms": round(entry.seconds * 1_000, 2),
+            "stream": entry.is_stream,
+            "price": note.price,
+            "bytes": entry.size,
+            "statement": note.statement,
+            "viewer": entry.caller,
         }
+
+
+def written(text: tuple[Any, ...]) -> str:
+    """A document of which the values were not kept, with `…` and 0 in their places."""
+    if not text:
+        return ""
+    rest, *marks = text
+    pieces: list[str] = []
+    at = 0
+    for place, index in zip(marks[::2], marks[1::2], strict=True):
+        pieces += (rest[at:place], '"…"' if index >= 0 else "0")
+        at = place
+    return "".join((*pieces, rest[at:]))

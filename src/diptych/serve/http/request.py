@@ -31,6 +31,8 @@ class Request(Struct, eq=False):
 
     `coding` is the content coding that the client accepts for the response, or empty.
 
+    `note` is what the console has noted about it (`serve/console/notes.py`).
+
     `body(most)` returns the whole body, or raises a Refusal once it has more than `most` bytes.
     """
 
@@ -45,12 +47,18 @@ class Request(Struct, eq=False):
     lag: float = 0.0
     coding: bytes = b""
     begun: float = field(default_factory=time.perf_counter)
+    note: object | None = None
 
     __repr__ = object.__repr__
 
     def forget(self) -> None:
         """Release query, headers and body: a stream is long-lived, and its request head may be 64 KiB."""
         self.query, self.headers, self.body = "", {}, _no_body
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Was its head released, since it is answered by a stream?"""
+        return self.body is _no_body
 
 
 async def _no_body(_: int) -> bytes:
