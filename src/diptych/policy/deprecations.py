@@ -12,18 +12,17 @@ What the shape of a request decides is found once, with its plan; values of enum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Nodes, Pick, Read, Watch, Write
-from diptych.ask.walk import cells, picks
+from diptych.ask.nodes import Call, Nodes, Read, Watch, Write
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef, Resources
 from diptych.model.deprecation import Deprecated
-from diptych.model.rules.expr import Col, Expr, Has, May, Measure, Via, leaves
 from diptych.model.scalars import Scalar
+from diptych.policy.named_parts import NamedParts
 
 AnyWish = Wish | WatchWish | CallWish | WriteWish
 
@@ -59,53 +58,60 @@ def _choices(scalar: Scalar) -> Mapping[str, Deprecated]:
     return {choice: Deprecated(f"{item.name}.{choice}", each) for choice, each in item.deprecated.items()}
 
 
-class _Walk:
-    """Walks through an Ask and yields every deprecated part; with `implied`, its selection is the default one."""
+class _Walk(NamedParts[Deprecated]):
+    """Every deprecated part that an Ask names; with `implied`, its selection is the default one."""
 
     def __init__(self, resources: Resources, *, implied: bool) -> None:
-        self.resources = resources
+        super().__init__(resources)
         self.implied = implied
+
+    def of_resource(self, resource: ResourceDef) -> Iterator[Deprecated]:
+        if resource.deprecated is not None:
+            yield Deprecated(resource.name, resource.deprecated)
+
+    def of_field(self, resource: ResourceDef, field: FieldDef) -> Iterator[Deprecated]:
+        if field.deprecated is not None:
+            yield Deprecated(f"{resource.name}.{field.relation or field.name}", field.deprecated)
+
+    def of_picked(self, resource: ResourceDef, field: FieldDef) -> Iterator[Deprecated]:
+        return iter(()) if self.implied else self.of_field(resource, field)
+
+    def of_relation(self, resource: ResourceDef, relation: RelationDef) -> Iterator[Deprecated]:
+        target = self.resources[relation.target]
+        if relation.deprecated is not None and relation.deprecated is not target.deprecated:
+            yield Deprecated(f"{resource.name}.{relation.name}", relation.deprecated)
+        yield from self.of_resource(target)
 
     def ask(self, ask: Read | Write | Call | Watch) -> Iterator[Deprecated]:
         match ask:
             case Read():
-                yield from self._read(ask)
+                yield from self.read(ask)
             case Write():
                 yield from self._write(ask)
             case Call():
                 yield from self._call(ask)
             case Watch():
                 resource = self.resources[ask.resource]
-                yield from _own(resource)
-                yield from self._expr(ask.where, resource)
+                yield from self.of_resource(resource)
+                yield from self.expr(ask.where, resource)
                 for part in ask.parts:
-                    yield from self._picked(resource, part.pick)
-
-    def _read(self, read: Read) -> Iterator[Deprecated]:
-        resource = self.resources[read.resource]
-        yield from _own(resource)
-        yield from self._picked(resource, read.pick)
-        grouped = () if read.groups is None else (*read.groups.by, read.groups.having)
-        measured = (cell.of for cell in cells(read.pick)) if read.take in ("summary", "groups") else ()
-        for expr in (read.where, *(key.by for key in read.order), *grouped, *measured):
-            yield from self._expr(expr, resource)
+                    yield from self.picked(resource, part.pick)
 
     def _write(self, write: Write) -> Iterator[Deprecated]:
         resource = self.resources[write.resource]
-        yield from _own(resource)
         for assign in write.values:
-            yield from _field(resource, resource.fields[assign.name])
+            yield from self.of_field(resource, resource.fields[assign.name])
         for name in resource.unique_keys.get(write.key, ()):
-            yield from _field(resource, resource.fields[name])
+            yield from self.of_field(resource, resource.fields[name])
         if write.rows is not None:
-            yield from self._expr(write.rows.where, resource)
+            yield from self.expr(write.rows.where, resource)
         shown = (part for part in write.parts if isinstance(part, Nodes))
-        yield from self._picked(resource, (*write.pick, *shown))
+        yield from self.rows(resource, (*write.pick, *shown))
 
     def _call(self, call: Call) -> Iterator[Deprecated]:
         resource = self.resources[call.resource]
         definition = resource.call(call.name)
-        yield from _own(resource)
+        yield from self.of_resource(resource)
         if definition.deprecated is not None and definition.deprecated is not resource.deprecated:
             yield Deprecated(f"{resource.name}.{definition.name}", definition.deprecated)
         sent = {assign.name for assign in call.values}
@@ -113,54 +119,4 @@ class _Walk:
             if argument.name in sent and argument.deprecated is not None:
                 yield Deprecated(f"{resource.name}.{definition.name}.{argument.name}", argument.deprecated)
         if definition.result.resource:
-            yield from self._picked(self.resources[definition.result.resource], call.pick)
-
-    def _picked(self, resource: ResourceDef, parts: Iterable[Pick | ConnectionPart]) -> Iterator[Deprecated]:
-        for part in picks(parts):
-            match part:
-                case Field(name) if not self.implied:
-                    yield from _field(resource, resource.fields[name])
-                case Follow(name):
-                    yield from self._relation(resource, resource.relations[name])
-                    yield from self._read(part.read)
-
-    def _relation(self, resource: ResourceDef, relation: RelationDef) -> Iterator[Deprecated]:
-        target = self.resources[relation.target]
-        if relation.deprecated is not None and relation.deprecated is not target.deprecated:
-            yield Deprecated(f"{resource.name}.{relation.name}", relation.deprecated)
-        yield from _own(target)
-
-    def _expr(self, expr: Expr, resource: ResourceDef) -> Iterator[Deprecated]:
-        for part in leaves(expr):
-            match part:
-                case Col(path):
-                    yield from self._path(path[:-1], resource, path[-1])
-                case May(path):
-                    yield from self._path(path, resource)
-                case Has(name, where):
-                    relation = resource.relations[name]
-                    yield from self._relation(resource, relation)
-                    yield from self._expr(where, self.resources[relation.target])
-                case Via(name, of, where) | Measure(of=of, relation=name, where=where):
-                    relation = resource.relations[name]
-                    yield from self._relation(resource, relation)
-                    for inner in (of, where):
-                        yield from self._expr(inner, self.resources[relation.target])
-
-    def _path(self, relations: tuple[str, ...], resource: ResourceDef, last: str = "") -> Iterator[Deprecated]:
-        for name in relations:
-            relation = resource.relations[name]
-            yield from self._relation(resource, relation)
-            resource = self.resources[relation.target]
-        if last:
-            yield from _field(resource, resource.fields[last])
-
-
-def _own(resource: ResourceDef) -> Iterator[Deprecated]:
-    if resource.deprecated is not None:
-        yield Deprecated(resource.name, resource.deprecated)
-
-
-def _field(resource: ResourceDef, field: FieldDef) -> Iterator[Deprecated]:
-    if field.deprecated is not None:
-        yield Deprecated(f"{resource.name}.{field.relation or field.name}", field.deprecated)
+            yield from self.picked(self.resources[definition.result.resource], call.pick)

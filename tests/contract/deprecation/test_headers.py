@@ -13,7 +13,8 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.usage import UsageRow, all_usage
 from diptych.testing import Api, serve
-from tests.contract.deprecation.diary import model
+from tests.contract.deprecation.diary import SOURCE, model
+from tests.contract.formats.test_http import send
 from tests.support.model_files import model_of
 from tests.support.running import NewDatabase
 
@@ -30,6 +31,20 @@ OF_NOTES = {"deprecation": "@1780272000", "sunset": "Wed, 30 Sep 2026 00:00:00 G
 def api(new_database: NewDatabase) -> Iterator[Api]:
     with serve(model(), database=new_database()) as api:
         yield api
+
+
+def stored_usage(url: str) -> list[UsageRow]:
+    """The counts that a database has."""
+
+    async def work() -> list[UsageRow]:
+        store = connect(Config(database=url))
+        await store.open(model())
+        try:
+            return await all_usage(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
 
 
 def _headers(headers: Any) -> dict[str, str]:
@@ -89,6 +104,33 @@ def test_what_a_request_names_is_announced(api: Api) -> None:
     assert wrong == {}
 
 
+@pytest.mark.parametrize("media", ["text/csv", "application/x-ndjson"])
+def test_lists_in_other_formats_are_announced_and_counted_once(new_database: NewDatabase, media: str) -> None:
+    url = new_database()
+    source = SOURCE.replace('"delete"),)', '"delete", "export"),)')
+    with serve(model(source), database=url) as api:
+        for _ in range(3):
+            api.anonymous.post("/pages/batch", [{"headline": str(number)} for number in range(70)]).expect(201)
+        for path, wanted in {
+            "/pages?first=all&fields=title": OF_TITLE,  # three pages of a stream
+            "/pages?first=2&fields=title": OF_TITLE,
+            "/pages?first=all&sort=rank&fields=headline": OF_RANK,
+            "/pages?first=all&mood=low&fields=headline": {"deprecation": "@1772323200"},
+            "/pages?first=all&mood=calm&fields=headline": {},
+            "/pages?first=all": {},
+            "/notes?first=all": OF_NOTES,
+        }.items():
+            status, headers, _ = send(api, "GET", path, b"", accept=media)
+            got = {name: each for name, each in _headers(headers).items() if name != "link" or "deprecation" in each}
+            assert (status, got) == (200, wanted), path
+    assert {row.name: row.requests for row in stored_usage(url)} == {
+        "Page.title": 2,
+        "Page.rank": 1,
+        "Mood.low": 1,
+        "Note": 1,
+    }
+
+
 def test_writes_and_calls_are_announced(api: Api) -> None:
     client = api.anonymous
     page = client.post("/pages", {"headline": "one"}).expect(201).json()["id"]
@@ -125,15 +167,7 @@ def test_uses_are_counted_by_role_and_added_to_the_database(new_database: NewDat
             api.anonymous.get("/pages").expect(200)
             api.as_("signed_in").graphql("{ pages { title rank } }").expect(200)
 
-    async def stored() -> list[UsageRow]:
-        store = connect(Config(database=url))
-        await store.open(model())
-        try:
-            return await all_usage(store)
-        finally:
-            await store.close()
-
-    rows = asyncio.run(stored())
+    rows = stored_usage(url)
     assert sorted((row.name, row.role, row.client, row.requests) for row in rows) == [
         ("Page.rank", "signed_in", "diptych-cli", 2),
         ("Page.title", "anonymous", "", 2),

@@ -78,7 +78,7 @@ class RestEndpoint:
         self.feed = RestChangeLog(live)
         self.calls = RestCalls(CallEngine(write_engine), max_body=max_body)
         self.writes = RestWrites(write_engine, self.read, max_body=max_body)
-        self.export = RestExport(self._connection, engine.model, max_export, engine.limits.page)
+        self.export = RestExport(self._connection, engine, max_export)
         self.links = RestLinks(self.writes)
         self.batch = RestBatch(self.writes, self.calls, self.links, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
@@ -204,13 +204,13 @@ class RestEndpoint:
         )
         return KnownRead(ask, prepared, inner.page, ask.take == "one" and Field("version", "version") in ask.pick)
 
-    async def _connection(self, target: Target, query: Query, caller: Caller) -> tuple[Read, bytes]:
-        """A page, as the database returns it."""
+    async def _connection(self, target: Target, query: Query, caller: Caller) -> tuple[Read, PreparedRead, bytes]:
+        """A page, as the database returns it, with its plan."""
         known = self._recognise(target, query, caller)
         (answer,) = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
         if answer is None:
             raise row_not_found()
-        return known.ask, answer
+        return known.ask, known.prepared, answer
 
     def _page(
         self,

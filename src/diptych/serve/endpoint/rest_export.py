@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,12 +22,15 @@ from diptych.api.reply import NO_STORE, Header, Reply
 from diptych.api.rest.query import Query, shape_of
 from diptych.api.rest.target import PATH_ID, Target
 from diptych.ask.nodes import Read
+from diptych.engine.read import Engine, PreparedRead
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.identity.viewer import Caller
 from diptych.model.defs import Resources
 from diptych.model.view import not_yours
+from diptych.policy.values import Inputs
 from diptych.serve.asgi import Receive, Send
+from diptych.serve.endpoint.deprecation_headers import note_deprecations
 
 log = logging.getLogger("diptych")
 ALL = "all"
@@ -42,8 +45,8 @@ _TYPES = {CSV: b"text/csv; charset=utf-8; header=present", NDJSON: b"application
 _SUFFIXES = {CSV: "csv", NDJSON: "ndjson"}
 _decoder = msgspec.json.Decoder(list[dict[str, Any]])
 _raw_decoder = msgspec.json.Decoder(list[msgspec.Raw])
-ReadPage = Callable[[Target, Query, Caller], Awaitable[tuple[Read, bytes]]]
-"""Reads a page: its Ask, and its connection as JSON."""
+ReadPage = Callable[[Target, Query, Caller], Awaitable[tuple[Read, PreparedRead, bytes]]]
+"""Reads a page: its Ask, its plan, and its connection as JSON."""
 
 
 class _Info(msgspec.Struct, frozen=True):
@@ -58,6 +61,14 @@ class _Connection(msgspec.Struct, frozen=True):
 
 
 _connection = msgspec.json.Decoder(_Connection)
+
+
+class _Planned(NamedTuple):
+    """A page: its Ask, its plan and its values."""
+
+    read: Read
+    prepared: PreparedRead
+    inputs: Inputs
 
 
 def wanted_format(accept: bytes) -> bool:
@@ -93,11 +104,11 @@ class Lines:
 class RestExport:
     """The whole lists of one service. `read` reads a page as GET does."""
 
-    def __init__(self, read: ReadPage, model: Any, max_export: int, max_page: int) -> None:
+    def __init__(self, read: ReadPage, engine: Engine, max_export: int) -> None:
         self._read = read
-        self._model = model
+        self._engine = engine
+        self._model = engine.model
         self._most = max_export
-        self._max_page = max_page
         self._running = 0
 
     async def reply(self, target: Target, query: Query, caller: Caller, media: str, *, head: bool) -> Reply:
@@ -112,17 +123,19 @@ class RestExport:
         for name in ("last", "before", "offset", "count"):
             if name in query.parameters:
                 raise bad(name, f"it cannot go with first={ALL}")
-        size, read, page = await self._first(target, query, caller)
+        size, first, page = await self._first(target, query, caller)
         if page.totalCount > self._most:
             message = f"{page.totalCount} rows match; at most {self._most} are read at once. Filter them."
             raise Refusal(Code.TOO_COMPLEX, message, more={"allowed": self._most})
-        lines = Lines(media, read, self._model.resources)
+        lines = Lines(media, first.read, self._model.resources)
         name = f"{listed.resource.path}.{_SUFFIXES[media]}"
         headers: tuple[Header, ...] = (
             media_header(media),
             (b"content-disposition", f'attachment; filename="{name}"'.encode()),
             *NO_STORE,
         )
+        if first.prepared.uses is not None and (usage := self._engine.usage) is not None:
+            headers += note_deprecations(usage, [(first.prepared, first.inputs)], caller)
         if head:
             return Reply(200, headers)
         if self._running >= _AT_ONCE:
@@ -137,9 +150,9 @@ class RestExport:
     def ended(self) -> None:
         self._running -= 1
 
-    async def _first(self, target: Target, query: Query, caller: Caller) -> tuple[int, Read, _Connection]:
+    async def _first(self, target: Target, query: Query, caller: Caller) -> tuple[int, _Planned, _Connection]:
         """The first page, with the number of all rows, as large as its price allows."""
-        for size in (size for size in _SIZES if size <= self._max_page):
+        for size in (size for size in _SIZES if size <= self._engine.limits.page):
             try:
                 return size, *await self._page(target, query, caller, size, count="exact")
             except Refusal as refusal:
@@ -149,13 +162,14 @@ class RestExport:
 
     async def _page(
         self, target: Target, query: Query, caller: Caller, size: int, **more: str
-    ) -> tuple[Read, _Connection]:
+    ) -> tuple[_Planned, _Connection]:
         parameters = {**query.parameters, "first": str(size), **more}
         inputs = {**query.inputs, "first": str(size), **more, PATH_ID: target.id}
-        read, answer = await self._read(target, Query(parameters, inputs, shape_of(parameters, inputs)), caller)
+        page = Query(parameters, inputs, shape_of(parameters, inputs))
+        read, prepared, answer = await self._read(target, page, caller)
         if read.take == "one":  # a relation: {"postsConnection":{…}}
             answer = answer[answer.index(b":") + 1 : -1]
-        return read, _connection.decode(answer)
+        return _Planned(read, prepared, inputs), _connection.decode(answer)
 
 
 class _Export:
