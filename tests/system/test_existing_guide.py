@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.existing import run_sql
-from tests.support.running import ROOT, Command, diptych, running
+from tests.support.existing import make_existing, run_sql
+from tests.support.running import ROOT, Command, Postgres, diptych, running
 from tests.system.test_guides import code
+from tests.system.test_new_project import own_tests
 
 PAGE = ROOT / "docs" / "how-to" / "existing-database.md"
 
@@ -45,15 +46,31 @@ def test_the_guide(tmp_path: Path) -> None:
         assert json.loads(service.get(url).body) == json.loads(answer)
 
 
+FILES = [".gitignore", "Containerfile", "README.md", "diptych.toml", "model.py", "test_model.py"]
+
+
 def test_a_project_from_a_database(command: Command, tmp_path: Path) -> None:
     database = make_shop(tmp_path)
     done = command("new", "shop", "--from", database)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "shop"
-    assert sorted(file.name for file in folder.iterdir()) == [".gitignore", "diptych.toml", "model.py"]
+    assert sorted(file.name for file in folder.iterdir()) == FILES
     checked = diptych("check", cwd=folder)
     assert checked.stdout.startswith("The model works: 2 resources (Customer, Order)"), checked.stderr
     assert diptych("check", "--database", database, cwd=folder).returncode == 0
+    before = (tmp_path / "shop.db").read_bytes()
+    assert "2 passed" in own_tests(folder).stdout
+    assert (tmp_path / "shop.db").read_bytes() == before  # they have a copy
+    model = folder / "model.py"
+    model.write_text(model.read_text("utf-8").replace('grant("read", to=admin)', 'grant("read")'), "utf-8")
+    assert "1 failed, 1 passed" in own_tests(folder).stdout
+
+
+def test_a_project_from_a_postgresql_database(command: Command, postgres: Postgres, tmp_path: Path) -> None:
+    database = make_existing(postgres.create(), "northwind")
+    assert command("new", "shop", "--from", database).returncode == 0
+    assert "2 skipped" in own_tests(tmp_path / "shop").stdout
+    assert "2 passed" in own_tests(tmp_path / "shop", TEST_DATABASE=database).stdout
 
 
 def test_what_cannot_be_inspected(command: Command, tmp_path: Path) -> None:

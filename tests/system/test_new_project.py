@@ -19,10 +19,12 @@ def made(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def own_tests(folder: Path) -> subprocess.CompletedProcess[str]:
+def own_tests(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """The tests of a project, run as its README says."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    env = environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # those of this checkout: a new project has none of them
+    env = environment(
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", **more
+    )  # those of this checkout: a new project has none of them
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 

@@ -1,7 +1,7 @@
 """`diptych new`: a small project to begin with.
 
-The files are templates in `project/`, without placeholders. Their suffix `.tpl` keeps tools from taking them for code
-of the package.
+The files are templates without placeholders, in `project/`, and in `project_from/` for a database that exists. Their
+suffix `.tpl` keeps tools from taking them for code of the package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _SETTINGS = """\
 def new(folder: Path, database: str | None) -> None:
     """Make a project in FOLDER: a model, its settings, tests and first migration. Without FOLDER, make it here.
 
-    With --from, the model is that of a database that exists, as `diptych inspect` prints it.
+    With --from, the model is that of a database that exists, as `diptych inspect` prints it, and there is no migration:
+    its tables stay as they are.
     """
     texts = project_files() if database is None else inspected_files(database)
     try:
@@ -50,7 +51,7 @@ def new(folder: Path, database: str | None) -> None:
     except OSError as error:
         raise StartError(f"The project cannot be made in {folder}: {error.strerror}.") from None
     click.echo(f"Made {', '.join(texts)} in {folder.resolve()}.\n\nNext:")
-    steps = ["diptych check", "diptych dev", *["python -m pytest"] * (database is None)]
+    steps = ["diptych check", "diptych dev", "python -m pytest"]
     for step in steps if folder.resolve() == Path.cwd() else [f"cd {folder}", *steps]:
         click.echo(f"    {step}")
 
@@ -65,14 +66,15 @@ def inspected_files(database: str) -> dict[str, str]:
     if database.startswith(SQLITE) and not hidden.startswith("sqlite:////"):
         hidden = SQLITE + str(Path(database.removeprefix(SQLITE)).resolve())
     settings = f'{_SETTINGS}model = "model:model"\ndatabase = {json.dumps(hidden)}\n'
-    return {".gitignore": project_files()[".gitignore"], "diptych.toml": settings, "model.py": text}
+    own = {".gitignore": project_files()[".gitignore"], "diptych.toml": settings, "model.py": text}
+    return dict(sorted({**project_files("project_from"), **own}.items()))
 
 
-def project_files() -> dict[str, str]:
+def project_files(folder: str = "project") -> dict[str, str]:
     """The text of each file of a new project, by its name."""
     texts = {
         template.name.removesuffix(".tpl"): template.read_text("utf-8")
-        for template in files("diptych.cli").joinpath("project").iterdir()
+        for template in files("diptych.cli").joinpath(folder).iterdir()
         if template.name.endswith(".tpl")
     }
     return {name: texts[key] for name, key in sorted((_NAMES.get(key, key), key) for key in texts)}
