@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -65,8 +66,9 @@ class _Diff:
             if key not in new:
                 yield announced(Change(place, f"the parameter `{key[1]}` is gone"), sunset_of(parameter))
                 continue
-            where = f"{place}, parameter `{key[1]}`"
-            yield from self._schemas.sent(where, parameter.get("schema", {}), new[key].get("schema", {}))
+            where, was, now = f"{place}, parameter `{key[1]}`", parameter.get("schema", {}), new[key].get("schema", {})
+            yield from _default(where, was, now)
+            yield from self._schemas.sent(where, was, now)
 
     def _body(self, place: str, old: Json | None, new: Json | None) -> Iterator[Change]:
         if new is None:
@@ -87,6 +89,17 @@ class _Diff:
             after = self._schemas.resolve(self._new, new[status])
             contents = before.get("content", {}), after.get("content", {})
             yield from self._content(f"{place}, response {status}", *contents, sent=False)
+            yield from self._headers(f"{place}, response {status}", before.get("headers", {}), after.get("headers", {}))
+
+    def _headers(self, place: str, old: Json, new: Json) -> Iterator[Change]:
+        for name, header in old.items():
+            if name not in new:
+                yield Change(place, f"the header {name} is gone")
+                continue
+            was, now = self._schemas.resolve(self._old, header), self._schemas.resolve(self._new, new[name])
+            if was.get("required") and not now.get("required"):
+                yield Change(place, f"the header {name} may be missing now")
+            yield from self._schemas.received(f"{place}, header {name}", was.get("schema", {}), now.get("schema", {}))
 
     def _content(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
         for media, content in old.items():
@@ -95,3 +108,10 @@ class _Diff:
                 continue
             compare = self._schemas.sent if sent else self._schemas.received
             yield from compare(place, content.get("schema", {}), new[media].get("schema", {}))
+
+
+def _default(place: str, old: Json, new: Json) -> Iterator[Change]:
+    """What is meant by leaving a parameter out."""
+    was, now = (json.dumps(schema["default"]) if "default" in schema else "none" for schema in (old, new))
+    if was != now:
+        yield Change(place, f"its default is {now}; it was {was}")

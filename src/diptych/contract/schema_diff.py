@@ -68,8 +68,9 @@ class SchemaDiff:
         for key in ("items", "additionalProperties", "contentSchema"):
             if isinstance(was.get(key), dict) and isinstance(now.get(key), dict):
                 yield from self._compare(place, was[key], now[key], sent=sent)
-        for key in ("oneOf", "anyOf", "allOf"):
+        for key in ("oneOf", "anyOf"):
             yield from self._branches(place, was.get(key, []), now.get(key, []), sent=sent)
+        yield from self._parts(place, was.get("allOf", []), now.get("allOf", []), sent=sent)
 
     def _null(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
         before, after = self._takes_null(self._old, old), self._takes_null(self._new, new)
@@ -107,6 +108,16 @@ class SchemaDiff:
                 yield Change(place, f"the alternative {key} is gone")
         if not sent:
             yield from (Change(place, f"the alternative {key} is new") for key in after if before and key not in before)
+
+    def _parts(self, place: str, old: list[Json], new: list[Json], *, sent: bool) -> Iterator[Change]:
+        """Schemas that all hold: one more narrows what is taken, one less widens what is sent back."""
+        before, after = _keyed(old), _keyed(new)
+        for key in before.keys() & after.keys():
+            yield from self._compare(place, before[key], after[key], sent=sent)
+        for key in sorted(after.keys() - before.keys()) if sent else ():
+            yield Change(place, f"must be a {key} too now")
+        for key in sorted(before.keys() - after.keys()) if not sent else ():
+            yield Change(place, f"is no {key} any more")
 
 
 def _not_null(node: Json) -> Json:
@@ -173,8 +184,10 @@ def _listed(values: list[Any]) -> str:
 
 
 def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
-    """Bounds of what clients send; a client rarely depends on those of what it receives."""
+    """Bounds of what clients send break them when they become narrower; those of what they receive are rarely relied
+    on: when they become wider, that is dangerous only."""
     if not sent:
+        yield from _wider(place, old, new)
         return
     for key in _UPPER:
         if key in new and (key not in old or new[key] < old[key]):
@@ -185,6 +198,17 @@ def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]
     for key in _EXACT:
         if key in new and new[key] != old.get(key):
             yield from _exact(place, key, old, new[key])
+
+
+def _wider(place: str, old: Json, new: Json) -> Iterator[Change]:
+    """What clients receive can be beyond the bounds that it had."""
+    for keys, sign in ((_UPPER, 1), (_LOWER, -1)):
+        for key in keys:
+            if key in old and (key not in new or sign * (new[key] - old[key]) > 0):
+                yield Change(place, f"{key} is {new.get(key, 'not limited')}; it was {old[key]}", breaking=False)
+    for key in _EXACT:
+        if key in old and new.get(key) != old[key]:
+            yield Change(place, f"{key} is {new.get(key, 'free')}; it was {old[key]}", breaking=key == "const")
 
 
 def _exact(place: str, key: str, old: Json, new: Any) -> Iterator[Change]:
