@@ -32,7 +32,7 @@ def alembic_diff(url: str, wanted: str) -> list[str]:
     def reflect(connection: Connection) -> None:
         metadata.reflect(connection, only=lambda name, _: not name.startswith("diptych_"))
 
-    def compare(connection: Connection) -> list[Any]:
+    def compare(connection: Connection) -> Any:
         options = {"compare_type": True, "compare_server_default": _defaults_differ, "include_name": _is_of_model}
         return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
 
