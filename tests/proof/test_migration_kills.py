@@ -27,6 +27,8 @@ from tests.unit.compile.test_tables import Outside
 MIGRATIONS = scaled(50, 3)
 STRIDE = 1 if LONG else 9
 """Statements between two kills."""
+MADE = ("tables", "unique", "indexes", "partial", "references", "checks", "searches", "defaults")
+"""What migrations make; triggers and the record are completed by whoever opens the database."""
 Place = tuple[str, str]
 
 
@@ -111,8 +113,12 @@ def test_killed_at_every_statement_of_random_migrations(tmp_path: Path, new_data
         point = walk.random.randrange(1, STRIDE + 1)
         while killed_at(point, project, now):
             kills += 1
-            if not commands.pending(config, chain):  # all is done but for what comes after
-                assert structure(project.outside) == wanted, (seed + number, point)
+            if not commands.pending(config, chain):  # all is done but for what opening the database does
+                there = structure(project.outside)
+                assert {part: there[part] for part in MADE} == {part: wanted[part] for part in MADE}, (
+                    seed + number,
+                    point,
+                )
             point += STRIDE
         assert commands.pending(config, chain) == []
         assert structure(project.outside) == wanted, (seed + number, point)

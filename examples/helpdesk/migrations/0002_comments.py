@@ -32,8 +32,8 @@ migration = Migration(
         }, keys=(Key(("ticket_id",)), Key(("author_id",))))),
         # sqlite:   -- stored changes follow
         # sqlite:   ALTER TABLE "tickets" ADD COLUMN "body" TEXT NOT NULL DEFAULT ''
-        # postgres: -- stored changes follow
         # postgres: ALTER TABLE "tickets" ADD COLUMN "body" text COLLATE "C" NOT NULL DEFAULT ''
+        # postgres: -- stored changes follow
         add_column("tickets", "body", column("String", default="")),
     ),
 )

@@ -27,7 +27,6 @@ migration = Migration(
         }, keys=(Key(("organisation_id",)), Key(("user_id",)), Key(("organisation_id", "user_id"), unique=True)))),
         # sqlite:   -- stored changes follow
         # sqlite:   -- tickets is made anew with state = CASE WHEN done THEN 'solved' ELSE 'open' END, and its 10 columns are copied
-        # postgres: -- stored changes follow
         # postgres: ALTER TABLE "tickets" ADD COLUMN "state" text COLLATE "C"
         # postgres: ALTER TABLE "tickets" ALTER COLUMN "state" SET DEFAULT 'open'
         # postgres: UPDATE "tickets" SET "state" = CASE WHEN done THEN 'solved' ELSE 'open' END WHERE "state" IS NULL -- in batches of 1000 rows
@@ -36,6 +35,7 @@ migration = Migration(
         # postgres: ALTER TABLE "tickets" VALIDATE CONSTRAINT "tickets_state_not_null"
         # postgres: ALTER TABLE "tickets" ALTER COLUMN "state" SET NOT NULL
         # postgres: ALTER TABLE "tickets" DROP CONSTRAINT "tickets_state_not_null"
+        # postgres: -- stored changes follow
         add_column("tickets", "state", column("Enum", values=("open", "waiting", "solved", "closed"), default="open"), fill="CASE WHEN done THEN 'solved' ELSE 'open' END"),
         # sqlite:   ALTER TABLE "tickets" ADD COLUMN "assignee_id" TEXT REFERENCES "users" (id) ON DELETE SET NULL
         # postgres: ALTER TABLE "tickets" ADD COLUMN "assignee_id" uuid

@@ -7,9 +7,11 @@ migration = Migration(
     leads_to="sha256:a51d84eb62e9f2c6b8ce1dcdd0b77f85",
     expand=(
         # sqlite:   -- tickets is made anew with number = (SELECT count(*) FROM "tickets" AS _o WHERE _o."project_id" = "tickets"."project_id" AND (_o.created_at, _o.id) <= ("tickets".created_at, "tickets".id)), and its 11 columns are copied
+        # sqlite:   -- stored changes follow
         # postgres: ALTER TABLE "tickets" ADD COLUMN IF NOT EXISTS "number" integer
         # postgres: UPDATE "tickets" SET "number" = (SELECT count(*) FROM "tickets" AS _o WHERE _o."project_id" = "tickets"."project_id" AND (_o.created_at, _o.id) <= ("tickets".created_at, "tickets".id))
         # postgres: ALTER TABLE "tickets" ALTER COLUMN "number" SET NOT NULL
+        # postgres: -- stored changes follow
         add_column("tickets", "number", column("Int", generated="counter:project_id")),
         # sqlite:   CREATE UNIQUE INDEX "projects_organisation_id_name_key" ON "projects" ("organisation_id", "name")
         # postgres: CREATE UNIQUE INDEX CONCURRENTLY "projects_organisation_id_name_key" ON "projects" ("organisation_id", "name")

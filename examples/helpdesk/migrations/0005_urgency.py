@@ -41,16 +41,16 @@ migration = Migration(
         }, keys=(Key(("ticket_id",)), Key(("label_id",)), Key(("ticket_id", "label_id"), unique=True)))),
         # sqlite:   -- stored changes follow
         # sqlite:   ALTER TABLE "tickets" ADD COLUMN "priority" TEXT NOT NULL DEFAULT 'normal'
-        # postgres: -- stored changes follow
         # postgres: ALTER TABLE "tickets" ADD COLUMN "priority" text COLLATE "C" NOT NULL DEFAULT 'normal'
+        # postgres: -- stored changes follow
         add_column("tickets", "priority", column("Enum", values=("low", "normal", "high"), default="normal")),
         # sqlite:   ALTER TABLE "tickets" ADD COLUMN "due" TEXT
         # postgres: ALTER TABLE "tickets" ADD COLUMN "due" timestamp with time zone
         add_column("tickets", "due", column("DateTime", nullable=True)),
         # sqlite:   -- stored changes follow
         # sqlite:   ALTER TABLE "tickets" ADD COLUMN "asked" TEXT NOT NULL DEFAULT '[]'
-        # postgres: -- stored changes follow
         # postgres: ALTER TABLE "tickets" ADD COLUMN "asked" jsonb NOT NULL DEFAULT '[]'
+        # postgres: -- stored changes follow
         add_column("tickets", "asked", column("[String]", default=[])),
         # sqlite:   ALTER TABLE "tickets" ADD CONSTRAINT "tickets_urgent_is_due_25c35b10" CHECK (((("priority" = 'high') IS NOT TRUE OR ("due" IS NULL) IS NOT TRUE)) IS TRUE)
         # postgres: ALTER TABLE "tickets" ADD CONSTRAINT "tickets_urgent_is_due_b794b9d6" CHECK (((("priority" = ('high'::text COLLATE "C")) IS NOT TRUE OR ("due" IS NULL) IS NOT TRUE)) IS TRUE) NOT VALID

@@ -56,10 +56,20 @@ def fill_key(table: str, name: str, column: Column, value: object, dialect: Dial
     return _update(table, sides)
 
 
-def compute_key(name: str, table: str, before: Table, column: Column, expression: str, dialect: DialectName) -> str:
+def compute_key(
+    name: str,
+    table: str,
+    before: Table,
+    column: Column,
+    expression: str,
+    dialect: DialectName,
+    *,
+    missing: bool = False,
+) -> str:
     """The statement that computes a value of stored changes from the row that each holds, as it was before.
 
-    It runs before the table itself is changed. A long value that a change left out is taken from the row as it is.
+    It runs before the table itself is changed; with `missing`, after it, for changes that have no value, or null. A
+    long value that a change left out is taken from the row as it is.
     """
     if dialect == "sqlite":
         shown = ", ".join(_stored(table, each, of) for each, of in before.columns.items())
@@ -70,8 +80,26 @@ def compute_key(name: str, table: str, before: Table, column: Column, expression
         base = f"CASE WHEN {{0}}::jsonb ? '=' THEN {now} ELSE NULL::{typed} END"
         value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS _r)"
         made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
-    sides = (f"{side} = CASE WHEN {side} IS NOT NULL THEN {made.replace('{0}', side)} END" for side in ("old", "new"))
+    sides = (
+        f"{side} = CASE WHEN {_lacks(side, name, dialect) if missing else f'{side} IS NOT NULL'} "
+        f"THEN {made.replace('{0}', side)} ELSE {side} END"
+        for side in ("old", "new")
+    )
     return _update(table, sides)
+
+
+def value_of_row(table: str, name: str, otherwise: str, dialect: DialectName) -> str:
+    """The value that the row of a stored change has now, as an expression."""
+    row_id = "row_id" if dialect == "sqlite" else "_r.id"
+    return f"coalesce((SELECT _m.{quote(name)} FROM {quote(table)} AS _m WHERE _m.id = {row_id}), {otherwise})"
+
+
+def _lacks(side: str, name: str, dialect: DialectName) -> str:
+    """Is there a row, without a value?"""
+    if dialect == "sqlite":
+        return f"{side} IS NOT NULL AND coalesce(json_type({side}, '$.{name}'), 'null') = 'null'"
+    left_out = f"coalesce({side}::jsonb -> '=', '[]') ? '{name}'"
+    return f"{side} IS NOT NULL AND {side}::jsonb ->> '{name}' IS NULL AND NOT {left_out}"
 
 
 def _stored(table: str, name: str, column: Column) -> str:

@@ -25,7 +25,7 @@ from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
 from diptych.migrate.shape import catalogue_of
 from diptych.migrate.state import Check, Column, Key, State, Table
-from diptych.migrate.step import Action, Alone, Backfill, Rebuild, Step, Validate
+from diptych.migrate.step import Action, Alone, Backfill, Rebuild, Step, Stored, Validate
 
 FOLDER, STATE = "migrations", "state.json"
 NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
@@ -185,6 +185,10 @@ def _comment(step: Step, before: State) -> list[str]:
                 flat = "-- stored changes follow"
             elif flat.startswith("DO $$"):
                 flat = "-- our triggers are made anew"
+            elif flat.startswith("CREATE OR REPLACE FUNCTION diptych_fill_"):
+                flat = "-- a trigger fills it for services of the model before, until contract"
+            elif "TRIGGER" in flat and " diptych_fill_" in flat:
+                continue
             lines.append(f"        # {dialect + ':':9} {flat if len(flat) <= 400 else flat[:399] + '…'}")
     return lines
 
@@ -203,7 +207,7 @@ def shown(action: Action, dialect: DialectName) -> str:
         case Backfill(table, name, expression):
             batch = " -- in batches of 1000 rows" * (dialect == "postgres")
             return f'UPDATE "{table}" SET "{name}" = {expression} WHERE "{name}" IS NULL{batch}'
-        case Alone(sql, _) | Validate(sql):
+        case Alone(sql, _) | Validate(sql) | Stored(sql):
             return sql
     return str(action)
 

@@ -6,6 +6,7 @@ by a CHECK that is validated first, so that SET NOT NULL reads no rows.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator
 
 from diptych.compile.catalogue import Catalogue
@@ -29,6 +30,31 @@ def set_not_null(table: str, name: str) -> Iterator[Action]:
     yield Validate(f"{alter} VALIDATE CONSTRAINT {check}")
     yield set_null(table, name, nullable=False)
     yield f"{alter} DROP CONSTRAINT {check}"
+
+
+def fill_function(table: str, name: str) -> str:
+    """The name of the function, and of the trigger, that fills a column where a service writes null."""
+    digest = hashlib.sha256(f"{table}.{name}".encode()).hexdigest()[:8]
+    return f"diptych_fill_{table}_{name}"[: LONGEST - 9] + f"_{digest}"
+
+
+def fill_nulls(table: str, name: str, expression: str) -> Iterator[Action]:
+    """The trigger that gives rows without a value the one that the others get, until `contract` drops it.
+
+    So a service with the model before, which knows nothing of the column, can go on to write rows.
+    """
+    function, quoted, column = quote(fill_function(table, name)), quote(table), quote(name)
+    value = f"SELECT {expression} INTO NEW.{column} FROM (SELECT NEW.*) AS {quoted}"
+    yield (
+        f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $fill$ "
+        f"BEGIN IF NEW.{column} IS NULL THEN {value}; END IF; RETURN NEW; END $fill$"
+    )
+    yield f"DROP TRIGGER IF EXISTS {function} ON {quoted}"
+    yield (f"CREATE TRIGGER {function} BEFORE INSERT OR UPDATE ON {quoted} FOR EACH ROW EXECUTE FUNCTION {function}()")
+
+
+def drop_fill(table: str, name: str) -> str:
+    return f"DROP FUNCTION IF EXISTS {quote(fill_function(table, name))}() CASCADE"
 
 
 def add_reference(table: str, name: str, column: Column, have: Catalogue) -> Iterator[Action]:

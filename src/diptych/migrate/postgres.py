@@ -26,7 +26,7 @@ from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.sqlite import Tell, refuse
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Alone, Backfill, Step, Validate
+from diptych.migrate.step import Action, Alone, Backfill, Step, Stored, Validate
 from diptych.model.model import Model
 
 _BATCH = 1_000
@@ -106,6 +106,10 @@ class _Run:
             await self._half(left)
 
     async def _half(self, half: log.Half) -> None:
+        if half.half == "contract":
+            for step in half.migration.migration.expand:
+                for statement in step.leftovers():
+                    await self._transaction([statement])
         for number, (step, before) in enumerate(half.migration.steps(half.half)):
             if number not in half.done:
                 await self._step(half, number, step, before)
@@ -152,7 +156,7 @@ class _Run:
                 await self.connection.execute(str(action))
             await self._log(half.migration, half.half, number)
 
-        await patiently(self.connection, finish)
+        await patiently(self.connection, finish, gently=bool(last))
 
     async def _check(self, step: Step, before: State) -> None:
         for look, word in ((step.obstacle(before, "postgres"), ""), (step.loss(before, "postgres"), "--allow-loss")):
@@ -164,7 +168,7 @@ class _Run:
             for statement in statements:
                 await self.connection.execute(statement)
 
-        await patiently(self.connection, work)
+        await patiently(self.connection, work, gently=True)
 
     async def _log(self, migration: Loaded, half: str, step: int) -> None:
         await self.connection.execute(log.INSERT.format("$1, $2, $3, $4, $5, $6"), *log.entry(migration, half, step))
@@ -175,6 +179,8 @@ class _Run:
                 await self._transaction([sql])
             case Backfill(table, name, expression):
                 await self._backfill(table, name, expression)
+            case Stored(sql):
+                await self._change_stored(sql)
             case Alone(sql, index):
                 await patiently(self.connection, self._concurrently(sql, index), alone=True)
 
@@ -210,6 +216,21 @@ class _Run:
             if count % (100 * _BATCH) == 0:
                 self.tell(f"{table}.{name}: {count} rows filled.")
             await asyncio.sleep(0)
+
+    async def _change_stored(self, sql: str) -> None:
+        """Change stored changes, in batches by position. Those that have none yet get theirs first: numbering them
+        meanwhile would change their order."""
+        while (numbered := await self.connection.fetchval("SELECT diptych_number($1)", _BATCH)) not in range(_BATCH):
+            await asyncio.sleep(0.02 if numbered < 0 else 0)  # another node is numbering them
+        last = await self.connection.fetchval("SELECT coalesce(max(position), 0) FROM diptych_feed")
+        done = await self.connection.fetchval("SELECT oldest - 1 FROM diptych_feed_head")
+        while done < last:
+            low, done = done, min(done + _BATCH, last)
+
+            async def work(low: int = low, high: int = done) -> None:
+                await self.connection.execute(f"{sql} AND position > $1 AND position <= $2", low, high)
+
+            await patiently(self.connection, work)
 
 
 class Handle:

@@ -50,7 +50,16 @@ class Validate(NamedTuple):
     sql: str
 
 
-Action = str | Rebuild | Backfill | Alone | Validate
+class Stored(NamedTuple):
+    """PostgreSQL: an UPDATE of stored changes, in batches by position, each with its own commit.
+
+    It comes after the table was changed: then all changes in the shape of before are committed.
+    """
+
+    sql: str
+
+
+Action = str | Rebuild | Backfill | Alone | Validate | Stored
 Look = tuple[str, str]
 """A sentence with {} for the number of rows, and the query that counts them."""
 
@@ -87,6 +96,10 @@ class Step(msgspec.Struct, frozen=True):
     def stops(self) -> bool:
         """Can a service with the model before not go on after it?"""
         return False
+
+    def leftovers(self) -> Iterator[str]:
+        """PostgreSQL: the statements that drop what only services with the model before need; `contract` runs them."""
+        return iter(())
 
     def table_in(self, state: State, name: str) -> Table:
         if name not in state.tables:

@@ -13,9 +13,18 @@ from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
 from diptych.migrate import feed
 from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote, type_ddl
-from diptych.migrate.online import add_reference, alter_on_postgres, follow_rename, free_column, set_not_null, set_null
+from diptych.migrate.online import (
+    add_reference,
+    alter_on_postgres,
+    drop_fill,
+    fill_nulls,
+    follow_rename,
+    free_column,
+    set_not_null,
+    set_null,
+)
 from diptych.migrate.state import Column, State, Table
-from diptych.migrate.step import Action, Backfill, Look, Rebuild, Step, count_of, of_dialect
+from diptych.migrate.step import Action, Backfill, Look, Rebuild, Step, Stored, count_of, of_dialect
 
 
 class create_table(Step, frozen=True):
@@ -138,35 +147,70 @@ class add_column(Step, frozen=True):
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         table, name, column, fill = self.table, self.name, self.column, of_dialect(self.fill, dialect)
         open_ = msgspec.structs.replace(column, nullable=True) if fill else column
+        there = have.tables.get(table, {}).get(name)
         is_counter = column.generated.startswith("counter")
-        moment = default_ddl(name, column, dialect) if column.generated in ("now", "today") else ""
-        if (fill or moment) and not column.nullable:
-            yield feed.compute_key(name, table, before.tables[table], column, fill or moment, dialect)
-        elif not column.nullable and column.default is not None:
-            yield feed.fill_key(table, name, column, column.default, dialect)
-        if dialect == "sqlite" and (is_counter or fill or not (column.nullable or column.default is not None)):
-            after = self.change(before).tables[table]
-            value = _numbers(table, column) if is_counter else fill or default_ddl(name, column, dialect)
-            yield Rebuild(table, before.tables[table], after, {name: value or "NULL"})
+        if dialect == "sqlite":
+            yield from self._on_sqlite(before, fill, is_counter)
             return
-        if is_counter:
+        is_complete = there is not None and there.nullable == column.nullable
+        if is_counter and not is_complete:
             yield f"ALTER TABLE {quote(table)} ADD COLUMN IF NOT EXISTS {quote(name)} {type_ddl(column, dialect)}"
             yield f"UPDATE {quote(table)} SET {quote(name)} = {_numbers(table, column)}"
             yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET NOT NULL"
-            return
-        if name not in have.tables.get(table, {}):
+        elif there is None:
             yield from _opened(table, name, open_, dialect, filled=bool(fill))
-        if dialect == "postgres":
-            yield from add_reference(table, name, column, have)
-            if fill:
-                yield Backfill(table, name, fill)
-                if not column.nullable:
-                    yield from set_not_null(table, name)
+            if self._needs_trigger(fill):
+                yield from fill_nulls(table, name, fill)
+        yield from add_reference(table, name, column, have)
+        if fill and not is_complete:
+            yield Backfill(table, name, fill)
+            if not column.nullable:
+                yield from set_not_null(table, name)
+        stored = self._stored(before, fill, dialect, missing=True)
+        if stored:
+            yield Stored(stored)
+
+    def _on_sqlite(self, before: State, fill: str, is_counter: bool) -> Iterator[Action]:
+        table, name, column = self.table, self.name, self.column
+        stored = self._stored(before, fill, "sqlite", missing=False)
+        if stored and not is_counter:
+            yield stored
+        if is_counter or fill or not (column.nullable or column.default is not None):
+            value = _numbers(table, column) if is_counter else fill or default_ddl(name, column, "sqlite")
+            yield Rebuild(table, before.tables[table], self.change(before).tables[table], {name: value or "NULL"})
+        else:
+            yield from _opened(table, name, column, "sqlite", filled=False)
+        if stored and is_counter:  # its numbers are in the rows now
+            yield stored
+
+    def _stored(self, before: State, fill: str, dialect: DialectName, *, missing: bool) -> str:
+        """The statement that gives stored changes a value which must not be null; "" if they need none."""
+        table, name, column = self.table, self.name, self.column
+        if column.nullable:
+            return ""
+        value = fill
+        if not fill and column.generated in ("now", "today"):
+            value = default_ddl(name, column, dialect)
+            value = feed.value_of_row(table, name, value, dialect) if missing else value
+        elif not fill and column.generated.startswith("counter"):
+            value = feed.value_of_row(table, name, "0", dialect)
+        if value:
+            return feed.compute_key(name, table, before.tables[table], column, value, dialect, missing=missing)
+        return "" if column.default is None else feed.fill_key(table, name, column, column.default, dialect)
+
+    def _needs_trigger(self, fill: object) -> bool:
+        """Would a service with the model before write rows without a value?"""
+        column = self.column
+        return bool(fill) and not column.nullable and column.default is None and not column.generated
+
+    def leftovers(self) -> Iterator[str]:
+        if self._needs_trigger(self.fill):
+            yield drop_fill(self.table, self.name)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         there = have.tables.get(self.table, {}).get(self.name)
-        if dialect == "postgres" and self.column.target:  # its foreign key may not be valid yet
-            return False
+        if dialect == "postgres" and (self.column.target or not self.column.nullable):
+            return False  # its foreign key may not be valid yet, and stored changes may lack a value
         return there is not None and there.nullable == self.column.nullable
 
     def obstacle(self, before: State, dialect: DialectName) -> Look | None:
@@ -287,8 +331,11 @@ class alter_column(Step, frozen=True):
         fill, using = of_dialect(self.fill, dialect), of_dialect(self.using, dialect)
         if using:
             yield feed.compute_key(name, self.table, table, now, using, dialect)
+        if fill and dialect == "postgres":
+            yield from fill_nulls(self.table, name, fill)
         if fill:
             yield Backfill(self.table, name, fill)
+        if fill and dialect == "sqlite":
             yield feed.compute_key(name, self.table, table, now, f"coalesce({quote(name)}, {fill})", dialect)
         if dialect == "sqlite":
             null = msgspec.structs.replace(was, nullable=now.nullable)
@@ -300,6 +347,12 @@ class alter_column(Step, frozen=True):
                 yield Rebuild(self.table, table, after, {name: using} if using else {})
             return
         yield from alter_on_postgres(self.table, name, was, now, using, have)
+        if fill:
+            yield Stored(feed.compute_key(name, self.table, table, now, fill, dialect, missing=True))
+
+    def leftovers(self) -> Iterator[str]:
+        if self.fill:
+            yield drop_fill(self.table, self.name)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         return False  # each of its statements leaves things as they are if they are so already

@@ -220,7 +220,8 @@ async def wires(port: int, count: int) -> Sequence[Wire]:
 def http(method: str, path: str, bearer: str, body: Any = None, *headers: str) -> bytes:
     """A whole request."""
     text = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {bearer}", *headers]
+    signed = [f"Authorization: Bearer {bearer}"] if bearer else []
+    lines = [f"{method} {path} HTTP/1.1", "Host: x", *signed, *headers]
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(text)}"]
     return "\r\n".join((*lines, "", "")).encode() + text
