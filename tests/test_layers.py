@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "lru": [],
     "nesting": [],
     "look": [],
+    "metrics": [],
     "fair": ["lru"],
     "model": ["lru"],
     "ask": ["model"],
@@ -55,6 +56,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [
+        "metrics",
         "explain",
         "engine",
         "live",

@@ -24,8 +24,10 @@ from diptych.setting_parsers import (
     read_address,
     read_age,
     read_boolean,
+    read_drain,
     read_header_names,
     read_issuers,
+    read_listen,
     read_nesting,
     read_networks,
     read_origins,
@@ -146,6 +148,16 @@ class Config:
     )
     feed_keep: float = _setting(604_800.0, read_age, "Seconds for which changes are kept")
     feed_rows: int = _setting(1_000_000, read_positive, "How many changes are kept at most")
+    metrics_address: str = _setting(
+        "", read_listen, "Where metrics and health are served to operators: 9464 (of loopback) or 0.0.0.0:9464"
+    )
+    metrics_roles: tuple[str, ...] = _setting(
+        (), read_role_names, "Roles that may read /metrics of the service itself; nobody if left out"
+    )
+    metrics_folder: str = _setting("", str, "A folder in which several processes add up their metrics")
+    drain: float = _setting(
+        0.0, read_drain, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
+    )
     access_log: bool = _setting(False, read_boolean, "Log one line for each request")
     log_format: str = _setting("text", one_of("text", "json"), "How log lines are written: text or json")
     log_level: str = _setting(

@@ -38,6 +38,8 @@ _LARGEST = 8
 """An entry takes at most one part in this many of its cache."""
 _caches: weakref.WeakSet[LRUCache[Any]] = weakref.WeakSet()
 _declared: list[tuple[CacheBound, Any]] = []
+_lookups: dict[str, list[int]] = {}
+"""Hits and misses of all caches of this process, by name."""
 
 
 class CacheBound(NamedTuple):
@@ -51,6 +53,19 @@ class CacheBound(NamedTuple):
 def bounds() -> list[CacheBound]:
     """The bound of every cache in this process, sorted by name."""
     return sorted([*(bound for bound, _ in _declared), *(cache.bound for cache in tuple(_caches))])
+
+
+def lookups(which: int) -> dict[str, int]:
+    """The hits (0) or misses (1) of all caches so far, by name."""
+    return {name: counts[which] for name, counts in _lookups.items()}
+
+
+def sizes() -> dict[str, int]:
+    """The bytes in use of all caches, by name."""
+    used: dict[str, int] = {}
+    for cache in tuple(_caches):
+        used[cache.name] = used.get(cache.name, 0) + cache.used
+    return used
 
 
 def cache_key(text: str | bytes) -> str | bytes | int:
@@ -97,7 +112,7 @@ class LRUCache(Generic[T]):
     With `second_sight`, a key is admitted on its second `put`, so that one-off requests cannot evict what is used.
     """
 
-    __slots__ = ("__weakref__", "_kept", "_largest", "_seen", "entries", "max_bytes", "name", "used")
+    __slots__ = ("__weakref__", "_kept", "_largest", "_looked", "_seen", "entries", "max_bytes", "name", "used")
 
     def __init__(
         self, name: str, entries: int, max_bytes: int, *, second_sight: bool = False, largest: int = _LARGEST
@@ -110,6 +125,7 @@ class LRUCache(Generic[T]):
         """Bytes of all entries."""
         self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._seen: OrderedDict[int, None] | None = OrderedDict() if second_sight else None
+        self._looked = _lookups.setdefault(name, [0, 0])
         _caches.add(self)
 
     @property
@@ -122,7 +138,9 @@ class LRUCache(Generic[T]):
         """The value of a key, which becomes the most recently used."""
         entry = self._kept.get(key)
         if entry is None:
+            self._looked[1] += 1
             return None
+        self._looked[0] += 1
         self._kept.move_to_end(key)
         return entry[0]
 

@@ -86,6 +86,7 @@ def _number(expected: str, fits: Callable[[float], bool]) -> Callable[[str], flo
 
 read_share = _number("a number from 0 to 1", lambda number: 0 <= number <= 1)
 read_seconds = _number("a number of seconds, above 0 and below a day", lambda number: 0 < number < 86_400)
+read_drain = _number("a number of seconds, below an hour", lambda number: 0 <= number < 3_600)
 read_age = _number("a number of seconds, above 0 and below a hundred years", lambda number: 0 < number < 3_153_600_000)
 
 
@@ -95,6 +96,16 @@ def read_address(text: str) -> str:
     if text and (url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment):
         raise ValueError("expected an address such as https://api.example.org")
     return text.rstrip("/")
+
+
+def read_listen(text: str) -> str:
+    """An address to listen on, `HOST:PORT`; a port alone is one of the loopback interface."""
+    if not text:
+        return ""
+    host, separator, port = text.rpartition(":")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or (separator and not host):
+        raise ValueError("expected a port, or an address such as 0.0.0.0:9464 or [::1]:9464")
+    return f"{host or '127.0.0.1'}:{port}"
 
 
 def read_smtp(text: str) -> str:

@@ -301,6 +301,7 @@ _SPECIAL: dict[str, tuple[Any, Any, Any]] = {
     "log_level": ("debug", "info", "error"),
     "registration_origins": (("https://a",), ("https://b", "http://127.0.0.1"), ("https://d",)),
     "trusted_proxies": ("10.0.0.1", "10.0.0.0/8", "::1"),
+    "metrics_address": ("127.0.0.1:9464", "0.0.0.0:9464", "[::1]:9464"),
 }
 """Three values of each setting that takes no arbitrary text."""
 

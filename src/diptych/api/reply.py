@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +47,8 @@ STATUS: Mapping[Code, int] = {
     Code.UNAVAILABLE: 503,
     Code.TIMEOUT: 504,
 }
+REFUSED: Counter[tuple[str, str]] = Counter()
+"""Refusals of this process that were encoded, by style and code."""
 _TITLES: Mapping[Code, str] = {code: code.value.replace("_", " ").capitalize() for code in Code}
 
 Header = tuple[bytes, bytes]
@@ -149,6 +152,7 @@ def _argument(path: Path) -> list[str | int]:
 
 def problem(refusal: Refusal, headers: tuple[Header, ...] = (), status: int = 0) -> Reply:
     """A Refusal as a REST response (RFC 9457)."""
+    REFUSED["rest", refusal.code.value] += 1
     status = status or STATUS[refusal.code]
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -198,6 +202,7 @@ class DocumentRefusal(Refusal):
 
 def graphql_errors(refusal: Refusal) -> list[dict[str, Any]]:
     """A Refusal as GraphQL errors: one for each fault, or one for a field that was already running."""
+    REFUSED["graphql", refusal.code.value] += 1
     if isinstance(refusal, DocumentRefusal):
         return refusal.errors
     if refusal.path:

@@ -14,6 +14,7 @@ import math
 import multiprocessing
 import os
 import resource
+import signal
 import socket
 import sys
 import time
@@ -31,8 +32,10 @@ from uvicorn.supervisors import multiprocess
 
 from diptych.api.graphql.socket import MAX_MESSAGE
 from diptych.cli.garbage import GarbageCollector
+from diptych.cli.handover import handed_over_listener, notify
 from diptych.cli.hangup import Hangup, inherited_listener
 from diptych.cli.model import load_model
+from diptych.cli.operators import announce_operators, listen_for_operators, metrics_folder, serve_operators
 from diptych.cli.settings import config_of, sentence
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
@@ -54,7 +57,10 @@ _STARTING, _UNANSWERED = 60, 5.0
 
 
 def listen(config: Config) -> socket.socket:
-    """A listening socket on the address of the service."""
+    """A listening socket on the address of the service, or the one that was handed over."""
+    handed_over = handed_over_listener()
+    if handed_over is not None:
+        return handed_over
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
@@ -76,11 +82,13 @@ def serve_here(
 
     async def serve() -> None:
         async with prepared as app:
+            operators = listen_for_operators(config)
             with inherited or listen(config) as listener:
                 announce(app.config, listener.getsockname()[1])
+                announce_operators(operators)
                 server = Server(uvicorn_settings(config, lambda: app))
                 hangup.watch(server, listener)
-                await server.serve(sockets=[listener])
+                await server.serve(sockets=[listener, *operators])
 
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
@@ -89,10 +97,16 @@ def serve_here(
 
 def serve_by_workers(config: Config, listener: socket.socket) -> None:
     """Serve until a signal, in as many processes as the settings say."""
-    settings = uvicorn_settings(config, f"{__name__}:{application.__name__}")
-    with listener, contextlib.suppress(KeyboardInterrupt):
+    operators = listen_for_operators(config)
+    announce_operators(operators)
+    with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
+        for opened in (listener, *operators):
+            stack.enter_context(opened)
+        config = stack.enter_context(metrics_folder(config))
+        settings = uvicorn_settings(config, f"{__name__}:{application.__name__}")
+        notify("READY=1")  # connections wait until the first process is ready
         multiprocess.Process = Worker  # type: ignore[misc]  # there is no other way to name it
-        multiprocess.Multiprocess(settings, sockets=[listener]).run()
+        multiprocess.Multiprocess(settings, sockets=[listener, *operators]).run()
 
 
 def serve_process(settings: uvicorn.Config, listener: socket.socket) -> None:
@@ -176,14 +190,22 @@ class Server(uvicorn.Server):
     """
 
     _duplicates: Sequence[socket.socket] = ()
+    _operators: Sequence[asyncio.Server] = ()
+    _signals = 0
+    """Signals to end that came."""
     _wake: Callable[[], object] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        for listener in sockets or ():
+        sockets, operators = (sockets or [])[:1], (sockets or [])[1:]
+        for listener in sockets:
             listener.setblocking(False)  # shared by all processes: dup() of a blocking one would block their accept()
         accepts = _ACCEPTS if self.config.workers == 1 else _SHARED_ACCEPTS
-        self._duplicates = [listener.dup() for listener in sockets or () for _ in range(accepts - 1)]
-        await super().startup(None if sockets is None else [*sockets, *self._duplicates])
+        self._duplicates = [listener.dup() for listener in sockets for _ in range(accepts - 1)]
+        await super().startup([*sockets, *self._duplicates] or None)
+        if operators and (app := self._app) is not None:
+            self._operators = [await serve_operators(app, listener) for listener in operators]
+        if multiprocessing.parent_process() is None:
+            notify("READY=1")
 
     async def main_loop(self) -> None:
         loop, signalled = asyncio.get_running_loop(), asyncio.Event()
@@ -197,19 +219,38 @@ class Server(uvicorn.Server):
         warming.cancel()  # a process that stops at once has no threads for it any more
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._signals += 1
         super().handle_exit(sig, frame)
         if self._wake is not None:
             self._wake()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if multiprocessing.parent_process() is None and signal.SIGHUP not in self._captured_signals:
+            notify("STOPPING=1")
+        app = self._app
+        if app is not None:
+            app.begin_drain()
+            await self._drain(app.config.drain)
+            await app.closing()
+        await super().shutdown([*(sockets or ()), *self._duplicates])
+        for server in self._operators:
+            server.close()
+        if multiprocessing.parent_process() is None:
+            self._captured_signals.clear()  # a clean exit: uvicorn would raise the signal again
+
+    @property
+    def _app(self) -> Diptych | None:
         app = self.config.loaded_app
         while app is not None and not isinstance(app, Diptych):  # inside uvicorn's middleware
             app = getattr(app, "app", None)
-        if app is not None:
-            await app.closing()
-        await super().shutdown([*(sockets or ()), *self._duplicates])
-        if multiprocessing.parent_process() is None:
-            self._captured_signals.clear()  # a clean exit: uvicorn would raise the signal again
+        return app
+
+    async def _drain(self, seconds: float) -> None:
+        """Serve on while load balancers notice that it is not ready; a second signal ends that."""
+        end = time.monotonic() + seconds
+        while self._signals < 2 and (left := end - time.monotonic()) > 0:
+            await self.on_tick(0)  # the Date header
+            await asyncio.sleep(min(left, 0.1))
 
 
 class Worker(multiprocess.Process):

@@ -34,6 +34,21 @@ class FeedHead(Struct, frozen=True):
     """The oldest position that was not trimmed, 0 if there is none."""
 
 
+class StoreLoad(Struct, frozen=True):
+    """How busy a store is, for its metrics."""
+
+    size: int = 0
+    """Statements that it runs at a time, outside the loop."""
+    used: int = 0
+    """Those that run."""
+    waiting: int = 0
+    """Reads, and on PostgreSQL also writes, that wait."""
+    writes: int = 0
+    """Changes that wait for the one writer of SQLite."""
+    writable: bool = True
+    """False if the database is the reason why the last change failed."""
+
+
 class Session(Protocol):
     """An open transaction. Its user must `end` it, which rolls back what was not committed."""
 
@@ -58,6 +73,10 @@ class Store(Protocol):
     @property
     def places(self) -> int:
         """How many statements it runs at a time, outside the loop."""
+
+    @property
+    def load(self) -> StoreLoad:
+        """How busy it is now."""
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         """Open it for a model: `add_columns` adds what its tables lack, `accept` replaces the record of its columns

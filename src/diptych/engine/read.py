@@ -116,6 +116,8 @@ class PreparedRead(Struct, frozen=True, eq=False):
     """Plans for its page sizes, if the store makes better ones when it knows them."""
     uses: Uses | None = None
     """The deprecated parts of the API that it uses."""
+    fixed_price: int = 0
+    """The price of every request of its shape, where `price` is None."""
 
     @property
     def max_age(self) -> int:
@@ -147,6 +149,10 @@ def page_slots(asks: Sequence[Read]) -> list[int]:
     return [read.page.size.index for read in reads(asks) if read.page is not None]
 
 
+def _nothing(price: int) -> None:
+    """Prices are not counted."""
+
+
 class Engine:
     """Runs reads of one model on one store."""
 
@@ -170,6 +176,8 @@ class Engine:
         self.planning_budget = planning_budget or PlanningBudget()
         self.quota = quota or IdempotencyQuota()
         self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
+        self.note_price: Callable[[int], None] = _nothing
+        """Counts the price of each read."""
         self.usage = Usage(store) if deprecated_names(model) else None
         """Counts of what is deprecated; None if nothing is."""
 
@@ -237,7 +245,8 @@ class Engine:
                     return self.plan_reads(asks, view, {**sizes, **sent}, with_change_cursor)
 
             by_size = PlansBySize(slots, compile) if slots else None
-        return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size, self.uses_of(wish))
+        fixed = cost.price(binder.fixed) if price is None else 0
+        return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size, self.uses_of(wish), fixed)
 
     def uses_of(self, wish: AnyWish) -> Uses | None:
         """The deprecated parts of the API that a request uses; None if there are none."""
@@ -282,8 +291,11 @@ class Engine:
     ) -> tuple[ReadPlan, list[Any], Mapping[int, bytes], Awaitable[Sequence[bytes | None]]]:
         """bind → price → run: the plan, the values of its slots, the keys of its cursors, and its columns."""
         values = prepared.binder(inputs)
+        price = prepared.fixed_price
         if prepared.price is not None:
-            self.checks.price(prepared.measures, viewer, prepared.price(values), prepared.cost.price, values)
+            price = prepared.price(values)
+            self.checks.price(prepared.measures, viewer, price, prepared.cost.price, values)
+        self.note_price(price)
         planned = prepared.planned
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)

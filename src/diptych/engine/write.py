@@ -187,7 +187,9 @@ class WriteEngine:
         if len(ops) > self.engine.limits.writes:
             raise too_many_writes(len(ops), self.engine.limits)
         first = ops[0] if not ops[0].part else next(op for op in ops if not op.part)
-        self.engine.checks.price(first.prepared.measures, viewer, sum([write.price for write in bound]))
+        price = sum([write.price for write in bound])
+        self.engine.checks.price(first.prepared.measures, viewer, price)
+        self.engine.note_price(price)
         if any([op.prepared.finish for op in ops]):
             return await self.write_apart(lambda session: session.drive(lambda: self._locked(bound)), finish, kept)
         found_plan = ops[0].prepared.plan.lookup if len(ops) == 1 and kept is None else None

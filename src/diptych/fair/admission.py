@@ -53,6 +53,11 @@ class Admission:
         self._last, self._since = "", 0.0
         """The last caller, and since when there was no other."""
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait to be admitted."""
+        return len(self._queue)
+
     def is_needed(self, caller: str, lag: float) -> bool:
         """Must a request that has waited so long for the loop be run by `run`? To be asked for every request."""
         if caller != self._last:

@@ -63,6 +63,9 @@ class Subscription(Struct, eq=False):
 class Host(Protocol):
     """Evaluates groups: the live service."""
 
+    sent: int
+    """Changes that were sent."""
+
     async def evaluate(self, group: Group) -> None: ...
 
     def give_up(self, group: Group) -> None: ...
@@ -207,6 +210,7 @@ class Group:
                 return
             member, _ = self.pending.popitem()
             member.sink.put(cursor, body)
+            self._host.sent += 1
 
     async def _make_room(self, patience: float, apart: Callable[[Subscription], None]) -> float:
         """Detach members without room, after waiting for at most `patience` seconds; returns what is left of them."""

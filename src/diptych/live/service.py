@@ -55,6 +55,8 @@ _REPLAYED = 50
 class LiveService:
     def __init__(self, watch_engine: WatchEngine, context: Context, config: Config) -> None:
         self.watch_engine = watch_engine
+        self.sent = 0
+        """Changes that were sent to streams."""
         self.shares = Shares(config.max_streams, config.stream_memory, config.stream_share, config.evaluation_share)
         engine = watch_engine.engine
         self._store = engine.store
@@ -70,6 +72,11 @@ class LiveService:
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that replay to one subscription, or send many changes to a group."""
         self._closing = False
+
+    @property
+    def group_count(self) -> int:
+        """Groups of equal streams."""
+        return len(self._groups)
 
     async def start(self) -> None:
         await self.tail.start()
@@ -204,6 +211,7 @@ class LiveService:
             cursor = self.tail.change_cursors.seal(change.feed_position)
             member.reached = change.feed_position
             member.sink.put(cursor, change.body(cursor))
+            self.sent += 1
         return True
 
     def _detach(self, member: Subscription) -> None:

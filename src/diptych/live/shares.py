@@ -89,6 +89,17 @@ class Shares:
         self.statements: dict[str, int] = {}
         self._accounts: dict[str, CallerAccount] = {}
 
+    @property
+    def waiting(self) -> int:
+        """Evaluations that wait, of all callers."""
+        return sum(len(account.works) for account in self._accounts.values())
+
+    @property
+    def lag(self) -> float:
+        """Seconds for which the oldest of them has waited."""
+        now = time.monotonic()
+        return max((account.lag(now) for account in self._accounts.values()), default=0.0)
+
     def account(self, name: str) -> CallerAccount:
         account = self._accounts.get(name)
         if account is None:

@@ -49,6 +49,7 @@ from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import CONSOLE_RECENT, MAIL, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.request_limits import request_limits
+from diptych.serve.service_metrics import ServiceMetrics
 from diptych.serve.stream.send_queue import StreamLimits
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Diptych:
             config.max_connections, config.head_timeout, config.stream_timeout, config.idle_timeout
         )
         """The limits of all connections, enforced if the server uses our HTTP protocol."""
-        self._streams = StreamLimits(
+        self.streams = StreamLimits(
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
         self._proxies = Proxies(self.config.trusted_proxies) if self.config.trusted_proxies else None
@@ -120,6 +121,10 @@ class Diptych:
             recording = importlib.import_module(CONSOLE_RECENT)
             self._recent, self._engine = recording.Recent(), recording.RecordingEngine
             self._log_access = recording.Recent.around(self._recent, self._log_access)
+        self.metrics = ServiceMetrics(
+            self.store, self.connection_limits, self.deadlines, self.streams, config.metrics_folder
+        )
+        self._note = self.metrics.requests.note
         self._starting = asyncio.Lock()
 
     def _set_address(self, base_url: str) -> None:
@@ -141,24 +146,31 @@ class Diptych:
                     raise
         return self._handler
 
+    def begin_drain(self) -> None:
+        """Begin to shut down: it is not ready any more, and connections are closed after their next response."""
+        self.connection_limits.is_draining = True
+        if self._handler is not None:
+            self._handler.readiness.is_draining = True
+
     async def closing(self) -> None:
         """Shut down streams: each ends with its cursor, and no new one is accepted."""
-        self._streams.is_closing = True
+        self.streams.is_closing = True
         if self._handler is not None:
             await self._handler.live.close()
-        self._streams.close()
+        self.streams.close()
 
     async def stop(self) -> None:
         """Close the store."""
         await self.closing()
-        self._streams.stop()
+        self.streams.stop()
         self.deadlines.stop()
         self.connection_limits.stop()
+        await self.metrics.stop()
         if self._handler is not None:
             await self._handler.stop()
             await self.store.close()
             self._handler = None
-        self._streams.is_closing = False
+        self.streams.is_closing = self.connection_limits.is_draining = False
 
     async def _make(self) -> Handler:
         fitted = await self.store.open(self.model, add_columns=self._add_columns)
@@ -185,15 +197,17 @@ class Diptych:
             PlanningBudget(config.planning_share),
             IdempotencyQuota(config.replay_size, config.replay_share),
         )
+        engine.note_price = self.metrics.prices.observe
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, tokens, self.store, issuers)
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running
-        handler.recent = self._recent
+        handler.recent, handler.metrics = self._recent, self.metrics
         try:
             await context.revoked.start()
             await handler.live.start()
             if engine.usage is not None:
                 engine.usage.start()
+            self.metrics.start(handler.live, handler.admission, handler.readiness)
         except BaseException:
             await handler.stop()
             raise
@@ -276,8 +290,10 @@ class Diptych:
             reply = with_resource_metadata(reply, self.config.base_url, request)
         if self._cors is not None:
             reply = self._cors.apply(request, reply)
+        size = 0 if request.method == "HEAD" else len(reply.body)
+        self._note(request, reply.status, size)
         if reply.stream is None:
-            self._log_access(request, reply.status, 0 if request.method == "HEAD" else len(reply.body))
+            self._log_access(request, reply.status, size)
         else:
             request.forget()
         return reply
@@ -333,7 +349,7 @@ class Diptych:
             close_after(send)
             await send({"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)})
             forget_head(send)
-            await stream.drive(receive, send, self._streams)
+            await stream.drive(receive, send, self.streams)
         except asyncio.CancelledError:
             if not has_gone(send):
                 raise
@@ -355,7 +371,7 @@ class Diptych:
             await handshake.deny(problem(Refusal(Code.UNAVAILABLE, "The service cannot answer now.")), scope, send)
             return
         status = await handshake.open_socket(
-            handler, request, scope, receive, send, self._streams, self.deadlines, self._cors
+            handler, request, scope, receive, send, self.streams, self.deadlines, self._cors
         )
         self._log_access(request, status, 0)
 

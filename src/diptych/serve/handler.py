@@ -11,13 +11,25 @@ import hashlib
 import importlib
 import logging
 import secrets
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from diptych.api.graphql.http import LEGACY, OFFERS, error_reply
+from diptych.api.graphql.http import LEGACY, OFFERS, Parameters, error_reply
 from diptych.api.media import negotiate
-from diptych.api.reply import JSON_TYPE, NO_STORE, PRIVATE, Header, Reply, method_reply, not_acceptable, problem, tag
+from diptych.api.reply import (
+    JSON_TYPE,
+    NO_STORE,
+    PRIVATE,
+    STATUS,
+    Header,
+    Reply,
+    method_reply,
+    not_acceptable,
+    problem,
+    tag,
+)
 from diptych.config import Config
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
@@ -33,15 +45,17 @@ from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
-from diptych.serve.introspection import Introspection
+from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI
 from diptych.serve.public_address import issuer_of
+from diptych.serve.readiness import Readiness
 
 if TYPE_CHECKING:
     from diptych.serve.console.endpoint import ConsoleEndpoint
     from diptych.serve.console.recent import Recent
-    from diptych.serve.endpoint.graphql import GraphqlEndpoint
+    from diptych.serve.endpoint.graphql import GraphqlEndpoint, Outcome
     from diptych.serve.endpoint.oauth import OauthEndpoint
+    from diptych.serve.service_metrics import ServiceMetrics
 
 log = logging.getLogger("diptych")
 ADMITTED_PATHS = ("/health/live", "/health/ready")
@@ -59,12 +73,16 @@ class Handler:
     """May an error say `why`?"""
     recent: Recent | None = None
     """The last requests, where the console is on."""
+    metrics: ServiceMetrics | None = None
+    """What is counted, for roles that may read it."""
 
     def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
         self.context = context
         self.config = config
         self.introspection = Introspection.of(config, engine.model.roles)
+        self._metrics_roles = known_roles("metrics_roles", config.metrics_roles, engine.model.roles)
+        self.readiness = Readiness(engine.store, engine.model, config)
         self.admission = Admission()
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
@@ -107,6 +125,7 @@ class Handler:
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
+        await self.readiness.stop()
         if self.engine.usage is not None:
             await self.engine.usage.stop()
         await self.live.stop()
@@ -120,6 +139,7 @@ class Handler:
             if request.path in OAUTH_PATHS:  # Authorization is that of the OAuth client here, not a bearer token
                 name = peer_name(request.peer)
                 CALLER.set(name)
+                request.is_service = True
                 work = self.oauth.handle(request)
             else:
                 sent = request.headers.get(b"authorization")
@@ -143,6 +163,15 @@ class Handler:
         except Exception:
             return refusal_reply(request, internal(f"{request.method} {request.path}"))
 
+    async def run_operation(self, parameters: Parameters, caller: Caller) -> Outcome:
+        """Execute an operation of a WebSocket."""
+        begun = time.perf_counter()
+        outcome = await self.graphql.run(parameters, caller)
+        if self.metrics is not None:
+            status = 200 if outcome.refused is None else STATUS[outcome.refused.code]
+            self.metrics.requests.note_operation(begun, status, len(outcome.body))
+        return outcome
+
     def _route(self, request: Request, caller: Caller) -> Coroutine[Any, Any, Reply]:
         """Call the endpoint of a path."""
         if request.path == "/graphql":
@@ -160,11 +189,16 @@ class Handler:
             return Reply(204, NO_STORE)
         if request.path == "/batch":
             return await self.rest.batch.handle(request, caller)
+        if request.path == "/metrics" and self._metrics_roles:
+            request.is_service = True
+            return self._metrics(request, caller)
+        request.is_service = True
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
             if self.config.console and f"{request.path}/".startswith("/console/"):
                 return await self.console.handle(request, caller)
             if request.path == "/" or (request.root and request.path == request.root):
                 return await self._root(request, caller)
+            request.is_service = False
             raise self._not_found(request)
         if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
             return reply
@@ -175,8 +209,16 @@ class Handler:
         if request.path == "/openapi.json":
             return await self._openapi(request, caller)
         if request.path == "/health/ready":
-            await self.engine.store.ping()
+            await self.readiness.check()
         return Reply(200, ((b"content-type", JSON_TYPE), *NO_STORE), b'{"status":"ok"}')
+
+    def _metrics(self, request: Request, caller: Caller) -> Reply:
+        """The metrics, for the roles of the setting; for all others there is nothing here."""
+        if self.metrics is None or not is_one_of(caller.viewer, self._metrics_roles):
+            raise row_not_found()
+        if (reply := method_reply(request.method, ("GET", "HEAD", "OPTIONS"))) is not None:
+            return reply
+        return self.metrics.reply(request.headers.get(b"accept", b""))
 
     def _shows_page(self, request: Request) -> bool:
         """Does a browser ask for a page? The page is imported for those only."""

@@ -6,13 +6,26 @@ With `introspection_roles`, only those with one of these roles; with `introspect
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
 from diptych.config import Config
 from diptych.errors import Code, Refusal, StartError
 from diptych.model.declare.roles import SIGNED_IN, Viewer
+
+
+def known_roles(setting: str, names: Iterable[str], roles: Collection[str]) -> frozenset[str]:
+    """The roles of a setting, which must be roles of the model or `signed_in`."""
+    for name in names:
+        if name != SIGNED_IN and name not in roles:
+            raise StartError(f"{setting} has {name!r}, which is no role of the model.")
+    return frozenset(names)
+
+
+def is_one_of(viewer: Viewer, roles: frozenset[str]) -> bool:
+    """Has a viewer one of these roles?"""
+    return bool(roles & viewer.roles) or (viewer.signed_in and SIGNED_IN in roles)
 
 
 class Introspection(Struct, frozen=True):
@@ -24,10 +37,9 @@ class Introspection(Struct, frozen=True):
     @staticmethod
     def of(config: Config, roles: Collection[str]) -> Introspection:
         """The introspection of these settings, for a model with these roles."""
-        for name in config.introspection_roles:
-            if name != SIGNED_IN and name not in roles:
-                raise StartError(f"introspection_roles has {name!r}, which is no role of the model.")
-        return Introspection(config.introspection, frozenset(config.introspection_roles))
+        return Introspection(
+            config.introspection, known_roles("introspection_roles", config.introspection_roles, roles)
+        )
 
     @property
     def depends(self) -> bool:
@@ -37,7 +49,7 @@ class Introspection(Struct, frozen=True):
     def is_for(self, viewer: Viewer) -> bool:
         if not self.is_on or not self.roles:
             return self.is_on
-        return bool(self.roles & viewer.roles) or (viewer.signed_in and SIGNED_IN in self.roles)
+        return is_one_of(viewer, self.roles)
 
     def check(self, viewer: Viewer) -> None:
         """Refuse a viewer that it is not for."""

@@ -23,6 +23,7 @@ CONSOLE_FILES = "diptych.serve.console.files"
 MAIL = "diptych.identity.mail.post"
 OPENAPI = "diptych.api.openapi.encode"
 TOKENS = "joserfc.jwt"
+EXPOSITION = "diptych.metrics.exposition"
 
 
 def socket_protocol(**settings: Any) -> Protocol:

@@ -69,7 +69,7 @@ def fill(connection: socket.socket, streams: StreamLimits) -> None:
 
 
 def test_operations_that_wait_are_bounded_by_bytes(service: Here) -> None:
-    streams = service.app._streams
+    streams = service.app.streams
     query = "query($v: [Int]) { __typename }"
     payload = {"query": query, "variables": {"v": [{}] * 14_000}}
     operations = [json.dumps({"type": "subscribe", "id": str(n), "payload": payload}).encode() for n in range(30)]
@@ -85,7 +85,7 @@ def test_operations_that_wait_are_bounded_by_bytes(service: Here) -> None:
 
 
 def test_answers_that_nobody_reads_are_bounded_by_bytes(service: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    streams = service.app._streams
+    streams = service.app.streams
     monkeypatch.setattr(streams, "most_unsent", 2 * ANSWER)
     most = 0
     with ExitStack() as stack:

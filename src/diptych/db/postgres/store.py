@@ -21,7 +21,7 @@ from diptych.db.postgres.feed import Listening, Numbering, trim
 from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
-from diptych.db.store import FeedHead, insert_plan
+from diptych.db.store import FeedHead, StoreLoad, insert_plan
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
@@ -96,6 +96,14 @@ class PostgresStore:
     @property
     def places(self) -> int:
         return self._size
+
+    @property
+    def load(self) -> StoreLoad:
+        pool = self._pool
+        if pool is None:
+            return StoreLoad(self._size)
+        used = self._size - pool.semaphore.free
+        return StoreLoad(self._size, used, pool.semaphore.waiting, writable=not pool.health.reason)
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         try:
@@ -284,10 +292,10 @@ class PostgresStore:
         CALLER.set("")
         idle = self._listening.connection if self._listening is not None else None
         if idle is None or idle.is_closed():
-            await self.run(Plan("SELECT NULL::bytea"), ())
+            _check_primary((await self.run(_IS_STANDBY, ()))[0] is not None)
             return
         try:
-            await idle.fetchval("SELECT 1", timeout=self._wait)
+            _check_primary(await idle.fetchval("SELECT pg_is_in_recovery()", timeout=self._wait))
         except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
@@ -317,6 +325,15 @@ async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
             rows = await connection.fetch(step.sql, *step.parameters)
     except StopIteration as end:
         return cast(T, end.value)
+
+
+_IS_STANDBY = Plan("SELECT CASE WHEN pg_is_in_recovery() THEN ''::bytea END")
+
+
+def _check_primary(is_standby: bool) -> None:
+    """Refuse a server that only follows another one: after a fail-over, the address may lead to a standby."""
+    if is_standby:
+        raise Refusal(Code.UNAVAILABLE, "The database takes no changes: it is a standby.")
 
 
 def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:

@@ -41,7 +41,7 @@ from diptych.db.sqlite.watchdog import Watchdog
 from diptych.db.sqlite.writer import Writer
 from diptych.db.sqlite.writing import WriteConnection as Writing
 from diptych.db.sqlite.writing import as_refusal, reason_of
-from diptych.db.store import FeedHead, insert_plan
+from diptych.db.store import FeedHead, StoreLoad, insert_plan
 from diptych.db.write_health import Probe, WriteHealth
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.caller import CALLER
@@ -107,6 +107,12 @@ class SqliteStore:
     @property
     def places(self) -> int:
         return self.semaphore.size
+
+    @property
+    def load(self) -> StoreLoad:
+        places, writer = self.semaphore, self._changes
+        writes = 0 if writer is None else writer.waiting
+        return StoreLoad(places.size, places.size - places.free, places.waiting, writes, not self.health.reason)
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         self.semaphore = FairSemaphore(self.semaphore.size, self._waiting, _WAIT)

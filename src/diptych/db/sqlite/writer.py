@@ -76,6 +76,11 @@ class Writer:
         self._connection: WriteConnection | None = None
         self._wake: tuple[Callable[[], None], asyncio.AbstractEventLoop] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait."""
+        return len(self._waiting)
+
     def on_commit(self, wake: Callable[[], None] | None) -> None:
         """Set the callback that runs in this loop after each possible commit."""
         self._wake = None if wake is None else (wake, asyncio.get_running_loop())

@@ -110,6 +110,8 @@ class ConnectionLimits:
         self.bodies = bodies
         self.held = 0
         """Bytes of incomplete bodies now."""
+        self.is_draining = False
+        """Does the service shut down? Then a connection is closed after its next response."""
         self._by_peer: dict[str, int] = {}
         self.count = 0
 

@@ -110,7 +110,7 @@ class Protocol(Exchanges):
         self._heads += 1
         self.url, (self._method, self.headers, self._by_name, _), self._body = known
         self._bodiless = self._method == b"HEAD"
-        self._keep_alive, self._version = True, "1.1"
+        self._keep_alive, self._version = not limits.is_draining, "1.1"
         self._lag = limits.lag.note(self.loop)
         self._answer()
         return True
@@ -176,7 +176,7 @@ class Protocol(Exchanges):
                 raise ValueError
             self.scope = {"method": method.decode("ascii"), "headers": self.headers}  # type: ignore[typeddict-item]  # all that uvicorn reads
             return
-        self._keep_alive = self.parser.should_keep_alive()
+        self._keep_alive = self.parser.should_keep_alive() and not self.connection_limits.is_draining
         self._lag = self.connection_limits.lag.note(self.loop)
         self._direct = self._is_plain(by_name)
         if not self._direct:

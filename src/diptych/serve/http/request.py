@@ -33,6 +33,8 @@ class Request(Struct, eq=False):
 
     `note` is what the console has noted about it (`serve/console/notes.py`).
 
+    `is_service` is whether it was for the service itself, and not for the API of the model.
+
     `body(most)` returns the whole body, or raises a Refusal once it has more than `most` bytes.
     """
 
@@ -46,6 +48,7 @@ class Request(Struct, eq=False):
     fault: Refusal | None = None
     lag: float = 0.0
     coding: bytes = b""
+    is_service: bool = False
     begun: float = field(default_factory=time.perf_counter)
     note: object | None = None
 

@@ -309,7 +309,7 @@ class Socket(SendQueue):
 
     async def _outcome(self, parameters: Parameters) -> tuple[Outcome, Caller]:
         caller = await self._service.caller(self._sent)
-        return await self._service.handler.graphql.run(parameters, caller), caller
+        return await self._service.handler.run_operation(parameters, caller), caller
 
     async def _in_time(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run `work` with the request timeout, unless too many requests are running."""

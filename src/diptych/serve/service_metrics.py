@@ -1,0 +1,217 @@
+"""The metrics of a service: what its parts count, under the names that docs/reference/metrics.md lists.
+
+A part that is new adds a line here, or calls `registry` itself; what it counts it keeps in a plain list:
+
+    app.metrics.registry.gauge("diptych_webhooks_waiting", "Deliveries that wait.", lambda: len(waiting))
+
+With several processes, and a folder that they share (`metrics/processes.py`), whichever process is asked answers for
+all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import resource
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from diptych.api.reply import NO_STORE, REFUSED, Reply
+from diptych.db.store import Store, StoreLoad
+from diptych.fair.admission import Admission
+from diptych.fair.background import Background
+from diptych.live.service import LiveService
+from diptych.lru import lookups, sizes
+from diptych.metrics.processes import SharedMetrics
+from diptych.metrics.registry import Histogram, Labels, Registry
+from diptych.serve.http.connection_limits import ConnectionLimits
+from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.on_demand import EXPOSITION
+from diptych.serve.readiness import Readiness
+from diptych.serve.request_metrics import RequestMetrics
+from diptych.serve.stream.send_queue import StreamLimits
+
+_STARTED = time.time()
+_PRICES = (1, 10, 50, 100, 500, 1_000, 5_000, 10_000)
+CACHES = (
+    "documents",
+    "query strings of reads",
+    "query strings of changes followed",
+    "requests for changes",
+    "plans of reads",
+    "plans of changes",
+    "plans of what follows changes",
+    "prepared statements",
+    "registered documents",
+    "request heads",
+    "schemas of roles",
+    "tokens and their callers",
+)
+"""The caches whose look-ups are counted: plans, and what is made once for many requests."""
+_EVERY = 1.0
+"""Seconds between two times that a process tells the others what it has counted."""
+
+
+class Started(Struct, frozen=True, eq=False):
+    """The parts of a service that has started."""
+
+    live: LiveService
+    admission: Admission
+    readiness: Readiness
+
+
+class ServiceMetrics:
+    """The metrics of one application."""
+
+    def __init__(
+        self, store: Store, limits: ConnectionLimits, deadlines: Deadlines, streams: StreamLimits, folder: str = ""
+    ) -> None:
+        self.registry = Registry()
+        self.requests = RequestMetrics()
+        self.prices = Histogram(_PRICES)
+        self.started: Started | None = None
+        """Its parts, once the service has started."""
+        self._folder = folder
+        self._shared: SharedMetrics | None = None
+        self._publishing = Background()
+        self.requests.register(self.registry)
+        _register_server(self.registry, limits, deadlines, streams)
+        _register_store(self.registry, store)
+        _register_live(self.registry, self._of)
+        self.registry.gauge(
+            "diptych_ready",
+            "1 if it accepts requests, 0 if it starts or shuts down.",
+            lambda: self.started is not None and not limits.is_draining,
+            merge="min",
+        )
+        self.registry.gauge(
+            "diptych_queue_length", "Those that wait, by queue.", lambda: self._queues(store.load), ("queue",)
+        )
+        self.registry.histogram("diptych_price_objects", "Prices of requests, in objects.", self.prices)
+        _register_caches(self.registry)
+        _register_process(self.registry)
+
+    def start(self, live: LiveService, admission: Admission, readiness: Readiness) -> None:
+        self.started = Started(live, admission, readiness)
+        if self._folder and self._shared is None:
+            self._shared = SharedMetrics(Path(self._folder), self.registry)
+            self._publishing.start(self._publish())
+
+    async def stop(self) -> None:
+        await self._publishing.stop()
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
+        self.started = None
+
+    def _of(self, read: Callable[[LiveService], float]) -> Callable[[], float]:
+        """Read a number of the live service; 0 before it has started."""
+        return lambda: 0.0 if self.started is None else read(self.started.live)
+
+    def _queues(self, load: StoreLoad) -> dict[Labels, float]:
+        waiting: dict[Labels, float] = {("pool",): load.waiting, ("writer",): load.writes}
+        if self.started is not None:
+            waiting["admission",] = self.started.admission.waiting
+            waiting["evaluations",] = self.started.live.shares.waiting
+        return waiting
+
+    async def _publish(self) -> None:
+        assert self._shared is not None
+        while True:
+            with suppress(OSError):  # the folder goes with the service
+                self._shared.publish()
+            await asyncio.sleep(_EVERY)
+
+    def reply(self, accept: bytes) -> Reply:
+        """All metrics, as text for Prometheus."""
+        metrics = self.registry.collect() if self._shared is None else self._shared.collect()
+        text, kind = importlib.import_module(EXPOSITION).render(metrics, accept.decode("latin-1"))
+        return Reply(200, ((b"content-type", kind.encode()), *NO_STORE), text)
+
+
+def _register_server(registry: Registry, limits: ConnectionLimits, deadlines: Deadlines, streams: StreamLimits) -> None:
+    registry.counter(
+        "diptych_refusals_total",
+        "Refused requests, by code.",
+        lambda: {key: REFUSED[key] for key in REFUSED},
+        ("style", "code"),
+    )
+    registry.gauge("diptych_requests_running", "Requests that run now.", lambda: len(deadlines))
+    registry.gauge("diptych_connections", "Open connections, WebSockets included.", lambda: limits.count)
+    registry.gauge("diptych_websockets", "Open WebSockets.", lambda: len(streams.members))
+    registry.gauge("diptych_unsent_bytes", "Bytes that clients have not read.", lambda: streams.unsent + limits.unsent)
+
+
+def _register_store(registry: Registry, store: Store) -> None:
+    registry.gauge("diptych_pool_size", "Connections or threads for statements.", lambda: store.load.size)
+    registry.gauge("diptych_pool_used", "Connections or threads in use.", lambda: store.load.used)
+    registry.gauge(
+        "diptych_database_writable",
+        "0 if the database is the reason why the last change failed.",
+        lambda: store.load.writable,
+        merge="min",
+    )
+
+
+def _register_live(registry: Registry, of: Callable[[Callable[[LiveService], float]], Callable[[], float]]) -> None:
+    registry.gauge("diptych_streams", "Open streams of changes.", of(lambda live: live.shares.taken))
+    registry.gauge("diptych_stream_groups", "Groups of equal streams.", of(lambda live: live.group_count))
+    registry.counter("diptych_changes_sent_total", "Changes that were sent to streams.", of(lambda live: live.sent))
+    registry.gauge(
+        "diptych_feed_position",
+        "The newest change that this service knows.",
+        of(lambda live: live.tail.head.position),
+        merge="max",
+    )
+    registry.gauge(
+        "diptych_feed_lag_seconds",
+        "Seconds for which the oldest change has waited for its evaluation.",
+        of(lambda live: live.shares.lag),
+        merge="max",
+    )
+
+
+def _register_caches(registry: Registry) -> None:
+    labels = ("cache",)
+    registry.counter(
+        "diptych_cache_hits_total", "Look-ups that found an entry.", lambda: _of_caches(lookups(0)), labels
+    )
+    registry.counter("diptych_cache_misses_total", "Look-ups that found none.", lambda: _of_caches(lookups(1)), labels)
+    registry.gauge("diptych_cache_bytes", "Bytes of the entries of a cache.", lambda: _of_caches(sizes()), labels)
+
+
+def _of_caches(by_name: Mapping[str, float]) -> dict[Labels, float]:
+    return {(name,): by_name.get(name, 0) for name in CACHES}
+
+
+def _register_process(registry: Registry) -> None:
+    """The process itself, under the names that are usual for Prometheus."""
+
+    def seconds() -> float:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime
+
+    registry.counter("process_cpu_seconds_total", "Processor time, in seconds.", seconds)
+    registry.gauge("process_resident_memory_bytes", "Resident memory, in bytes.", _resident)
+    registry.gauge("process_open_fds", "Open file descriptors.", _files)
+    registry.gauge(
+        "process_start_time_seconds", "When it started, in seconds since 1970.", lambda: _STARTED, merge="min"
+    )
+
+
+def _resident() -> float:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:  # only Linux has it
+        return 0
+
+
+def _files() -> float:
+    try:
+        return len(list(Path("/proc/self/fd").iterdir()))
+    except OSError:
+        return 0
