@@ -47,6 +47,7 @@ PROCESS = "uvicorn.supervisors.multiprocess.Process"
 PARSER = "httptools.parser.parser.HttpRequestParser"
 HANDSHAKE = "websockets.server.ServerProtocol"
 CONNECTION = "asyncpg.connection.Connection"
+STATEMENT = "asyncpg.prepared_stmt.PreparedStatement"
 WIRE = "asyncpg.protocol.protocol.BaseProtocol"
 
 PARTS: dict[str, str] = {
@@ -90,7 +91,8 @@ PARTS: dict[str, str] = {
     PARSER: "feed_data get_http_version get_method set_dangerous_leniencies should_keep_alive should_upgrade",
     HANDSHAKE: "accept data_to_send fail handshake_exc",
     CONNECTION: "_protocol",
-    WIRE: "_is_cancelling _wait_for_cancellation",
+    STATEMENT: "_state fetchmany",
+    WIRE: "_is_cancelling _wait_for_cancellation bind_execute",
 }
 UNWRITTEN = {CYCLE: "receive send"}
 """Bound methods that uvicorn gives to the application; `__self__` of them is the object."""
@@ -112,6 +114,7 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "config": (CONFIG,),
     "connection": (CONNECTION,),
     "connection._protocol": (WIRE,),
+    "statement": (STATEMENT,),
 }
 """How the source writes an object of theirs, and what it may be. Names alone do not say it: `config` is mostly ours."""
 SUBCLASSES = {

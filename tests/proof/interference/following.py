@@ -3,8 +3,8 @@
 Both databases are changed in the same way as far as the viewer sees, and each in its own way behind their back: hidden
 rows change, come and go, in different numbers; hidden fields of visible rows get different values by the same change.
 A pair is one random request for changes, sent to both: the log in pages, with its headers and its tag, and streams,
-those that were open all the while and those that resume. All that is told must be equal, but for cursors, which must
-tell nothing, and for times that a database set by its own clock.
+those that were open all the while and those that resume. All that is told must be equal, but for cursors and ids of
+events, which must tell nothing, and for times that a database set by its own clock.
 
 What has been seen of a row is told by the oracle, version by version. (A rule looks at related rows as they are now: a
 change that nobody noticed may let an old version show in one database and not in the other. That is the rule's own
@@ -48,6 +48,8 @@ CHANGES = 16
 PER_DEAL = 6
 STREAMS = 3
 _CURSOR = re.compile(r'"[A-Za-z0-9_-]{64}"')
+_EVENT = re.compile(r'"eventId":"[A-Za-z0-9_-]{20}"')
+"""The id of an event: a keyed hash of its position, which differs with what others have changed."""
 
 
 class Curious(Keen):
@@ -299,15 +301,20 @@ class Following(Pairs):
             raise Leak(f"deal {self.deals}, {dealt.who}: {made}")
 
     def _check(self, bodies: Sequence[Sequence[bytes]], dealt: Deal, drawn: DrawnWatch, what: str) -> None:
-        one, other = ([_CURSOR.sub('""', untimed(body.decode())) for body in each] for each in bodies)
+        one, other = ([_anonymous(untimed(body.decode())) for body in each] for each in bodies)
         if one != other:
             document, variables = print_subscription(drawn.label, drawn.watch, drawn.values, self.model)
             raise Leak(f"deal {self.deals}, {dealt.who}: {what}\n{document}{variables}\n{one}\n{other}")
 
 
+def _anonymous(body: str) -> str:
+    """A body without cursors and ids of events."""
+    return _CURSOR.sub('""', _EVENT.sub("", body))
+
+
 def _bare(reply: Reply) -> Reply:
     headers = tuple((name, b"" if name == b"change-cursor" else value) for name, value in reply.headers)
-    return Reply(reply.status, headers, _CURSOR.sub('""', reply.body.decode()).encode())
+    return Reply(reply.status, headers, _anonymous(reply.body.decode()).encode())
 
 
 def _given(resource: ResourceDef) -> list[FieldDef]:

@@ -24,6 +24,8 @@ PATH_ID = "{id}"
 """The id in the name of an operation, and among the inputs of a request."""
 OTHER_ID = "{other}"
 """The id behind a relation."""
+_RESERVED = frozenset(("changes", "summary", "groups", "batch"))
+"""Segments after a collection that are no id."""
 RESTORE = "restore"
 """The last segment of the path on which a deleted row is restored."""
 
@@ -60,12 +62,8 @@ def find_target(path: str, model: Model) -> Target | None:
         return Target(resource.name)
     calls = model.calls[resource.name]
     if len(parts) == 2:
-        if parts[1] == "changes":
-            return Target(resource.name, changes=True)
-        if parts[1] in ("summary", "groups"):
-            return Target(resource.name, numbers=parts[1])
-        if parts[1] == "batch" and resource.offers("create"):
-            return Target(resource.name, batch=True)
+        if parts[1] in _RESERVED and (reserved := _reserved(resource, parts[1])) is not None:
+            return reserved
         call = calls.get(("class", parts[1]), "") if calls else ""
         return Target(resource.name, None if call else parts[1], "", call)
     relation = model.collections[resource.name].get(parts[2])
@@ -75,6 +73,15 @@ def find_target(path: str, model: Model) -> Target | None:
         return Target(resource.name, parts[1], restore=True)
     call = calls.get(("row", parts[2]), "")
     return Target(resource.name, parts[1], "", call) if call else None
+
+
+def _reserved(resource: ResourceDef, segment: str) -> Target | None:
+    """The target of a reserved segment after a collection; None if this one has it not."""
+    if segment == "changes":
+        return Target(resource.name, changes=True)
+    if segment == "batch":
+        return Target(resource.name, batch=True) if resource.offers("create") else None
+    return Target(resource.name, numbers=segment)
 
 
 def _link(resource: ResourceDef, parts: list[str], model: Model) -> Target | None:

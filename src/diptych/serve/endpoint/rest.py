@@ -47,6 +47,8 @@ _LISTING = (*_READING, "QUERY")
 _BATCH = ("POST", "OPTIONS")
 _OFFERS = ("application/json", *FORMATS)
 _TYPE: Header = (b"content-type", JSON_TYPE)
+_ACCEPTS_JSON = frozenset((b"", b"*/*", b"application/json"))
+"""What most clients accept: nothing is left to negotiate."""
 
 
 class KnownRead(Struct, frozen=True, eq=False):
@@ -107,12 +109,7 @@ class RestEndpoint:
                 if reply is not None:
                     return reply
         accept = request.headers.get(b"accept", b"")
-        media = "application/json"
-        is_list = (target.id is None or target.relation) and not target.numbers
-        if wanted_format(accept) and request.method in _LISTING and is_list:
-            media = negotiate(accept, _OFFERS) or media
-        if media == "application/json" and negotiate(accept, ("application/json",)) is None:
-            raise not_acceptable("application/json")
+        media = "application/json" if accept in _ACCEPTS_JSON else _negotiated(request, accept, target)
         if request.method == "QUERY":
             try:
                 return await self._answered(request, caller, target, await self._sent_query(request, target), media)
@@ -237,6 +234,18 @@ class RestEndpoint:
             return _answer(request, known, body, tag(body), more, kind)
         links = link_header(request.root + request.path, request.query, size, parts[1], parts[2])
         return _answer(request, known, body, tag(body), (*links, *more), kind)
+
+
+def _negotiated(request: Request, accept: bytes, target: Target) -> str:
+    """The media type of the response; a Refusal if none of those on offer is acceptable."""
+    is_list = (target.id is None or target.relation) and not target.numbers
+    if wanted_format(accept) and request.method in _LISTING and is_list:
+        media = negotiate(accept, _OFFERS)
+        if media is not None and media != "application/json":
+            return media
+    if negotiate(accept, ("application/json",)) is None:
+        raise not_acceptable("application/json")
+    return "application/json"
 
 
 def accept_query(methods: Sequence[str]) -> tuple[Header, ...]:

@@ -40,14 +40,15 @@ def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
     return True
 
 
+_LINE = b"%b: %b\r\n".__mod__
+
+
 def encoded_head(reply: Reply, default_headers: Iterable[Header], keep_alive: bool) -> bytes | None:
     """The head of a whole response, or None if a header is not valid."""
-    lines = [STATUS_LINE[reply.status]]
-    for name, value in (*default_headers, *reply.headers):
-        lines += (name, b": ", value, b"\r\n")
-    if reply.status not in (204, 304):
-        lines.append(b"content-length: %d\r\n" % len(reply.body))
-    lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+    status = reply.status
+    length = b"" if status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
+    end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
+    lines = (STATUS_LINE[status], *map(_LINE, default_headers), *map(_LINE, reply.headers), length, end)
     head = b"".join(lines)
     if head.count(b"\n") != head.count(b"\r\n") or head.find(b"\r\n\r\n") != len(head) - 4:
         return None
