@@ -26,9 +26,10 @@ from diptych.move.side import Change, Row, Side
 from diptych.move.sqlite import SqliteSide
 from tests.support import edge_cases
 from tests.support.effort import scaled
+from tests.support.existing import run_sql
 from tests.support.in_process import in_process
 from tests.support.model_files import model_of
-from tests.support.running import NewDatabase, Postgres
+from tests.support.running import ROOT, NewDatabase, Postgres, diptych
 
 VALUES = """
 class Address(Value):
@@ -233,3 +234,53 @@ def test_what_differs_is_found_before_the_switch(
     assert not Path(path_of(source)).with_suffix(".moved").exists()
     db = apsw.Connection(path_of(source))
     assert db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_moved'").fetchall() == []
+
+
+def interrupted(side: Side, method: str) -> Side:
+    """A side whose method is the last thing that happens: the process is killed then."""
+
+    async def stop(*values: Any) -> None:
+        raise Interrupted
+
+    setattr(side, method, stop)
+    return side
+
+
+@pytest.mark.parametrize("way", ["to PostgreSQL", "to SQLite"])
+@pytest.mark.parametrize("window", ["before the source is closed", "after it"])
+def test_a_switch_that_is_interrupted_is_finished(
+    way: str, window: str, new_sqlite: NewDatabase, postgres: Postgres
+) -> None:
+    """Where the target is complete already, and its triggers are there: what comes next is not logged twice."""
+    first, second, last = new_sqlite(), postgres.create(), new_sqlite()
+    fill(first, 3)
+    source, target = first, second
+    if way == "to SQLite":
+        asyncio.run(move(edge_cases.model, side_of(first), side_of(second)))
+        source, target = second, last
+    sides = side_of(source), side_of(target)
+    if window == "after it":
+        interrupted(sides[1], "release")
+    else:
+        interrupted(sides[0], "close_to_writes")
+    with pytest.raises(Interrupted):
+        asyncio.run(move(edge_cases.model, *sides))
+    if window == "after it":
+        done = diptych("move", source, target, "--model", "tests.support.edge_cases:model", cwd=ROOT)
+        assert "The switch was made before" in done.stderr, done.stderr
+    else:
+        run_sql(source, "UPDATE things SET count = 8 WHERE version < 2147483000")
+        asyncio.run(move(edge_cases.model, side_of(source), side_of(target)))
+    if way == "to PostgreSQL":
+        source, target = second, last
+        asyncio.run(move(edge_cases.model, side_of(source), side_of(target)))
+    changes = contents(last)["diptych_feed"]
+    assert len(changes) == run_sql(source, "SELECT count(*) FROM diptych_feed")[0][0]
+    before = contents(first)
+    if window == "after it":
+        assert contents(last) == before
+    else:
+        assert len(changes) == len({change[0] for change in changes}) > len(before["diptych_feed"]) - 1
+        assert {name: len(rows) for name, rows in contents(last).items() if name != "diptych_feed"} == {
+            name: len(rows) for name, rows in before.items() if name != "diptych_feed"
+        }

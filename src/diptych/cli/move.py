@@ -53,6 +53,11 @@ def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: 
     check_there(here)
     with _progress() as progress:
         moved = asyncio.run(_move(loaded, here, there, progress, dry_run=dry_run, switch=not no_switch))
+    if moved is None:
+        click.echo(
+            "The switch was made before; the target is complete. Start your services with the target now.", err=True
+        )
+        return
     if isinstance(moved, int):
         click.echo(f"All {moved:,} rows can be moved. Nothing was changed.", err=True)
         return
@@ -69,10 +74,17 @@ def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: 
 
 async def _move(
     model: Model, here: Config, there: Config, progress: Progress, *, dry_run: bool, switch: bool
-) -> Moved | int:
-    source = _side(here)
+) -> Moved | int | None:
+    source, target = _side(here), _side(there)
     await source.open(model)
     try:
+        if await source.moved_to() == target.name:  # it may have been interrupted then
+            await target.open(model)
+            try:
+                await Move(model, source, target, progress).finish()
+            finally:
+                await target.close()
+            return None
         await _check_served(model, here)
         probe = Move(model, source, source, progress)
         rows = await probe.check(text_only=not there.database.startswith(SQLITE))
@@ -80,7 +92,6 @@ async def _move(
             return rows
         if there.database.startswith(SQLITE):
             make_private(there.database.removeprefix(SQLITE))
-        target = _side(there)
         await target.open(model)
         try:
             return await Move(model, source, target, progress).run(switch=switch)

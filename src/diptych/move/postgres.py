@@ -197,6 +197,10 @@ class PostgresSide:
                 "FOR EACH STATEMENT EXECUTE FUNCTION diptych_closed()"
             )
 
+    async def moved_to(self) -> str:
+        there = await self._db.fetchval("SELECT to_regclass($1) IS NOT NULL", MOVED)
+        return str(await self._db.fetchval(f"SELECT target FROM {MOVED}")) if there else ""
+
     # the target
 
     async def is_empty(self) -> bool:
@@ -211,15 +215,22 @@ class PostgresSide:
         await self._store.close()
 
         async def strip() -> None:
-            references = await self._db.fetch(_REFERENCES, [*self._forms])
-            for table, name, _ in references:
-                await self._db.execute(f'ALTER TABLE {_name(table)} DROP CONSTRAINT "{name}"')
-            for table in self._forms:
-                await self._db.execute(f"ALTER TABLE {_name(table)} DISABLE TRIGGER USER")
+            references = await self._strip()
             await self._db.execute(f'CREATE TABLE {MOVING} (name text COLLATE "C" PRIMARY KEY, value text NOT NULL)')
             await self._note({"references": json.dumps([[*row] for row in references])})
 
         await patiently(self._db, strip)
+
+    async def suspend(self) -> None:
+        await patiently(self._db, self._strip)
+
+    async def _strip(self) -> list[Any]:
+        references: list[Any] = await self._db.fetch(_REFERENCES, [*self._forms])
+        for table, name, _ in references:
+            await self._db.execute(f'ALTER TABLE {_name(table)} DROP CONSTRAINT "{name}"')
+        for table in self._forms:
+            await self._db.execute(f"ALTER TABLE {_name(table)} DISABLE TRIGGER USER")
+        return references
 
     async def state(self) -> dict[str, str]:
         if not await self._db.fetchval("SELECT to_regclass($1) IS NOT NULL", MOVING):
@@ -300,10 +311,10 @@ class PostgresSide:
             await self._db.execute("SELECT setval('diptych_feed_id_seq', $1)", head.position)
 
     async def release(self) -> None:
-        references = json.loads((await self.state())["references"])
-        await self._db.execute(f"DROP TABLE {MOVING}")
-        for table, name, _ in references:
-            await self._db.execute(f'ALTER TABLE {_name(table)} VALIDATE CONSTRAINT "{name}"')
+        await self._db.execute(f"DROP TABLE IF EXISTS {MOVING}")
+        for table, name, text in await self._db.fetch(_REFERENCES, [*self._forms]):
+            if text.endswith(" NOT VALID"):
+                await self._db.execute(f'ALTER TABLE {_name(table)} VALIDATE CONSTRAINT "{name}"')
 
     async def _note(self, state: Mapping[str, str]) -> None:
         if state:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -25,7 +26,38 @@ from diptych.model.scalars import BOOLEAN, DATETIME, FLOAT, JSON, STRING, TIME, 
 
 LEFT_OUT = "="
 """The key of a change of PostgreSQL under which the columns are that it leaves out; SQLite has the number 1 there."""
-_decode = msgspec.json.Decoder(dict[str, msgspec.Raw], strict=False).decode
+_decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw], strict=False).decode
+_decode_image = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_scan = json.JSONDecoder().raw_decode
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00:00", re.ASCII)
+"""A moment as the triggers of PostgreSQL write it."""
+
+
+def decode_image(text: str) -> dict[str, Any]:
+    """A row of a change, as a dict."""
+    try:
+        return _decode_image(text)
+    except msgspec.DecodeError:  # JSON of PostgreSQL may escape half a character
+        image: dict[str, Any] = json.loads(text)
+        return image
+
+
+def member_texts(text: str) -> Mapping[str, bytes | msgspec.Raw]:
+    """The JSON text of each member of an object."""
+    try:
+        return _decode_raw(text)
+    except msgspec.DecodeError:  # half a character again
+        texts: dict[str, bytes] = {}
+        at = text.index("{") + 1
+        while (start := text.find('"', at)) >= 0:
+            name, at = _scan(text, start)
+            start = text.index(":", at) + 1
+            while text[start].isspace():
+                start += 1
+            _, at = _scan(text, start)
+            texts[name] = text[start:at].encode()
+        return texts
 
 
 class ColumnForm:
@@ -46,22 +78,16 @@ class ColumnForm:
             self.select = f"{self.quoted}::text"
         self.to_sqlite = _to_sqlite(scalar)
         self.to_postgres = _to_postgres(scalar)
+        self.needs_text = scalar.is_json or scalar.digits is not None
+        """Would a value of a change lose digits or form if it were decoded?"""
+        self.decoded_to_sqlite = _decoded_to_sqlite(scalar)
+        """Converts a decoded value of a change of PostgreSQL, other than null; None if it is as SQLite stores it."""
 
-    def image_to_sqlite(self, raw: msgspec.Raw) -> Any:
-        """A value of a change of PostgreSQL."""
-        text = bytes(raw)
+    def text_to_sqlite(self, text: str) -> Any:
+        """A value of a change of PostgreSQL, by its JSON text."""
         if self.scalar.is_json:
-            return None if text == b"null" and self.nullable else normalised(self.scalar, text.decode())
-        if text == b"null":
-            return None
-        if self.scalar.digits is not None:
-            return self.to_sqlite(Decimal(text.strip(b'"').decode()))
-        value = json.loads(text)
-        if self.scalar in (DATETIME, TIME):
-            return self.scalar.parse(value)
-        if self.scalar is FLOAT:
-            return float(value)
-        return int(value) if self.scalar is BOOLEAN else value
+            return None if text == "null" and self.nullable else normalised(self.scalar, text)
+        return None if text == "null" else self.to_sqlite(Decimal(text.strip('"')))
 
     def image_to_postgres(self, value: Any) -> str:
         """The JSON text of a value of a change of SQLite."""
@@ -98,6 +124,21 @@ def _to_sqlite(scalar: Scalar) -> Callable[[Any], Any]:
     return _same
 
 
+def _decoded_to_sqlite(scalar: Scalar) -> Callable[[Any], Any] | None:
+    if scalar is BOOLEAN:
+        return int
+    if scalar is FLOAT:
+        return float
+    if scalar is DATETIME:
+        return _moment
+    return scalar.parse if scalar is TIME else None
+
+
+def _moment(text: str) -> Any:
+    found = _MOMENT.fullmatch(text)
+    return DATETIME.parse(text) if found is None else f"{found[1]}.{found[2] or '':0<6}Z"
+
+
 def _to_postgres(scalar: Scalar) -> Callable[[Any], Any]:
     if scalar is BOOLEAN:
         return bool
@@ -122,10 +163,19 @@ class RowForm:
         """The columns whose JSON PostgreSQL does not keep as it was sent."""
         self.id_index = next(index for index, column in enumerate(self.columns) if column.name == "id")
 
+        self._converted = [
+            (index, column.to_sqlite) for index, column in enumerate(self.columns) if column.to_sqlite is not _same
+        ]
+        self._by_text = {column.name: column for column in self.columns if column.needs_text}
+
     def to_sqlite(self, row: Any) -> tuple[Any, ...]:
-        return tuple(
-            None if value is None else column.to_sqlite(value) for column, value in zip(self.columns, row, strict=True)
-        )
+        if not self._converted:
+            return tuple(row)
+        values = list(row)
+        for index, convert in self._converted:
+            if values[index] is not None:
+                values[index] = convert(values[index])
+        return tuple(values)
 
     def normalised(self, image: str | None) -> str | None:
         """A row of a change of SQLite, in the form in which it comes back from PostgreSQL."""
@@ -146,13 +196,19 @@ class RowForm:
         """A row of a change of PostgreSQL, as SQLite stores it; a column that the model lacks stays as it is."""
         if text is None:
             return None
-        image: dict[str, Any] = {}
-        for name, raw in _decode(text).items():
-            if name == LEFT_OUT:
-                image |= dict.fromkeys(json.loads(bytes(raw)), 1)
-            else:
-                column = self.by_name.get(name)
-                image[name] = json.loads(bytes(raw)) if column is None else column.image_to_sqlite(raw)
+        image = decode_image(text)
+        if LEFT_OUT in image:
+            image |= dict.fromkeys(image.pop(LEFT_OUT), 1)
+        texts = member_texts(text) if self._by_text else {}
+        for name, value in image.items():
+            column = self.by_name.get(name)
+            if column is None or (value is None and not column.needs_text):
+                continue
+            if column.needs_text:
+                if name in texts:  # else it is left out
+                    image[name] = column.text_to_sqlite(str(bytes(texts[name]), "utf-8"))
+            elif column.decoded_to_sqlite is not None:
+                image[name] = column.decoded_to_sqlite(value)
         return _encode(image)
 
     def image_to_postgres(self, text: str | None) -> str | None:
@@ -161,7 +217,7 @@ class RowForm:
             return None
         members = []
         left_out = []
-        for name, value in json.loads(text).items():
+        for name, value in decode_image(text).items():
             column = self.by_name.get(name)
             if column is not None and column.scalar.sqlite == "TEXT" and value == 1 and not isinstance(value, str):
                 left_out.append(name)
@@ -170,7 +226,3 @@ class RowForm:
         if left_out:
             members.append((LEFT_OUT, _encode(left_out)))
         return "{" + ",".join(f"{_encode(name)}:{member}" for name, member in members) + "}"
-
-
-def _encode(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from diptych.errors import StartError
 from diptych.model.model import Model
+from diptych.move.postgres_values import decode_image
 from diptych.move.side import Change, Head, Row, Side, chunks
 
 _CHUNK = 2_000
@@ -64,6 +65,10 @@ class Move:
         held_up = await self._switch() if switch else 0.0
         return Moved(rows, changes, held_up)
 
+    async def finish(self) -> None:
+        """Finish a move that was interrupted after its switch."""
+        await self.target.release()
+
     async def _begin(self) -> None:
         """Note where the feed is before the first row is read; or see that an earlier run can go on."""
         state, head = await self.target.state(), await self.source.head()
@@ -71,6 +76,8 @@ class Move:
             if not await self.target.is_empty():
                 raise StartError(f"{self.target.name} is not empty; a move needs a database of its own.")
             await self.target.prepare()
+        else:
+            await self.target.suspend()
         if "followed" not in state:
             begin = {"source": head.feed, "followed": str(head.position), "feed": str(max(head.oldest - 1, 0))}
             await self.target.put_changes([], begin)
@@ -142,7 +149,7 @@ class Move:
         while changes := await self.source.changes(position, until, _CHUNK):
             taken = await self.target.changes(position, until, _CHUNK)
             for change, copy in zip(changes, taken, strict=False):
-                if _image(change) != _image(copy):
+                if change != copy and _image(change) != _image(copy):
                     raise StartError(f"The change {change.position} of the feed differs; nothing was switched.")
             if len(taken) != len(changes):
                 raise StartError(f"The target lacks changes of the feed after {position}; nothing was switched.")
@@ -193,4 +200,4 @@ class Move:
 
 def _image(change: Change) -> tuple[Any, ...]:
     """A change in a form that can be compared: the order of columns means nothing."""
-    return (*change[:5], *(None if text is None else json.loads(text) for text in change[5:]))
+    return (*change[:5], *(None if text is None else decode_image(text) for text in change[5:]))

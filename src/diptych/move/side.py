@@ -79,12 +79,18 @@ class Side(Protocol):
     async def close_to_writes(self, target: str) -> None:
         """While they are held up: refuse all writes from then on, also by SQL from outside."""
 
+    async def moved_to(self) -> str:
+        """The name of the target to which its data has moved; "" if it has not."""
+
     # the target
 
     async def is_empty(self) -> bool: ...
 
     async def prepare(self) -> None:
         """Make the tables, without what rows would set off: triggers and foreign keys."""
+
+    async def suspend(self) -> None:
+        """Take these away again, if a run was interrupted between `complete` and the end of the switch."""
 
     async def state(self) -> dict[str, str]:
         """How far the move is; empty if none has begun."""
@@ -101,7 +107,7 @@ class Side(Protocol):
         """Make what `prepare` left out, and go on with the feed of the source."""
 
     async def release(self) -> None:
-        """The move is over: services may open it."""
+        """The move is over: services may open it. It may be called again after an interruption."""
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:

@@ -46,6 +46,7 @@ class SqliteSide:
         self._dog = Watchdog()
         self._forms: dict[str, RowForm] = {}
         self._locked: apsw.Connection | None = None
+        self._syncs_less = False
 
     async def open(self, model: Model) -> None:
         self._model = model
@@ -158,6 +159,10 @@ class SqliteSide:
                 refuse = f"SELECT RAISE(ABORT, '{MOVED_TEXT}')"
                 execute(f"CREATE TRIGGER {name} BEFORE {event} ON {_name(table)} BEGIN {refuse}; END")
 
+    async def moved_to(self) -> str:
+        there = self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", (MOVED,))
+        return str(self._row(f"SELECT target FROM {MOVED}")[0]) if there else ""
+
     # the target
 
     async def is_empty(self) -> bool:
@@ -170,13 +175,24 @@ class SqliteSide:
         await store.open(self._model)
         await store.close()
         with self._transaction():
-            triggers = self._all(_TRIGGERS)
-            for name, _ in triggers:
-                self._db.execute(f"DROP TRIGGER {_name(name)}")
+            triggers = self._strip()
             self._db.execute(f"CREATE TABLE {MOVING} (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
             self._note({"triggers": json.dumps([text for _, text in triggers])})
 
+    async def suspend(self) -> None:
+        with self._transaction():
+            self._strip()
+
+    def _strip(self) -> list[tuple[str, str]]:
+        triggers: list[tuple[str, str]] = self._all(_TRIGGERS)
+        for name, _ in triggers:
+            self._db.execute(f"DROP TRIGGER {_name(name)}")
+        return triggers
+
     async def state(self) -> dict[str, str]:
+        if not self._syncs_less:  # a chunk that is lost is copied again: its state is lost with it
+            self._db.execute("PRAGMA synchronous=NORMAL").fetchall()
+            self._syncs_less = True
         if not self._all("SELECT 1 FROM sqlite_schema WHERE name = ?", (MOVING,)):
             return {}
         return dict(self._all(f"SELECT name, value FROM {MOVING}"))
@@ -211,6 +227,7 @@ class SqliteSide:
 
     async def complete(self, head: Head, last_ids: Mapping[str, int]) -> None:
         triggers = json.loads((await self.state())["triggers"])
+        self._db.execute("PRAGMA synchronous=FULL").fetchall()
         with self._transaction():
             there = {text for _, text in self._all(_TRIGGERS)}
             for text in triggers:
@@ -223,7 +240,7 @@ class SqliteSide:
                 self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
 
     async def release(self) -> None:
-        self._db.execute(f"DROP TABLE {MOVING}")
+        self._db.execute(f"DROP TABLE IF EXISTS {MOVING}")
 
     def _note(self, state: Mapping[str, str]) -> None:
         self._db.executemany(_NOTE, state.items())
