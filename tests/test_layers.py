@@ -53,6 +53,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     # model code is a third way to ask: it builds its Asks as both styles do
     "engine": ["api.ask_builder", "policy", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
     "live": ["engine", "db", "identity", "ask", "model", "config", "fair"],
+    # a webhook is a Watch as REST translates it, evaluated like one, and sent to an address
+    "webhooks": ["live", "engine", "api", "db", "compile.dialect", "identity", "ask", "model", "config", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [
@@ -60,6 +62,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "explain",
         "engine",
         "live",
+        "webhooks",
         "api",
         "ask",
         "policy",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.sign_up import SignUp
     from diptych.model.declare.tx import Tx
     from diptych.model.declare.value import Value
+    from diptych.model.declare.webhook import Webhook
     from diptych.model.model import Model
     from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
     from diptych.policy.limits import Check
@@ -90,6 +91,7 @@ __all__ = [
     "Unique",
     "Value",
     "Viewer",
+    "Webhook",
     "Weight",
     "WriteBy",
     "__version__",
@@ -139,6 +141,7 @@ _MODULES = {
     "model.declare.sign_up": "SignUp",
     "model.declare.tx": "Tx",
     "model.declare.value": "Value",
+    "model.declare.webhook": "Webhook",
     "model.model": "Model",
     "model.rules.helpers": "contains either every given is_null may_read none not_ one_of some",
     "serve.app": "Diptych",

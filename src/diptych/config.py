@@ -148,6 +148,9 @@ class Config:
     )
     feed_keep: float = _setting(604_800.0, read_age, "Seconds for which changes are kept")
     feed_rows: int = _setting(1_000_000, read_positive, "How many changes are kept at most")
+    webhook_networks: str = _setting(
+        "", read_networks, "Networks that webhooks may reach although they are not public, also without TLS"
+    )
     metrics_address: str = _setting(
         "", read_listen, "Where metrics and health are served to operators: 9464 (of loopback) or 0.0.0.0:9464"
     )

@@ -41,7 +41,7 @@ COMMANDS = (
     *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login"),
     *("import", "export", "backup", "restore", "move"),
 )
-GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate")
+GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate", "webhook")
 NOTES = '''
 from diptych import Model, Resource, grant
 
@@ -302,6 +302,7 @@ _SPECIAL: dict[str, tuple[Any, Any, Any]] = {
     "registration_origins": (("https://a",), ("https://b", "http://127.0.0.1"), ("https://d",)),
     "trusted_proxies": ("10.0.0.1", "10.0.0.0/8", "::1"),
     "metrics_address": ("127.0.0.1:9464", "0.0.0.0:9464", "[::1]:9464"),
+    "webhook_networks": ("10.0.0.1", "10.0.0.0/8", "*"),
 }
 """Three values of each setting that takes no arbitrary text."""
 

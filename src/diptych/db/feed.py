@@ -46,6 +46,16 @@ _TOUCHED = {
         "LIMIT $3::bigint) AS t"
     ),
 }
+_FLOOR = Plan(
+    "SELECT min(at_least) FROM (SELECT position AS at_least FROM diptych_webhooks WHERE disabled_at IS NULL "
+    "UNION ALL SELECT position - 1 FROM diptych_webhook_deliveries WHERE state = 'pending') AS f"
+)
+
+
+async def webhook_floor(store: Store) -> int | None:
+    """The position after which webhooks still need changes; None if there are no webhooks."""
+    (floor,) = await store.run(_FLOOR, [])
+    return None if floor is None else int(floor)
 
 
 async def mark_at(store: Store, position: int) -> int | None:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable
 from functools import partial
 
+from diptych.db.feed import webhook_floor
 from diptych.db.idempotency import forget
 from diptych.db.purge import purge
 from diptych.db.store import Store
@@ -24,6 +25,8 @@ _AT_A_TIME = 1_000
 _PURGED = 100
 """Rows of the trash at a time: others may go with each."""
 _BETWEEN = 0.05
+_GRACE = dt.timedelta(days=3)
+"""How much longer changes are kept that webhooks have not delivered yet; of these there may be twice as many."""
 
 
 class Retention:
@@ -43,15 +46,26 @@ class Retention:
         await self._going.stop()
 
     async def trim(self) -> int:
-        """Run one round; returns the number of deleted changes."""
+        """Run one round; returns the number of deleted changes. What webhooks need is kept longer."""
+        before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=self._keep)
+        floor = await webhook_floor(self._store)
+        if floor is None:
+            return await self._trim(before, self._rows)
+        delivered = floor - max((await self._store.head()).oldest, 1) + 1
+        trimmed = await self._trim(before, self._rows, max(0, delivered))
+        return trimmed + await self._trim(before - _GRACE, 2 * self._rows)
+
+    async def _trim(self, before: dt.datetime, rows: int, most: int | None = None) -> int:
+        """Delete old changes, at most the first `most` of the feed."""
         dropped = 0
-        while True:
-            before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=self._keep)
-            deleted = await self._store.trim(before, self._rows, _AT_A_TIME)
+        while most is None or dropped < most:
+            size = _AT_A_TIME if most is None else min(_AT_A_TIME, most - dropped)
+            deleted = await self._store.trim(before, rows, size)
             dropped += deleted
-            if deleted < _AT_A_TIME:
-                return dropped
+            if deleted < size:
+                break
             await asyncio.sleep(_BETWEEN)
+        return dropped
 
     async def forget(self) -> None:
         """Delete stored replies that have expired."""

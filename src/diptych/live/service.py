@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -67,11 +67,11 @@ class LiveService:
         self.tail = Tail(engine.store, engine.secret, self._advance)
         self._heartbeats = Heartbeats(config.heartbeat, self._beat)
         self._token_watch = TokenWatch(context, self._end)
-        kept = engine.model.resources.values()
-        self._retention = Retention(engine.store, config.feed_keep, config.feed_rows, kept)
+        self._retention = Retention(engine.store, config.feed_keep, config.feed_rows, engine.model.resources.values())
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that replay to one subscription, or send many changes to a group."""
         self._closing = False
+        self._listener: Callable[[Touched], None] | None = None
 
     @property
     def group_count(self) -> int:
@@ -101,6 +101,11 @@ class LiveService:
         self._heartbeats.stop()
         await self._token_watch.stop()
         await self.tail.stop()
+
+    def listen(self, listener: Callable[[Touched], None] | None) -> None:
+        """Set the callback that runs whenever the feed has advanced, or None."""
+        self._listener = listener
+        self.tail.follow(listener is not None or bool(self._members))
 
     # streams
 
@@ -233,7 +238,7 @@ class LiveService:
     def _leave(self, member: Subscription) -> None:
         self._members.pop(member, None)
         if not self._members:
-            self.tail.follow(False)
+            self.tail.follow(self._listener is not None)
         self._heartbeats.remove(member)
         self._token_watch.remove(member)
         if member.group is not None:
@@ -269,6 +274,8 @@ class LiveService:
         elif upto.position > before.position:
             for rest in self._topics.advance(touched, upto):
                 self._evaluations.put_all(self._woken(rest))
+        if self._listener is not None:
+            self._listener(touched)
 
     def _woken(self, rest: RestingGroups) -> Iterator[Group]:
         while rest.groups:

@@ -15,6 +15,7 @@ from diptych.lru import LRUCache, declare
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.declare.sign_up import SignUp
+from diptych.model.declare.webhook import Webhook
 from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.read.build import Builder
@@ -40,6 +41,7 @@ class Model:
     `Model(…, user=Author)` says whose rows the viewers are; without it, they are those of the one resource whose ids
     rules compare with `viewer.id`.
     `Model(…, sign_up=SignUp(…))` lets people make accounts by themselves.
+    `Model(…, webhooks=[Webhook(…)])` sends changes to addresses.
     """
 
     def __init__(
@@ -52,8 +54,9 @@ class Model:
         contact: Mapping[str, str] | None = None,
         license: str = "",
         sign_up: SignUp | None = None,
+        webhooks: Sequence[Webhook] = (),
     ) -> None:
-        built = Builder(classes, viewer, user, sign_up)
+        built = Builder(classes, viewer, user, sign_up, webhooks)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.title = title or _title_of(classes)
@@ -61,6 +64,8 @@ class Model:
         """What the OpenAPI document says of the service, besides its title."""
         self.sign_up = built.sign_up
         """How people make accounts by themselves; None if they cannot."""
+        self.webhooks = tuple(webhooks)
+        """The webhooks that it declares."""
         self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._hold(built.resources, built.user)

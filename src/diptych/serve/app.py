@@ -205,6 +205,8 @@ class Diptych:
         try:
             await context.revoked.start()
             await handler.live.start()
+            if config.triggers:
+                await handler.webhooks.start()
             if engine.usage is not None:
                 engine.usage.start()
             self.metrics.start(handler.live, handler.admission, handler.readiness)

@@ -46,7 +46,7 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
-from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI
+from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
 from diptych.serve.readiness import Readiness
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from diptych.serve.endpoint.graphql import GraphqlEndpoint, Outcome
     from diptych.serve.endpoint.oauth import OauthEndpoint
     from diptych.serve.service_metrics import ServiceMetrics
+    from diptych.webhooks.service import WebhookService
 
 log = logging.getLogger("diptych")
 ADMITTED_PATHS = ("/health/live", "/health/ready")
@@ -122,10 +123,18 @@ class Handler:
         )
         return endpoint
 
+    @functools.cached_property
+    def webhooks(self) -> WebhookService:
+        """What delivers webhooks, made at the start if changes are logged."""
+        service: WebhookService = importlib.import_module(WEBHOOKS).WebhookService(self.live, self.config)
+        return service
+
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
         await self.readiness.stop()
+        if "webhooks" in vars(self):
+            await self.webhooks.stop()
         if self.engine.usage is not None:
             await self.engine.usage.stop()
         await self.live.stop()

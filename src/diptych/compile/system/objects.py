@@ -115,6 +115,19 @@ _RECORDS = {
         "name {text} NOT NULL, role {text} NOT NULL, client {text} NOT NULL, requests {number} NOT NULL, "
         "first_at {number} NOT NULL, last_at {number} NOT NULL, PRIMARY KEY (name, role, client)"
     ),
+    # addresses that changes are sent to, how far each is, and what is to be tried again; some moments are milliseconds
+    "diptych_webhooks": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL UNIQUE, url {text} NOT NULL, resource {text} NOT NULL, "
+        "query {text} NOT NULL, owner {text} NOT NULL, source {text} NOT NULL, generation {number} NOT NULL, "
+        "rotated_at {number}, created_at {number} NOT NULL, disabled_at {number}, reason {text}, "
+        "position {number} NOT NULL, failures {number} NOT NULL, next_at {number} NOT NULL, delivered_at {number}, "
+        "replays {number} NOT NULL, lease_by {text} NOT NULL, lease_until {number} NOT NULL"
+    ),
+    "diptych_webhook_deliveries": (
+        "id {text} PRIMARY KEY, webhook_id {text} NOT NULL, position {number} NOT NULL, row_id {text} NOT NULL, "
+        "state {text} NOT NULL, attempts {number} NOT NULL, first_at {number} NOT NULL, next_at {number} NOT NULL, "
+        "last {text} NOT NULL"
+    ),
     # what the service remembers of itself
     "diptych_settings": "name {text} PRIMARY KEY, value {text} NOT NULL",
     # not of anyone who signs in: the documents that may be sent
@@ -129,6 +142,7 @@ _INDEXES = {
     "diptych_device_codes_expires": "diptych_device_codes (expires_at)",
     "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
     "diptych_revocations_at": "diptych_revocations (at)",
+    "diptych_webhook_deliveries_webhook": "diptych_webhook_deliveries (webhook_id, position)",
 }
 
 

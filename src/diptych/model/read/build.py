@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, ClassVar, get_args, get_origin
 
@@ -22,6 +22,7 @@ from diptych.model.declare.markers import Counter
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
+from diptych.model.declare.webhook import Webhook, faults_of
 from diptych.model.defs import NATURAL, SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
 from diptych.model.enum_scalar import own_doc
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
@@ -58,6 +59,7 @@ class Builder:
         viewer: type[Viewer] = Viewer,
         user: type[Resource] | None = None,
         sign_up: SignUp | None = None,
+        webhooks: Sequence[Webhook] = (),
     ) -> None:
         self.mistakes: list[Mistake] = []
         self.types = FieldTypes()
@@ -79,7 +81,10 @@ class Builder:
         self.user = self._user(user)
         """The name of the resource whose rows the viewers are, if there is one."""
         self.sign_up = None if sign_up is None or self.mistakes else self._sign_up(sign_up)
-        roles = sign_up.roles if sign_up and self.sign_up else ()
+        roles = [*sign_up.roles] if sign_up and self.sign_up else []
+        self.mistakes += [Mistake("Model()", *fault) for fault in faults_of(webhooks, classes)]
+        if not self.mistakes:
+            roles += [role for webhook in webhooks for role in webhook.roles]
         self.roles = self._roles([*self._named_roles, *tracer.roles, *roles])
 
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:

@@ -1,0 +1,163 @@
+"""The webhooks of one process: which of them it delivers, by leases in the database.
+
+Every second it reads the table of webhooks, leases those that nobody delivers, and renews its leases. So one node
+delivers a webhook at a time; another takes over at once when that one stops, and within LEASE seconds when it dies.
+Every webhook may send one message at any time, so that none waits for another; more are taken from what all share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+import time
+
+from diptych.config import Config
+from diptych.errors import Refusal
+from diptych.fair.background import Background
+from diptych.fair.caller import CALLER
+from diptych.live.service import LiveService
+from diptych.live.tail import Touched
+from diptych.webhooks.address import RefusedAddress, Resolver
+from diptych.webhooks.dispatcher import Dispatcher
+from diptych.webhooks.manage import declare_webhooks
+from diptych.webhooks.records import (
+    DELIVERIES,
+    WEBHOOKS,
+    Webhook,
+    release_leases,
+    renew_leases,
+    take_lease,
+)
+
+log = logging.getLogger("diptych")
+LEASE = 10.0
+"""Seconds for which a node delivers a webhook without renewing its lease."""
+EVERY = 1.0
+"""Seconds between two looks at the table."""
+_SHARED = 64
+"""Messages at a time beyond one of each webhook."""
+_KEPT = 30 * 86_400
+"""Seconds for which deliveries that were given up are kept."""
+_SWEEP = 3_600.0
+
+
+class WebhookService:
+    """Delivers webhooks."""
+
+    def __init__(self, live: LiveService, config: Config) -> None:
+        self.watch_engine = live.watch_engine
+        self.store = live.watch_engine.engine.store
+        self.tail = live.tail
+        self.resolver = Resolver(config.webhook_networks)
+        self._allowed = config.webhook_networks
+        self.evaluating = asyncio.Semaphore(max(1, self.store.places // 4))
+        self.node = secrets.token_hex(8)
+        self.free = _SHARED
+        self._live = live
+        self._dispatchers: dict[str, Dispatcher] = {}
+        self._renewed_at = self._swept_at = 0.0
+        self._going = Background()
+
+    async def start(self) -> None:
+        """Store the webhooks that the model declares, and begin to deliver."""
+        if self.watch_engine.engine.model.webhooks:  # what is wrong with them is reported at the start
+            await declare_webhooks(self.watch_engine, self._allowed)
+        self._going.start(self._rounds())
+
+    async def stop(self) -> None:
+        """Finish the messages that are under way, and leave the webhooks to other nodes."""
+        await self._going.stop()
+        self._live.listen(None)
+        had = bool(self._dispatchers)
+        await asyncio.gather(*(dispatcher.stop() for dispatcher in self._dispatchers.values()))
+        self._dispatchers.clear()
+        self.resolver.close()
+        if had:
+            try:
+                await self.store.write(lambda: release_leases(self.store.dialect, self.node))
+            except Refusal as refusal:
+                log.warning("the leases of webhooks end by themselves: %s", refusal)
+
+    async def _rounds(self) -> None:
+        CALLER.set("webhooks")
+        failed = is_declared = False
+        while True:
+            await asyncio.sleep(EVERY * random.uniform(0.8, 1.2))
+            try:
+                if not is_declared:
+                    await declare_webhooks(self.watch_engine, self._allowed)
+                    is_declared = True
+                await self.look()
+                failed = False
+            except Exception as error:
+                if not failed:
+                    unforeseen = None if isinstance(error, Refusal) else error
+                    log.warning("webhooks cannot be read: %s", error, exc_info=unforeseen)
+                failed = True
+
+    async def look(self) -> None:
+        """Read the table once, and deliver what this node has leased."""
+        await self._renew()
+        webhooks = {webhook.id: webhook for webhook in await WEBHOOKS.all(self.store, "id")}
+        for id, dispatcher in tuple(self._dispatchers.items()):
+            webhook = webhooks.get(id)
+            if webhook is not None and self._goes_on(dispatcher, webhook):
+                dispatcher.update(webhook)
+            else:
+                del self._dispatchers[id]
+                await dispatcher.stop()
+        for webhook in webhooks.values():
+            if webhook.id not in self._dispatchers and webhook.disabled_at is None:
+                await self._take(webhook)
+        self._live.listen(self._changed if self._dispatchers else None)
+        if time.monotonic() > self._swept_at + _SWEEP:
+            self._swept_at = time.monotonic()
+            before = int(time.time()) - _KEPT
+            await self.store.write(lambda: DELIVERIES.sweep(self.store.dialect, "first_at", before))
+
+    def _goes_on(self, dispatcher: Dispatcher, webhook: Webhook) -> bool:
+        then = dispatcher.webhook
+        same = (webhook.url, webhook.resource, webhook.query, webhook.owner) == (
+            then.url,
+            then.resource,
+            then.query,
+            then.owner,
+        )
+        mine = webhook.lease_by == self.node and webhook.disabled_at is None
+        return same and mine and not dispatcher.has_ended
+
+    async def _renew(self) -> None:
+        """Renew the leases, counted from before the statement: ours ends before that in the database."""
+        begun = time.monotonic()
+        if not self._dispatchers or begun < self._renewed_at + LEASE / 3:
+            return
+        await self.store.write(lambda: renew_leases(self.store.dialect, self.node, int(LEASE * 1000)))
+        self._renewed_at = begun
+        for dispatcher in self._dispatchers.values():
+            if begun < dispatcher.lease_until:  # one that was late is taken anew
+                dispatcher.lease_until = begun + LEASE
+
+    async def _take(self, webhook: Webhook) -> None:
+        begun = time.monotonic()
+        dialect, milliseconds = self.store.dialect, int(LEASE * 1000)
+        if not await self.store.write(lambda: take_lease(dialect, webhook.id, self.node, milliseconds)):
+            return
+        now = next(iter(await WEBHOOKS.all(self.store, "id", id=webhook.id)), None)
+        if now is None:
+            return
+        try:
+            dispatcher = Dispatcher(now, self, begun + LEASE)
+        except RefusedAddress as error:
+            reason, at = f"its address is refused: {error}", int(time.time())
+            await self.store.write(lambda: WEBHOOKS.change(dialect, {"id": now.id}, disabled_at=at, reason=reason))
+            return
+        self._dispatchers[now.id] = dispatcher
+        dispatcher.start()
+
+    def _changed(self, touched: Touched) -> None:
+        """Wake the webhooks whose table has changed."""
+        for dispatcher in self._dispatchers.values():
+            if touched is None or not dispatcher.table or dispatcher.table in touched:
+                dispatcher.wake()
