@@ -52,7 +52,11 @@ _NOTE = (
     f"INSERT INTO {MOVING} (name, value) SELECT * FROM unnest($1::text[], $2::text[]) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
-_SETTINGS = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0"
+_SETTINGS = (
+    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0; "
+    # a chunk is read by the index, whatever the statistics say: a scan and a sort of the whole table for each took hours
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0"
+)
 _CLOSED = f"""
     CREATE FUNCTION diptych_closed() RETURNS trigger LANGUAGE plpgsql AS $body$
     BEGIN RAISE EXCEPTION '{MOVED_TEXT}' USING ERRCODE = '{MOVED_STATE}'; END $body$
@@ -99,12 +103,14 @@ class PostgresSide:
         return found
 
     async def count(self, table: str) -> int:
-        return int(await self._db.fetchval(f"SELECT count(*) FROM {_name(table)}"))
+        async with self._db.transaction():
+            await self._db.execute("SET LOCAL enable_seqscan = on")
+            return int(await self._db.fetchval(f"SELECT count(*) FROM {_name(table)}"))
 
     async def rows(self, table: str, after: Any, most: int) -> list[Row]:
         key = self._forms[table].columns[self._forms[table].id_index]
-        beyond, values = ("", [most]) if after is None else (f" WHERE id > {_bound(2, key)}", [most, after])
-        return await self._rows(table, f"{beyond} ORDER BY id LIMIT $1::integer", values)
+        beyond, values = ("", []) if after is None else (f" WHERE id > {_bound(1, key)}", [after])
+        return await self._rows(table, f"{beyond} ORDER BY id LIMIT {most:d}", values)
 
     async def rows_of(self, table: str, ids: Sequence[str]) -> list[Row]:
         return await self._rows(table, f" WHERE id = ANY ({self._ids(table)}) ORDER BY id", [self._keys(table, ids)])
@@ -312,6 +318,7 @@ class PostgresSide:
 
     async def release(self) -> None:
         await self._db.execute(f"DROP TABLE IF EXISTS {MOVING}")
+        await self._db.execute("RESET enable_seqscan; RESET enable_bitmapscan")  # foreign keys are validated by joins
         for table, name, text in await self._db.fetch(_REFERENCES, [*self._forms]):
             if text.endswith(" NOT VALID"):
                 await self._db.execute(f'ALTER TABLE {_name(table)} VALIDATE CONSTRAINT "{name}"')
