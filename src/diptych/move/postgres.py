@@ -54,7 +54,7 @@ _NOTE = (
 )
 _SETTINGS = (
     "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0; "
-    # a chunk is read by the index, whatever the statistics say: a scan and a sort of the whole table for each took hours
+    # a chunk is read by the index, whatever the statistics say, and not by a sort of the whole table for each
     "SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0"
 )
 _CLOSED = f"""
