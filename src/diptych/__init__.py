@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Weight,
         WriteBy,
     )
+    from diptych.model.declare.rate import Rate
     from diptych.model.declare.resource import Resource, allow, auto, from_viewer, grant, inverse, now, through, today
     from diptych.model.declare.roles import Claims, Role, Viewer, signed_in
     from diptych.model.declare.search import Search
@@ -78,6 +79,7 @@ __all__ = [
     "OnDelete",
     "Pattern",
     "Public",
+    "Rate",
     "ReadBy",
     "Refusal",
     "RenamedFrom",
@@ -135,6 +137,7 @@ _MODULES = {
     "model.declare.keys": "check index unique",
     "model.declare.markers": "BigInt Column Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete "
     "Pattern Public ReadBy RenamedFrom States Unique Weight WriteBy",
+    "model.declare.rate": "Rate",
     "model.declare.resource": "Resource allow auto from_viewer grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",
     "model.declare.search": "Search",

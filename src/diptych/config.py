@@ -34,6 +34,7 @@ from diptych.setting_parsers import (
     read_page_size,
     read_port,
     read_positive,
+    read_rates,
     read_redirect_origins,
     read_role_names,
     read_seconds,
@@ -170,6 +171,12 @@ class Config:
     mail_from: str = _setting("", str, "The sender of mails: no-reply@example.org, or Shop <no-reply@example.org>")
     mail_folder: str = _setting("", str, "A folder into which mails are written, instead of sending them")
     mail_templates: str = _setting("", str, "A folder of templates of mails, which replace those of Diptych")
+    rates: tuple[dict[str, Any], ...] = _setting(
+        (), read_rates, "How much callers may ask for in a time, besides what the model says", has_flag=False
+    )
+    rate_slice: float = _setting(
+        0.1, read_share, "The part of a rate that one server process may spend before others know"
+    )
     issuers: tuple[Issuer, ...] = _setting(
         (), read_issuers, "Other issuers, whose tokens hold here too", has_flag=False
     )

@@ -211,6 +211,24 @@ def read_issuers(text: str) -> tuple[Issuer, ...]:
     return issuers
 
 
+_RATE = ("requests", "cost", "per", "each", "to", "on", "name")
+
+
+def read_rates(text: str) -> tuple[dict[str, Any], ...]:
+    """Tables of rates; what they say is checked with the model."""
+    try:
+        tables = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("expected a JSON list of rates") from None
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ValueError("expected a list of rates")
+    for number, table in enumerate(tables, 1):
+        unknown = sorted(table.keys() - set(_RATE))
+        if unknown:
+            raise ValueError(f"rate {number} has no {unknown[0]}; there are {', '.join(_RATE)}")
+    return tuple(tables)
+
+
 def _issuer(table: Mapping[str, Any], which: str) -> Issuer:
     values = {name: value for name, value in table.items() if value is not None}
     known = [field.name for field in fields(Issuer)]

@@ -38,7 +38,7 @@ from tests.support.running import (
 )
 
 COMMANDS = (
-    *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "token", "login"),
+    *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "limits", "token", "login"),
     *("import", "export", "backup", "restore", "move"),
 )
 GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate", "webhook")

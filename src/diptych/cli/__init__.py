@@ -1,6 +1,6 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
-export | backup | restore | move | token | login`, and the groups `diptych account | client | contract | issuer | key |
-api-key | documents | migrate | webhook`.
+export | backup | restore | move | limits | token | login`, and the groups `diptych account | client | contract |
+issuer | key | api-key | documents | migrate | webhook`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -34,6 +34,7 @@ _COMMANDS = {
     "inspect": "inspect:inspect",
     "issuer": "issuer:issuer",
     "key": "key:key",
+    "limits": "limits:limits",
     "login": "login:login",
     "migrate": "migrate:migrate",
     "move": "move:move",

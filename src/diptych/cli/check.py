@@ -14,8 +14,10 @@ from diptych.db.store import Store
 from diptych.errors import StartError
 from diptych.model.describe.index_advice import advise
 from diptych.model.describe.link_advice import advise_links
+from diptych.model.describe.rate_advice import advise_rates
 from diptych.model.model import Model
 from diptych.model.naming import upper_first
+from diptych.model.read.rates import rates_in_force
 
 
 @click.command()
@@ -27,7 +29,14 @@ def check(model: str | None, database: str | None, accept: bool) -> None:
     loaded = load_model(model)
     if accept and database is None:
         raise StartError("--accept is about a database: name it by --database URL.")
-    messages = [f"Warning: {advice}" for advice in (*advise(loaded.resources), *advise_links(loaded.resources))]
+    settings = config_of({})
+    rates = rates_in_force(loaded, settings.rates)
+    advices = (
+        *advise(loaded.resources),
+        *advise_links(loaded.resources),
+        *(f"{upper_first(advice)}." for advice in advise_rates(rates, settings.max_complexity)),
+    )
+    messages = [f"Warning: {advice}" for advice in advices]
     if database is not None:
         config = config_of({"database": database})
         check_lasting(config)

@@ -10,10 +10,12 @@ from graphql import print_schema
 
 from diptych.api.graphql.schema import build_schema
 from diptych.api.openapi.document import build_openapi as openapi_document
+from diptych.api.openapi.rated import add_rates
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import config_of, options
 from diptych.errors import StartError
 from diptych.model.model import Model
+from diptych.model.read.rates import rates_in_force
 from diptych.model.view import View
 
 ROLE = click.option("--as", "role", metavar="ROLE", default=None, help="The role that asks: anonymous, signed_in, …")
@@ -52,4 +54,6 @@ def openapi(model: str | None, role: str | None, **flags: Any) -> None:
     document = openapi_document(
         _view(loaded, role), title=loaded.title, about=loaded.about, server=address, issuer=address
     )
+    if rates_in_force(loaded, config.rates):
+        add_rates(document)
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ the same session, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -227,6 +227,8 @@ class CallEngine:
         price = sum(op.price if isinstance(op, BoundWrite) else op.op.prepared.price(op.values, most) for op in bound)
         first = next(op for op in ops if not (isinstance(op, WriteOp) and op.part))
         self.engine.checks.price(first.prepared.measures, viewer, price)
+        if self.engine.rates is not None:
+            self.engine.charge(price, _resources(ops))
         return bound
 
     async def _do(
@@ -321,6 +323,15 @@ def cost_of_call(call: Call, slots: int, resources: Mapping[str, ResourceDef]) -
     read = _answer(call, definition, resources, slots)
     cost = cost_of((read,) if read else (), resources, definition.weight)
     return Cost(max(cost.depth, 1), cost.price)
+
+
+def _resources(ops: Iterable[WriteOp | CallOp]) -> set[str]:
+    """All resources that some writes and calls are about."""
+    names: set[str] = set()
+    for op in ops:
+        names.add(op.prepared.write.resource if isinstance(op, WriteOp) else op.prepared.resource.name)
+        names |= op.prepared.measures.resources if op.prepared.measures is not None else frozenset()
+    return names
 
 
 def _one_step(step: Step) -> Script[Any]:

@@ -29,6 +29,7 @@ from diptych.db.store import Store
 from diptych.engine.page import PageParts, page_parts, put_together
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
+from diptych.engine.rate_limiter import SPENDER, RateLimiter
 from diptych.engine.usage import Usage
 from diptych.errors import Code, Refusal
 from diptych.fair.idempotency_quota import IdempotencyQuota
@@ -180,6 +181,8 @@ class Engine:
         """Counts the price of each read."""
         self.usage = Usage(store) if deprecated_names(model) else None
         """Counts of what is deprecated; None if nothing is."""
+        self.rates: RateLimiter | None = None
+        """Limits by rate; None if there are none."""
 
     def cache(self, name: str) -> LRUCache[Any]:
         """A new cache, of as many plans or prepared requests as the settings allow."""
@@ -248,6 +251,11 @@ class Engine:
         fixed = cost.price(binder.fixed) if price is None else 0
         return PreparedRead(planned, price, binder, cost, without_viewer(measures), by_size, self.uses_of(wish), fixed)
 
+    def charge(self, price: int, resources: Iterable[str]) -> None:
+        """Charge the price of a request on these resources to its caller; a Refusal if that is over a rate."""
+        if self.rates is not None and (spender := SPENDER.get()) is not None:
+            spender.charge(price, resources)
+
     def uses_of(self, wish: AnyWish) -> Uses | None:
         """The deprecated parts of the API that a request uses; None if there are none."""
         return None if self.usage is None else uses_of(wish, self.model.resources)
@@ -296,6 +304,8 @@ class Engine:
             price = prepared.price(values)
             self.checks.price(prepared.measures, viewer, price, prepared.cost.price, values)
         self.note_price(price)
+        if self.rates is not None and prepared.measures is not None:
+            self.charge(price, prepared.measures.resources)
         planned = prepared.planned
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)

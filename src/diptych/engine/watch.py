@@ -148,7 +148,10 @@ class WatchEngine:
     def follow(self, prepared: PreparedWatch, inputs: Mapping[str, Any], viewer: Viewer, many: int = 1) -> BoundWatch:
         """Bind a Watch to the values and the viewer of a request; priced for `many` changes at a time."""
         values = prepared.binder(inputs)
-        self.engine.checks.price(prepared.measures, viewer, prepared.price(values, many))
+        price = prepared.price(values, many)
+        self.engine.checks.price(prepared.measures, viewer, price)
+        if self.engine.rates is not None and prepared.measures is not None:
+            self.engine.charge(price, prepared.measures.resources)
         keys = self.engine.cursor_keys(prepared.pages, prepared.binder, values, viewer)
         return BoundWatch(self.engine, self.event_ids, prepared, values, viewer, keys)
 
@@ -170,6 +173,8 @@ class BoundWatch:
         self.after: str | None = values[prepared.ask.after.index] if prepared.ask.after else None
         """The cursor to resume from."""
         self.resource = engine.model.resources[prepared.ask.resource]
+        self.price = prepared.price(values)
+        """The price of one change."""
         self._engine = engine
         self._plan = prepared.planned.plan
         self._finish = prepared.planned.finish if any(prepared.planned.finish) else None

@@ -9,7 +9,7 @@ row changed, the script queries the reason, which becomes a Refusal.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
@@ -190,6 +190,8 @@ class WriteEngine:
         price = sum([write.price for write in bound])
         self.engine.checks.price(first.prepared.measures, viewer, price)
         self.engine.note_price(price)
+        if self.engine.rates is not None:
+            self.engine.charge(price, {write.op.prepared.write.resource for write in bound} | resources_of(ops))
         if any([op.prepared.finish for op in ops]):
             return await self.write_apart(lambda session: session.drive(lambda: self._locked(bound)), finish, kept)
         found_plan = ops[0].prepared.plan.lookup if len(ops) == 1 and kept is None else None
@@ -327,6 +329,11 @@ class WriteEngine:
         if refusals:
             raise joined(refusals)
         return bound
+
+
+def resources_of(ops: Iterable[WriteOp]) -> frozenset[str]:
+    """All resources that the answers of some writes read."""
+    return frozenset().union(*(op.prepared.measures.resources for op in ops if op.prepared.measures is not None))
 
 
 class IdempotentReply(Struct, Generic[T], frozen=True, eq=False):

@@ -25,6 +25,7 @@ from diptych.ask.change_cursor import FeedPosition, ForeignFeed
 from diptych.config import Config
 from diptych.db.feed import mark_at
 from diptych.db.store import FeedHead
+from diptych.engine.rate_limiter import SPENDER
 from diptych.engine.watch import BoundWatch, Change, PreparedWatch, WatchEngine, WatchMemory
 from diptych.errors import Code, Fault, Refusal
 from diptych.fair.caller import CALLER
@@ -33,6 +34,7 @@ from diptych.live.evaluations import Evaluations
 from diptych.live.group import PAGE, Group, Subscription, check_kept, gap
 from diptych.live.heartbeats import Heartbeats
 from diptych.live.log_page import LogPage, log_page
+from diptych.live.rated_sink import RatedSink
 from diptych.live.retention import Retention
 from diptych.live.shares import CallerAccount, Shares
 from diptych.live.sink import Sink
@@ -119,6 +121,8 @@ class LiveService:
         account = self.shares.account(CALLER.get())
         self._check_open(account)
         following = self.watch_engine.follow(prepared, inputs, caller.viewer)
+        if (spending := SPENDER.get()) is not None:
+            sink = RatedSink(sink, spending, following.price)
         await self.tail.refresh()
         start = await self._begin(following, last)
         self._check_open(account, following.held)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from diptych.errors import Mistake, ModelError
 from diptych.lru import LRUCache, declare
+from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.declare.sign_up import SignUp
@@ -42,6 +43,7 @@ class Model:
     rules compare with `viewer.id`.
     `Model(…, sign_up=SignUp(…))` lets people make accounts by themselves.
     `Model(…, webhooks=[Webhook(…)])` sends changes to addresses.
+    `Model(…, rates=[Rate(requests=600, per="minute")])` limits how much callers may ask for.
     """
 
     def __init__(
@@ -55,8 +57,9 @@ class Model:
         license: str = "",
         sign_up: SignUp | None = None,
         webhooks: Sequence[Webhook] = (),
+        rates: Sequence[Rate] = (),
     ) -> None:
-        built = Builder(classes, viewer, user, sign_up, webhooks)
+        built = Builder(classes, viewer, user, sign_up, webhooks, rates)
         if built.mistakes:
             raise ModelError(built.mistakes)
         self.title = title or _title_of(classes)
@@ -66,6 +69,8 @@ class Model:
         """How people make accounts by themselves; None if they cannot."""
         self.webhooks = tuple(webhooks)
         """The webhooks that it declares."""
+        self.rates = built.rates
+        """How much callers may ask for in a time."""
         self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
         self.roles: Mapping[str, Role] = built.roles
         self._hold(built.resources, built.user)

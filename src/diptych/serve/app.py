@@ -48,6 +48,7 @@ from diptych.serve.http.uvicorn_fast_path import (
 from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import CONSOLE_RECENT, MAIL, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
+from diptych.serve.rate_headers import rate_limiter
 from diptych.serve.request_limits import request_limits
 from diptych.serve.service_metrics import ServiceMetrics
 from diptych.serve.stream.send_queue import StreamLimits
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
 _LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
-
-
 _CHALLENGES = (401, 403)
 
 
@@ -198,6 +197,7 @@ class Diptych:
             IdempotencyQuota(config.replay_size, config.replay_share),
         )
         engine.note_price = self.metrics.prices.observe
+        engine.rates = rate_limiter(self.model, config, self.store)
         issuers = Issuers(config.issuers, self.model.roles)
         context = Context(self.model, tokens, self.store, issuers)
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running

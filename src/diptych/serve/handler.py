@@ -31,6 +31,7 @@ from diptych.api.reply import (
     tag,
 )
 from diptych.config import Config
+from diptych.engine.rate_limiter import SPENDER, Spender
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
 from diptych.engine.write import WriteEngine
@@ -48,6 +49,7 @@ from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
+from diptych.serve.rate_headers import with_rate_headers
 from diptych.serve.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("diptych")
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass admission control: health checks."""
+_CONSOLE = "/console"
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 
@@ -135,6 +138,8 @@ class Handler:
         await self.readiness.stop()
         if "webhooks" in vars(self):
             await self.webhooks.stop()
+        if self.engine.rates is not None:
+            await self.engine.rates.sharing.stop()
         if self.engine.usage is not None:
             await self.engine.usage.stop()
         await self.live.stop()
@@ -149,6 +154,7 @@ class Handler:
                 name = peer_name(request.peer)
                 CALLER.set(name)
                 request.is_service = True
+                SPENDER.set(None)
                 work = self.oauth.handle(request)
             else:
                 sent = request.headers.get(b"authorization")
@@ -159,18 +165,53 @@ class Handler:
                 peer = request.peer
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
+                if self.engine.rates is not None and (spender := self._spender(request, caller)) is not None:
+                    if spender.is_behind:
+                        await spender.settle()
+                    spender.admit()
                 work = self._route(request, caller)
                 if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
                     request.coding = accepted_coding(accepts)
                     if request.coding and self.compresses:
                         work = coded(request, work, self.padding_key)
             if request.path not in ADMITTED_PATHS and self.admission.is_needed(name, request.lag):
-                return await self.admission.run(name, work)
-            return await work
+                reply = await self.admission.run(name, work)
+            else:
+                reply = await work
+        except InvalidToken as refusal:
+            reply = refusal_reply(request, await self._counted(request, refusal))
         except Refusal as refusal:
-            return refusal_reply(request, refusal)
+            reply = refusal_reply(request, refusal)
         except Exception:
-            return refusal_reply(request, internal(f"{request.method} {request.path}"))
+            reply = refusal_reply(request, internal(f"{request.method} {request.path}"))
+        return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
+
+    async def spend(self, request: Request, caller: Caller) -> None:
+        """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate."""
+        spender = self._spender(request, caller)
+        if spender is not None:
+            if spender.is_behind:
+                await spender.settle()
+            spender.admit()
+
+    def _spender(self, request: Request, caller: Caller) -> Spender | None:
+        """Who pays for a request; None if it is not limited."""
+        rates = self.engine.rates
+        if rates is None or request.path in ADMITTED_PATHS or request.path.startswith(_CONSOLE):
+            SPENDER.set(None)
+            return None
+        spender = rates.spender(caller, peer_name(request.peer))
+        request.spending = rates.spending(spender)
+        SPENDER.set(request.spending)
+        return spender
+
+    async def _counted(self, request: Request, refusal: Refusal) -> Refusal:
+        """Count a request whose token is not valid, for its address: it is refused for that, or over a rate."""
+        try:
+            await self.spend(request, self.context.anonymous)
+        except Refusal as over:
+            return over
+        return refusal
 
     async def run_operation(self, parameters: Parameters, caller: Caller) -> Outcome:
         """Execute an operation of a WebSocket."""
@@ -301,6 +342,7 @@ class Handler:
                 max_page=self.engine.limits.page,
                 max_bulk=self.engine.limits.bulk,
                 explained=self.explains,
+                rated=self.engine.rates is not None,
             )
         while True:
             with budget.planning(goes_on=True):

@@ -41,7 +41,7 @@ async def open_socket(
 ) -> int:
     """Serve one WebSocket until it is closed, or refuse it; returns the status of the handshake."""
     peer = peer_name(request.peer)
-    service = Service(handler, peer)
+    service = Service(handler, peer, request)
     set_frame_caller(send, peer)
     refusal = await _refusal(service, handler, request, streams, deadlines, cors)
     if refusal is not None:

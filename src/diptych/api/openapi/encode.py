@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from diptych.api.openapi.document import openapi_steps
+from diptych.api.openapi.rated import add_rates
 from diptych.model.view import View
 
 _LEVELS = 3
@@ -18,9 +19,11 @@ _LEVELS = 3
 _encode = msgspec.json.Encoder().encode
 
 
-def encode_steps(view: View, **about: Any) -> Generator[None, None, bytes]:
-    """The bytes of the document of one view; `about` is as for `openapi_steps`."""
+def encode_steps(view: View, *, rated: bool = False, **about: Any) -> Generator[None, None, bytes]:
+    """The bytes of the document of one view, with rate limits if it is `rated`; `about` is as for `openapi_steps`."""
     document = yield from openapi_steps(view, **about)
+    if rated:
+        add_rates(document)
     return (yield from _encode_steps(document, _LEVELS))
 
 

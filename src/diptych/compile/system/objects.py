@@ -128,6 +128,11 @@ _RECORDS = {
         "state {text} NOT NULL, attempts {number} NOT NULL, first_at {number} NOT NULL, next_at {number} NOT NULL, "
         "last {text} NOT NULL"
     ),
+    # what callers have spent of their rates; moments are microseconds
+    "diptych_rates": (
+        "policy {text} NOT NULL, owner {text} NOT NULL, full_at {number} NOT NULL, previous {number}, "
+        "spent {number} NOT NULL, refused {number} NOT NULL, used_at {number} NOT NULL, PRIMARY KEY (policy, owner)"
+    ),
     # what the service remembers of itself
     "diptych_settings": "name {text} PRIMARY KEY, value {text} NOT NULL",
     # not of anyone who signs in: the documents that may be sent

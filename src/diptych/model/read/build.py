@@ -19,6 +19,7 @@ from diptych.model.declare.actions import offers
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import Auto, Declared, FromViewer, Inverse, Now, Through, annotated, evaluate
 from diptych.model.declare.markers import Counter
+from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
@@ -36,6 +37,7 @@ from diptych.model.read.members import calls, computed_fields, rules_of, untyped
 from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, table_clashes, type_clashes
 from diptych.model.read.needs import form_fault, one_of_batch
 from diptych.model.read.public_ages import idle_ages, public_fault, seconds_of
+from diptych.model.read.rates import read_rates
 from diptych.model.read.relations import link_relations, read_list, read_relation
 from diptych.model.read.sign_ups import SignUpDef, read_sign_up
 from diptych.model.read.source import changing_defaults, lines_of, location_of
@@ -60,6 +62,7 @@ class Builder:
         user: type[Resource] | None = None,
         sign_up: SignUp | None = None,
         webhooks: Sequence[Webhook] = (),
+        rates: Sequence[Rate] = (),
     ) -> None:
         self.mistakes: list[Mistake] = []
         self.types = FieldTypes()
@@ -85,6 +88,8 @@ class Builder:
         self.mistakes += [Mistake("Model()", *fault) for fault in faults_of(webhooks, classes)]
         if not self.mistakes:
             roles += [role for webhook in webhooks for role in webhook.roles]
+        self.rates = read_rates(rates, self.resources, self._of_model)
+        roles += [rate.to for rate in rates if isinstance(rate, Rate) and isinstance(rate.to, Role)]
         self.roles = self._roles([*self._named_roles, *tracer.roles, *roles])
 
     def wrong(self, cls: type, member: str, cause: str, fix: str) -> None:
@@ -340,7 +345,11 @@ class Builder:
 
     def _sign_up(self, declared: SignUp) -> SignUpDef | None:
         user = self.resources[self.user] if self.user else None
-        return read_sign_up(declared, user, lambda cause, fix: self.mistakes.append(Mistake("Model()", cause, fix)))
+        return read_sign_up(declared, user, self._of_model)
+
+    def _of_model(self, cause: str, fix: str) -> None:
+        """Record a mistake of the model as a whole."""
+        self.mistakes.append(Mistake("Model()", cause, fix))
 
     def _roles(self, named: list[Role]) -> dict[str, Role]:
         """All roles of the model: those that its rules name, and those that its files define."""

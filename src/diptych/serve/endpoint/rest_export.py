@@ -22,6 +22,7 @@ from diptych.api.reply import NO_STORE, Header, Reply
 from diptych.api.rest.query import Query, shape_of
 from diptych.api.rest.target import PATH_ID, Target
 from diptych.ask.nodes import Read
+from diptych.engine.rate_limiter import SPENDER
 from diptych.engine.read import Engine, PreparedRead
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
@@ -40,7 +41,7 @@ _SIZES = (100, 50, 20, 10, 5, 2, 1)
 _AT_ONCE = 4
 """Whole lists that one process reads at once."""
 _STALLED = 60.0
-"""Seconds that a client may take for a page."""
+"""Seconds that a client may take for a page, and a page may wait for the rates of its caller."""
 _TYPES = {CSV: b"text/csv; charset=utf-8; header=present", NDJSON: b"application/x-ndjson"}
 _SUFFIXES = {CSV: "csv", NDJSON: "ndjson"}
 _decoder = msgspec.json.Decoder(list[dict[str, Any]])
@@ -190,10 +191,12 @@ class _Export:
         self._following = following
         self._expires = caller.viewer.expires
         self._name = CALLER.get()
+        self._spending = SPENDER.get()
         self._left = most
 
     async def drive(self, receive: Receive, send: Send, streams: Any) -> None:
         CALLER.set(self._name)
+        SPENDER.set(self._spending)
         leaving = asyncio.create_task(_left(receive))
         try:
             await self._send_pages(send, leaving)
@@ -221,7 +224,20 @@ class _Export:
             self._left -= len(_raw_decoder.decode(self._page.nodes))
             if self._left <= 0:
                 raise PermissionError("more rows than max_export were created meanwhile")
-            self._page = await self._following(str(info.endCursor))
+            self._page = await self._next(str(info.endCursor), leaving)
+
+    async def _next(self, cursor: str, leaving: asyncio.Task[None]) -> _Connection:
+        """The next page, as soon as the rates of the caller allow it; the last one if the client has left."""
+        until = time.monotonic() + _STALLED
+        while not leaving.done():
+            try:
+                return await self._following(cursor)
+            except Refusal as refusal:
+                wait = refusal.more.get("retryAfter", 1)
+                if refusal.code is not Code.RATE_LIMITED or time.monotonic() + wait > until:
+                    raise
+                await asyncio.wait([leaving], timeout=wait)
+        return self._page
 
     def close(self) -> None:
         owner, self._owner = self._owner, None

@@ -28,7 +28,8 @@ _NO_CORS = ("/oauth/", "/console")
 _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
-    b"Idempotency-Replayed, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate",
+    b"Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Sunset, "
+    b"WWW-Authenticate",
 )
 ALLOWED_HEADERS = (
     # the API's own

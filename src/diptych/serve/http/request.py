@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from diptych.api.reply import PRIVATE, Header, public
 from diptych.api.rest.precondition import preferences
+from diptych.engine.rate_limiter import Spending
 from diptych.errors import Refusal
 
 COMPRESSED = 1_024
@@ -28,6 +29,8 @@ class Request(Struct, eq=False):
     `begun` is when it was made (`time.perf_counter`).
 
     `lag` is how many seconds it waited for the event loop after it was received.
+
+    `spending` is who pays for it, if there are limits by rate.
 
     `coding` is the content coding that the client accepts for the response, or empty.
 
@@ -49,6 +52,7 @@ class Request(Struct, eq=False):
     lag: float = 0.0
     coding: bytes = b""
     is_service: bool = False
+    spending: Spending | None = None
     begun: float = field(default_factory=time.perf_counter)
     note: object | None = None
 

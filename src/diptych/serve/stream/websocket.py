@@ -30,6 +30,7 @@ from diptych.serve.asgi import Receive, Send
 from diptych.serve.endpoint.graphql import Outcome
 from diptych.serve.handler import Handler, internal
 from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.http.request import Request
 from diptych.serve.http.websocket_protocol import SocketProtocol
 from diptych.serve.stream.send_queue import SendQueue, StreamLimits
 from diptych.serve.stream.transports import AsgiFrames, DirectFrames, FrameTransport
@@ -44,10 +45,11 @@ _AT_ONCE = 8
 class Service:
     """The service behind a socket: its handler, on behalf of one peer."""
 
-    __slots__ = ("_caller", "_peer", "handler")
+    __slots__ = ("_caller", "_peer", "handler", "request")
 
-    def __init__(self, handler: Handler, peer: str) -> None:
+    def __init__(self, handler: Handler, peer: str, request: Request) -> None:
         self.handler = handler
+        self.request = request
         self._peer = self._caller = peer
 
     async def admit(self, work: Coroutine[Any, Any, None], lag: float) -> None:
@@ -309,6 +311,7 @@ class Socket(SendQueue):
 
     async def _outcome(self, parameters: Parameters) -> tuple[Outcome, Caller]:
         caller = await self._service.caller(self._sent)
+        await self._service.handler.spend(self._service.request, caller)
         return await self._service.handler.run_operation(parameters, caller), caller
 
     async def _in_time(self, work: Callable[[], Awaitable[T]]) -> T:
