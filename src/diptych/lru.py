@@ -110,17 +110,38 @@ class LRUCache(Generic[T]):
     """An LRU cache of at most `entries` entries and `max_bytes` bytes.
 
     With `second_sight`, a key is admitted on its second `put`, so that one-off requests cannot evict what is used.
+    With `keeps_one`, an entry that is too large for the cache is kept alone: what depends on the model alone, and is
+    larger with a larger model, must not be made anew for every request.
     """
 
-    __slots__ = ("__weakref__", "_kept", "_largest", "_looked", "_seen", "entries", "max_bytes", "name", "used")
+    __slots__ = (
+        "__weakref__",
+        "_keeps_one",
+        "_kept",
+        "_largest",
+        "_looked",
+        "_seen",
+        "entries",
+        "max_bytes",
+        "name",
+        "used",
+    )
 
     def __init__(
-        self, name: str, entries: int, max_bytes: int, *, second_sight: bool = False, largest: int = _LARGEST
+        self,
+        name: str,
+        entries: int,
+        max_bytes: int,
+        *,
+        second_sight: bool = False,
+        largest: int = _LARGEST,
+        keeps_one: bool = False,
     ) -> None:
         self.name = name
         self.entries = entries
         self.max_bytes = max_bytes
-        self._largest = max_bytes // largest
+        self._keeps_one = keeps_one
+        self._largest = max_bytes if keeps_one else max_bytes // largest
         self.used = 0
         """Bytes of all entries."""
         self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
@@ -159,10 +180,13 @@ class LRUCache(Generic[T]):
     def _put(self, key: Hashable, value: T, size: int) -> None:
         self.drop(key)
         if size > self._largest:
-            return
+            if not self._keeps_one:
+                return
+            self.clear()
         self._kept[key] = value, size
         self.used += size
-        while len(self._kept) > self.entries or self.used > self.max_bytes:
+        kept_alone = self._keeps_one and len(self._kept) == 1
+        while len(self._kept) > self.entries or (self.used > self.max_bytes and not kept_alone):
             self.used -= self._kept.popitem(last=False)[1][1]
 
     def _is_first(self, mark: int) -> bool:

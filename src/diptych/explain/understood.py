@@ -6,11 +6,13 @@ so it still has a translation there, and explain can say what hides each of its 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from graphql import GraphQLSchema
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -117,9 +119,15 @@ def interpret(sent: Sent, model: Model, view: View) -> tuple[Wanted, Refusal | N
             raise refusal from None
 
 
+@functools.lru_cache(maxsize=2)
+def _schema_of(view: View) -> GraphQLSchema:
+    """The schema of a view; those of the last viewer and of the trusted view are kept."""
+    return build_schema(view)
+
+
 def _from_graphql(sent: Parameters, model: Model, view: View) -> Wanted:
     variables = sent.variables or {}
-    schema = build_schema(view)
+    schema = _schema_of(view)
     document = read_operation(sent, RequestMeasures("graphql", model.anonymous), _CHECKS, view, lambda: schema)
     operation = translate_operation(document, variables, view, schema)
     if operation.watch is not None:

@@ -51,3 +51,9 @@ class PlanningBudget:
             yield
         finally:
             self.buckets.spend(caller, time.thread_time() - begun)
+
+    def charge(self, seconds: float) -> None:
+        """Charge time that was spent elsewhere to the caller."""
+        caller = CALLER.get() if self.share else ""
+        if caller:
+            self.buckets.spend(caller, seconds)

@@ -96,7 +96,7 @@ class Model:
         }
         """The actions and queries of a resource, by (row or class, path segment)."""
         self.by_path: Mapping[str, ResourceDef] = {resource.path: resource for resource in self.resources.values()}
-        self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, largest=1)
+        self.views: LRUCache[View] = LRUCache("views of roles", _VIEWS, _VIEW_BYTES, keeps_one=True)
         self.trusted = functools.lru_cache(maxsize=8)(self._trusted)
         """The view of trusted model code (`tx.trusted`), for a viewer with an id or without, and with these values."""
         self.looked_at = looked_at(self.resources)

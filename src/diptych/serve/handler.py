@@ -95,7 +95,7 @@ class Handler:
         )
         self.padding_key = hashlib.blake2b(b"padding", key=engine.secret[:64]).digest()
         self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(
-            "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, largest=1
+            "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, keeps_one=True
         )
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
 

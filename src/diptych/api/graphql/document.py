@@ -25,16 +25,14 @@ from graphql import (
     NonNullTypeNode,
     OperationDefinitionNode,
     OperationType,
-    SelectionSetNode,
     TypeNode,
     VariableDefinitionNode,
-    execute_sync,
     get_named_type,
 )
 from graphql.execution.values import get_variable_values
 from msgspec import Struct, field
 
-from diptych.api.graphql.collect import collect, fragments_of, with_defaults
+from diptych.api.graphql.collect import collect, fragments_of
 from diptych.api.graphql.measure import measure_text, measure_values
 from diptych.api.graphql.merge import conflicts, is_plain, merge_selections
 from diptych.api.graphql.mutations import mutation_names
@@ -294,21 +292,3 @@ def _fault(error: GraphQLError) -> Fault:
     """The fault of a variable."""
     names = [node.variable.name.value for node in error.nodes or () if isinstance(node, VariableDefinitionNode)]
     return Fault(("variables", *names), error.message.removesuffix("."))
-
-
-def introspect(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> dict[str, Any]:
-    """Answer `__schema` and `__type` by graphql-core."""
-    values = with_defaults(document.operation, variables)
-    fields = collect([document.operation.selection_set], fragments_of(document.node), values)
-    meta = [node for nodes in fields.values() for node in nodes if node.name.value in ("__schema", "__type")]
-    operation = OperationDefinitionNode(
-        operation=OperationType.QUERY,
-        selection_set=SelectionSetNode(selections=tuple(meta)),
-        variable_definitions=document.operation.variable_definitions,
-        directives=(),
-    )
-    fragments = tuple(node for node in document.node.definitions if not isinstance(node, OperationDefinitionNode))
-    result = execute_sync(schema, DocumentNode(definitions=(operation, *fragments)), variable_values=dict(variables))
-    if result.errors:
-        raise DocumentRefusal(Code.BAD_USER_INPUT, result.errors)
-    return dict(result.data or {})

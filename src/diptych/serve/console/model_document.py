@@ -24,7 +24,7 @@ class ModelDocuments:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._kept: LRUCache[bytes] = LRUCache("console's models", _KEPT, _BYTES, largest=1)
+        self._kept: LRUCache[bytes] = LRUCache("console's models", _KEPT, _BYTES, keeps_one=True)
         self._building: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     async def reply(self, caller: Caller, *, admin: bool) -> Reply:

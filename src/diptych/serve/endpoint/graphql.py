@@ -28,6 +28,7 @@ from diptych.serve.endpoint.graphql_planner import Planner, Variables
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
 from diptych.serve.endpoint.persisted import Persisted
+from diptych.serve.endpoint.role_schemas import Unmade
 from diptych.serve.http.request import Request, cursor_headers, last_event, may_keep, not_modified, variant
 from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
@@ -76,7 +77,10 @@ class GraphqlEndpoint:
             body = await self._posted(request)
             sent = http.read_body(body)
             if sent.extensions is None and sent.documentId is None and not self.persisted.trusted_only:
-                entry, variables, known = self.planner.recognise(sent, request, caller)  # the fast path
+                try:
+                    entry, variables, known = self.planner.recognise(sent, request, caller)  # the fast path
+                except Unmade as unmade:
+                    entry, variables, known = await self.planner.recognise_after(unmade, sent, request, caller)
             else:
                 entry, variables, known = await self._recognise(sent, request, caller)
             if known.writes:
@@ -154,7 +158,10 @@ class GraphqlEndpoint:
     ) -> tuple[KnownDocument, Variables, KnownOperation]:
         """The prepared operation of a request, by the text of its document or by its hash."""
         parameters, name = await self.persisted.resolve(parameters)
-        recognised = self.planner.recognise(parameters, request, caller, streams=streams)
+        try:
+            recognised = self.planner.recognise(parameters, request, caller, streams=streams)
+        except Unmade as unmade:
+            recognised = await self.planner.recognise_after(unmade, parameters, request, caller, streams=streams)
         if name:
             self.persisted.register(name, parameters.query)
         if asks_cost(parameters):

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from graphql import GraphQLSchema, OperationType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from diptych.api.graphql.document import Document, check_variables, count_variables, introspect, read_document
+from diptych.api.graphql.document import Document, check_variables, count_variables, read_document
 from diptych.api.graphql.http import Parameters
+from diptych.api.graphql.introspection import Answer, describe
 from diptych.api.graphql.literals import Literals, lift
 from diptych.api.graphql.node_lookup import Lookup
 from diptych.api.graphql.operation import Root, TranslatedOperation
@@ -42,6 +42,7 @@ from diptych.model.signature import Signature
 from diptych.model.view import View
 from diptych.serve.endpoint.idempotency import key_of
 from diptych.serve.endpoint.known_operation import Binding, KnownDocument, KnownOperation, RefusedDocument
+from diptych.serve.endpoint.role_schemas import RoleSchemas, Unmade
 from diptych.serve.http.request import Request, wants_cursor
 from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM
@@ -52,7 +53,6 @@ _SHAPES = 64
 """The most shapes of variables that are cached for one document."""
 _SHORT = 2_048
 """Characters up to which literals are lifted out of a text at no charge."""
-_SCHEMAS, _SCHEMA_BYTES, _SCHEMA_FACTOR = 64, 64 << 20, 8
 
 
 class _Sent(Struct, eq=False):
@@ -89,16 +89,22 @@ class Planner:
         self.lifts = not engine.checks.has_more
         """Are literals lifted out of documents? Checks of the application see the text that was sent."""
         self._entries: LRUCache[KnownDocument | RefusedDocument | Literals] = engine.cache("documents")
-        self._schemas: LRUCache[GraphQLSchema] = LRUCache("schemas of roles", _SCHEMAS, _SCHEMA_BYTES, largest=1)
+        self.schemas = RoleSchemas(engine, build_schema)
 
     def schema(self, signature: Signature) -> GraphQLSchema:
-        """The GraphQL schema of a role, from an LRU cache."""
-        schema = self._schemas.get(signature)
-        if schema is None:
-            view = self.engine.model.view(signature)
-            schema = build_schema(view)
-            self._schemas.put(signature, schema, _SCHEMA_FACTOR * view.size)
-        return schema
+        """The GraphQL schema of a role; raises Unmade if it takes long to make."""
+        return self.schemas.get(signature)
+
+    async def recognise_after(
+        self, unmade: Unmade, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
+    ) -> Recognised:
+        """The prepared operation of a request that needs what is not made yet: it is made in a thread first."""
+        while True:
+            await self.schemas.make(unmade)
+            try:
+                return self.recognise(parameters, request, caller, streams=streams)
+            except Unmade as more:
+                unmade = more
 
     def recognise(
         self, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
@@ -186,7 +192,7 @@ class Planner:
         if known is None:
             measures = entry.measures.of(sent.caller.viewer)
             with self.engine.planning_budget.planning(goes_on=is_new):
-                known = self._prepare(entry.document, variables, measures, sent.caller, with_change_cursor)
+                known = self._prepare(key, entry.document, variables, measures, sent.caller, with_change_cursor)
                 if entry.document.places:
                     count = len(set(entry.document.places.values()))
                     known = replace(known, literals=known.bindings(count))
@@ -234,6 +240,7 @@ class Planner:
 
     def _prepare(
         self,
+        key: Any,
         document: Document,
         variables: Variables,
         measures: RequestMeasures,
@@ -249,10 +256,11 @@ class Planner:
             if document.operation.operation is OperationType.MUTATION:
                 raise self._with_all_faults(refusal, document, variables, view, measures) from None
             raise
-        meta: dict[str, Any] = {}
+        meta: Answer = {}
         if any(root.kind == "introspection" for root in operation.roots):
             self.introspection.check(caller.viewer)
-            meta = introspect(document, variables, schema)
+            asked = (key, repr(variables) if document.variables else "")
+            meta = self.schemas.answer(asked, view, lambda: describe(document, variables, schema))
         pieces = _pieces(operation.roots, meta)
         if operation.watch is not None:
             return KnownOperation(
@@ -354,7 +362,7 @@ def _all(bindings: tuple[Binding, ...] | None) -> tuple[Binding, ...]:
     return bindings
 
 
-def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]:
+def _pieces(roots: Sequence[Root], meta: Answer) -> tuple[bytes, ...]:
     """The constant JSON of a response, split where the results go."""
     pieces: list[bytes] = []
     constant = b'{"data":{'
@@ -364,5 +372,5 @@ def _pieces(roots: Sequence[Root], meta: Mapping[str, Any]) -> tuple[bytes, ...]
             pieces.append(constant)
             constant = b""
         else:
-            constant += root.constant or msgspec.json.encode(meta[root.label])
+            constant += root.constant or meta[root.label]
     return (*pieces, constant + b"}}")
