@@ -117,6 +117,12 @@ async function follow(resource: Resource, signal: AbortSignal, known: Map<string
   }
 }
 
+/** `user Ada`; a row without a label has the name of its resource in it already. */
+function named(row: Row, resource: Resource): string {
+  const label = labelOf(row, resource)
+  return label.startsWith(`${resource.one} `) ? label : `${resource.one} ${label}`
+}
+
 function Line({ change }: { change: Change }) {
   const { resource, row, before } = change
   const tone = change.kind === 'DELETED' || change.kind === 'LEFT' ? 'badge bad' : change.kind === 'UPDATED' ? 'badge warn' : 'badge good'
@@ -127,14 +133,14 @@ function Line({ change }: { change: Change }) {
       <span class={tone}>{change.kind.toLowerCase()}</span>
       <div class="what">
         <a href={to(`data/${slug(resource)}/${change.rowId}`)}>
-          {resource.one} {row ? labelOf(row, resource) : change.rowId}
+          {row ? named(row, resource) : `${resource.one} ${change.rowId}`}
         </a>
         {row?.version ? <span class="soft"> version {row.version}</span> : null}
         {differs.length > 0 && (
           <div class="diff">
             {differs.map((name) => (
               <span key={name}>
-                {name}: <del>{JSON.stringify(before?.[name])}</del> <ins>{JSON.stringify(row?.[name])}</ins>
+                {name}: <del>{JSON.stringify(before?.[name])}</del> → <ins>{JSON.stringify(row?.[name])}</ins>
               </span>
             ))}
           </div>

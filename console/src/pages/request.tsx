@@ -18,6 +18,8 @@ import type { Twin } from '../types'
 import { timeOfDay } from '../words'
 
 const WAIT = 250
+/** Refusals of what is being typed: what followed before stays meanwhile. */
+const UNFINISHED = new Set(['GRAPHQL_PARSE_FAILED', 'GRAPHQL_VALIDATION_FAILED', 'BAD_REQUEST', 'BAD_USER_INPUT', 'NOT_FOUND'])
 
 const MOST_FIELDS = 3000
 
@@ -204,12 +206,14 @@ function useTwin(draft: Draft, as: string | null, change: LeavesProps['change'])
         if (stop.signal.aborted) return
         setBroken(null)
         setTwin(found)
+        const refusal = found.refused && !UNFINISHED.has(found.refused.code) ? `# Nothing follows: ${found.refused.message}\n` : null
         if (draft.side === 'graphql' && found.rest?.length) change({ rest: print(found.rest) }, 'graphql')
+        else if (draft.side === 'graphql' && refusal) change({ rest: refusal }, 'graphql')
         if (draft.side === 'rest' && found.graphql?.none !== undefined) change({ query: `# ${found.graphql.none}\n`, variables: '' }, 'rest')
         else if (draft.side === 'rest' && found.graphql) {
           const variables = found.graphql.variables
           change({ query: found.graphql.query, variables: variables && Object.keys(variables).length ? JSON.stringify(variables, null, 2) : '' }, 'rest')
-        }
+        } else if (draft.side === 'rest' && refusal) change({ query: refusal, variables: '' }, 'rest')
       } catch (error) {
         if (!stop.signal.aborted) setBroken(error instanceof Error ? error.message : String(error))
       }
@@ -326,7 +330,7 @@ function Leaves({ draft, change, schema, as, dev, onSent }: LeavesProps) {
         <section class={isOn('graphql') ? 'leaf left on' : 'leaf left'} aria-label="GraphQL leaf">
           <div class="leaf-head">
             <h2>GraphQL</h2>
-            <span class="soft">{isOn('graphql') ? 'you write here' : 'follows'}</span>
+            <span class="soft">{isOn('graphql') ? 'you write here' : twin?.refused ? 'waits for a valid request' : 'follows'}</span>
             <button class="quiet" aria-pressed={showVariables} onClick={() => setShowVariables(!showVariables)}>
               Variables
             </button>
@@ -352,7 +356,7 @@ function Leaves({ draft, change, schema, as, dev, onSent }: LeavesProps) {
         <section class={isOn('rest') ? 'leaf right on' : 'leaf right'} aria-label="REST leaf">
           <div class="leaf-head">
             <h2>REST</h2>
-            <span class="soft">{isOn('rest') ? 'you write here' : 'follows'}</span>
+            <span class="soft">{isOn('rest') ? 'you write here' : twin?.refused ? 'waits for a valid request' : 'follows'}</span>
           </div>
           <Editor
             label="REST request"

@@ -20,10 +20,10 @@ export function ActivityCharts({ requests, series }: { requests: Recent[]; serie
   )
 }
 
-/** A point for each request that has a price, in the colour of its style. */
+/** A point for each request that ran, in the colour of its style; one that was refused took no time for its price. */
 function PriceAgainstTime({ requests }: { requests: Recent[] }) {
   const { x, lines } = useMemo(() => {
-    const priced = requests.filter((each) => each.price != null && !each.stream).sort((a, b) => (a.price ?? 0) - (b.price ?? 0))
+    const priced = requests.filter((each) => each.price != null && !each.stream && !each.code && each.status < 400).sort((a, b) => (a.price ?? 0) - (b.price ?? 0))
     const of = (style: string) => priced.map((each) => (each.style === style ? each.ms : null))
     const used = STYLES.filter(([style]) => priced.some((each) => each.style === style))
     return { x: priced.map((each) => each.price ?? 0), lines: used.map(([style, name]): Line => ({ name, values: of(style) })) }
@@ -46,9 +46,9 @@ function SeriesChart({ kind, group }: { kind: string; group: Series[] }) {
     const moments = [...new Set(group.flatMap((each) => each.points.map(([at]) => at)))].sort((a, b) => a - b)
     const lines = group.map((each): Line => {
       const values = new Map(each.points)
-      return { name: named(each.name), values: moments.map((at) => values.get(at) ?? null) }
+      return { name: named(each.name), values: moments.map((at) => values.get(at) ?? (kind === 'rate' ? 0 : null)) }
     })
     return { x: moments, lines }
-  }, [group])
+  }, [group, kind])
   return <Chart label={TITLES[kind] ?? kind} x={x} lines={lines} unit={kind === 'latency' ? ' ms' : ''} />
 }

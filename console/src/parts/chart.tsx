@@ -46,7 +46,7 @@ export function Chart({ x, lines, unit, points, label }: { x: number[]; lines: L
           {},
           ...lines.map((line, n): uPlot.Series => {
             const stroke = resolved(HUES[n % HUES.length] ?? '--accent')
-            return points ? { label: line.name, stroke, paths: () => null, points: { show: true, size: 5, fill: stroke } } : { label: line.name, stroke, width: 1.5, points: { show: false } }
+            return points ? { label: line.name, stroke, paths: () => null, points: { show: true, size: 5, fill: stroke } } : { label: line.name, stroke, width: 1.5, spanGaps: true, points: { show: false } }
           }),
         ],
       },

@@ -32,7 +32,7 @@ export function Grid({ resource, columns, rows, filters, touched, onRow, childre
           {rows.map((row, r) => (
             <tr key={row.id} class={touched[row.id]} title={touched[row.id] === 'changed' ? 'Changed by someone else just now' : undefined}>
               <td tabIndex={-1} onKeyDown={(event) => editing.move(event, r, 0)}>
-                <a href={to(`data/${slug(resource)}/${row.id}`)} aria-label={`Open ${labelOf(row, resource)}`}>
+                <a href={to(`data/${slug(resource)}/${row.id}`)} aria-label={`Open ${labelOf(row, resource)}, ${short(row.id)}`}>
                   {short(row.id)}
                 </a>
               </td>

@@ -1,7 +1,7 @@
 /** The last requests as a table, each a link to the page Request; and their statements, the most expensive first. */
 import { to } from '../router'
 import type { Recent } from '../types'
-import { bytes, count, milliseconds, timeOfDay } from '../words'
+import { bytes, count, milliseconds, short, timeOfDay } from '../words'
 import { share } from './drafts'
 
 const COLUMNS = ['at', 'request', 'status', 'time', 'price', 'size', 'caller']
@@ -64,11 +64,11 @@ function Line({ request }: { request: Recent }) {
         <span class={isBad ? 'badge bad' : 'badge good'}>{request.status}</span> {request.code && <code>{request.code}</code>}
       </td>
       <td class="number">
-        {request.stream ? <span class="soft">open {milliseconds(request.ms)}</span> : <span class={request.ms >= SLOW ? 'badge warn' : undefined}>{milliseconds(request.ms)}</span>}
+        {request.stream ? <span class="soft">open {Math.round(request.ms / 1000)} s</span> : <span class={request.ms >= SLOW ? 'badge warn' : undefined}>{milliseconds(request.ms)}</span>}
       </td>
       <td class="number">{request.price ?? ''}</td>
       <td class="number">{request.bytes ? bytes(request.bytes) : ''}</td>
-      <td class="cell">{request.viewer}</td>
+      <td title={request.viewer ?? undefined}>{short(request.viewer ?? '')}</td>
     </tr>
   )
 }

@@ -65,7 +65,7 @@ function RelatedTable({ field, target, rows, unlink }: { field: Field; target: R
           {rows.map((each) => (
             <tr key={each.id}>
               <td>
-                <a href={to(`data/${slug(target)}/${each.id}`)} aria-label={`Open ${labelOf(each, target)}`}>
+                <a href={to(`data/${slug(target)}/${each.id}`)} aria-label={`Open ${labelOf(each, target)}, ${short(each.id)}`}>
                   {short(each.id)}
                 </a>
               </td>

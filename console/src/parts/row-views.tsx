@@ -26,7 +26,7 @@ export function History({ resource, row }: { resource: Resource; row: Row }) {
         return (
           <div class="event" key={event.cursor}>
             <time dateTime={event.at}>{moment(event.at)}</time>
-            <span class="badge accent">{event.kind}</span>
+            <span class="badge accent">{event.kind.toLowerCase()}</span>
             <span class="what">{then ? `version ${then.version ?? '?'}: ${labelOf(then, resource)}` : ''}</span>
           </div>
         )

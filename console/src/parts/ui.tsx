@@ -97,7 +97,10 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
     const dialog = element.current
     if (dialog && !dialog.open) {
       dialog.showModal()
-      dialog.querySelector<HTMLElement>('.dialog-body > :not(header) :is(input, select, textarea), .dialog-body > input')?.focus()
+      const inputs = '.dialog-body > :not(.dialog-head) :is(input, select, textarea), .dialog-body > input'
+      const first = dialog.querySelector<HTMLInputElement>(inputs)
+      const chosen = first?.type === 'radio' ? dialog.querySelector<HTMLElement>('input[type=radio]:checked') : null
+      ;(chosen ?? first)?.focus()
     }
     return () => dialog?.close()
   }, [])
@@ -113,12 +116,12 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
       onClick={(event) => event.target === element.current && onClose()}
     >
       <div class="dialog-body">
-        <header>
+        <div class="dialog-head">
           <h2 id={id}>{title}</h2>
           <button class="quiet icon" aria-label="Close" onClick={onClose}>
             ✕
           </button>
-        </header>
+        </div>
         {children}
       </div>
     </dialog>

@@ -96,6 +96,7 @@ def test_of_two_who_edit_one_row_the_second_sees_both_values(admin: Client, brow
         merge = page.tab.get_by_role("dialog", name="Someone else changed this row")
         expect(merge.get_by_role("row", name=re.compile("^note"))).to_contain_text("Two at once.Theirs.Mine.")
         expect(merge.get_by_role("row", name=re.compile("^internalNote"))).to_contain_text("Checked.")
+        expect(merge.get_by_role("radio", checked=True)).to_be_focused()
         assert admin.get(f"/orders/{row['id']}").json()["note"] == "Theirs."
         merge.get_by_role("button", name="Save the choice").click()
         expect(merge).to_be_hidden()

@@ -48,6 +48,8 @@ def test_a_refusal_is_red_before_anything_is_sent_and_marks_its_place_after(admi
         page.goto("request")
         page.write(GRAPHQL, "{ users(first: 100) { posts(first: 100) { comments(first: 100) { body } } } }")
         expect(page.tab.locator(".price.refused")).to_contain_text("TOO_COMPLEX")
+        expect(page.editor(REST)).to_contain_text("# Nothing follows: The request could return 1010100 objects")
+        expect(page.tab.get_by_role("region", name="REST leaf")).to_contain_text("waits for a valid request")
         page.write(REST, 'POST /users\n\n{"name": "", "email": "x@example.org"}')
         page.tab.keyboard.press("Control+Enter")
         expect(page.tab.get_by_role("region", name="Answer")).to_contain_text("422")
