@@ -85,7 +85,7 @@ PARTS: dict[str, str] = {
         read_paused transport writable
         """,
     STATE: "default_headers total_requests",
-    SERVER: "_captured_signals config handle_exit main_loop on_tick shutdown startup",
+    SERVER: "_captured_signals config handle_exit main_loop on_tick servers shutdown startup",
     CONFIG: "loaded_app",
     PROCESS: "_server config is_alive parent_conn process server",
     PARSER: "feed_data get_http_version get_method set_dangerous_leniencies should_keep_alive should_upgrade",

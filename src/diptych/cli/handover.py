@@ -30,6 +30,7 @@ def handed_over_listener() -> socket.socket | None:
     except OSError as error:
         raise StartError(f"The listening socket that was handed over cannot be used: {error.strerror}.") from None
     if listener.type != socket.SOCK_STREAM or not is_listening:
+        listener.close()
         raise StartError("What was handed over is no listening socket of TCP.")
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.set_inheritable(True)

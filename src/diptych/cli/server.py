@@ -52,6 +52,8 @@ _ACCEPTS = 8
 _SHARED_ACCEPTS = 2
 """The same for each of several processes: the first to wake leaves the rest of a burst to the others."""
 
+_ACCEPTED = 0.5
+"""Seconds in which the first request of a connection that was accepted last must arrive, if the service drains."""
 _STARTING, _UNANSWERED = 60, 5.0
 """Seconds after which one of several processes that does not answer is replaced: while it starts, and later."""
 
@@ -232,6 +234,7 @@ class Server(uvicorn.Server):
             app.begin_drain()
             await self._drain(app.config.drain)
             await app.closing()
+            await self._serve_accepted([*(sockets or ())[:1], *self._duplicates], app.config.drain)
         await super().shutdown([*(sockets or ()), *self._duplicates])
         for server in self._operators:
             server.close()
@@ -251,6 +254,14 @@ class Server(uvicorn.Server):
         while self._signals < 2 and (left := end - time.monotonic()) > 0:
             await self.on_tick(0)  # the Date header
             await asyncio.sleep(min(left, 0.1))
+
+    async def _serve_accepted(self, listeners: Sequence[socket.socket], drain: float) -> None:
+        """Stop listening, and answer those who have connected and whose request is on its way."""
+        for server in self.servers:
+            server.close()
+        for listener in listeners:
+            listener.close()
+        await asyncio.sleep(min(drain, _ACCEPTED))
 
 
 class Worker(multiprocess.Process):
