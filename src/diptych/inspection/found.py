@@ -57,6 +57,8 @@ class FoundDatabase(Struct, frozen=True):
 
     kind: str
     tables: Mapping[str, FoundTable]
+    elsewhere: Mapping[str, int] = {}
+    """The number of tables in other schemas of a PostgreSQL database, by their names."""
 
 
 def likely_keys(columns: Sequence[FoundColumn]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from diptych.inspection.found import FoundColumn, FoundDatabase, FoundReference, FoundTable
 from diptych.inspection.names import attribute, clashes, class_name, relation
@@ -86,6 +87,9 @@ class _ModelFile:
     # names
 
     def _name_classes(self) -> None:
+        for schema, count in self.found.elsewhere.items():
+            option = f"?options=-csearch_path%3D{quote(schema)}"
+            self._leave(f"the schema {schema} with {count} tables and views: inspect it with {option} in the address.")
         for table in self.found.tables.values():
             kind = "view" if table.is_view else "table"
             reason = self._unserved(table)

@@ -27,7 +27,8 @@ _COLUMNS = f"""
     WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm') AND {_HERE} ORDER BY a.attnum
 """
 _CONSTRAINTS = f"""
-    SELECT k.conrelid, k.contype::text AS kind, o.relname::text AS target, k.confdeltype::text AS on_delete,
+    SELECT k.conrelid, k.contype::text AS kind, CASE o.relnamespace WHEN c.relnamespace THEN o.relname::text
+        ELSE o.relnamespace::regnamespace || '.' || o.relname END AS target, k.confdeltype::text AS on_delete,
       pg_get_constraintdef(k.oid, true) AS text,
       ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (n, i)
         JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i) AS columns,
@@ -43,6 +44,11 @@ _INDEXES = f"""
         WHERE u.i2 <= i.indnkeyatts ORDER BY u.i2) AS columns
     FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_class c ON c.oid = i.indrelid
     WHERE i.indisunique AND NOT i.indisprimary AND {_HERE} ORDER BY x.relname
+"""
+_ELSEWHERE = """
+    SELECT n.nspname::text, count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition AND n.nspname <> current_schema()
+      AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' GROUP BY 1 ORDER BY 1
 """
 _ACTIONS = {"a": "no action", "r": "restrict", "c": "cascade", "n": "set null", "d": "set default"}
 
@@ -65,7 +71,8 @@ async def inspect_postgres(url: str) -> FoundDatabase:
                         found.name, found.columns, True, await _view_key(connection, found), comment=found.comment
                     )
                 tables[found.name] = found
-            return FoundDatabase("postgres", tables)
+            elsewhere = {name: count for name, count in await connection.fetch(_ELSEWHERE)}
+            return FoundDatabase("postgres", tables, elsewhere)
     finally:
         await connection.close()
 

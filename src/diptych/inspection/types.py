@@ -63,8 +63,17 @@ def type_of(column: FoundColumn, kind: str, enums: dict[str, str]) -> FieldType 
         return FieldType("datetime", note=note) if plain in _POSTGRES else f"{column.type} has no type here"
     python = _POSTGRES.get(re.sub(r"\(\d+\)", "", column.type))
     if python is None:
-        return f"{column.type} has no type here"
+        return _unknown(column.type)
     return FieldType(python, _sized(column.type) if python == "str" else ())
+
+
+def _unknown(kind: str) -> str:
+    """Why a type of PostgreSQL has none in a model."""
+    if kind.endswith("[]"):
+        return f"{kind} is an array, and lists of a model are jsonb"
+    if kind == "bytea":
+        return "bytea holds bytes, and no type of a model does"
+    return f"{kind} has no type here"
 
 
 def _sqlite_type(column: FoundColumn) -> FieldType | str:
@@ -84,7 +93,7 @@ def _sqlite_type(column: FoundColumn) -> FieldType | str:
         return FieldType("float", note=f"{column.type}: SQLite keeps it as a float.")
     python = _AFFINITIES.get(affinity(column.type))
     if python is None:
-        return f"{column.type or 'BLOB'} has no type here"
+        return f"{column.type or 'BLOB'} holds bytes, and no type of a model does"
     return FieldType(python, _sized(column.type) if python == "str" else ())
 
 
