@@ -18,6 +18,7 @@ from diptych.migrate.diff import Answers, Question
 from diptych.migrate.files import FOLDER, Loaded, sql_of
 from diptych.migrate.key_steps import run
 from diptych.migrate.log import HALVES, Half
+from diptych.migrate.nodes import version_of
 from diptych.migrate.runner import Project, dialect_of
 from diptych.migrate.state import state_of
 from diptych.migrate.step import Step
@@ -106,22 +107,21 @@ def plan(model: str | None, folder: str, database: str | None, sql: bool) -> Non
 @_DATABASE
 @click.option("--expand", is_flag=True, help="Leave out what the last migration drops; services of before can go on.")
 @click.option("--allow-loss", is_flag=True, help="Drop what the migrations drop, though there are values.")
-def apply_(model: str | None, folder: str, database: str | None, expand: bool, allow_loss: bool) -> None:
+@click.option("--ignore-nodes", is_flag=True, help="Apply what services that run still need to be otherwise.")
+def apply_(model: str | None, folder: str, database: str | None, **how: bool) -> None:
     """Apply the migrations that a database does not have yet."""
-    migrate_now(_config(database), model, folder, expand=expand, allow_loss=allow_loss)
+    migrate_now(_config(database), model, folder, **how)
 
 
-def migrate_now(
-    config: Config, model: str | None, folder: str = FOLDER, *, expand: bool = False, allow_loss: bool = False
-) -> None:
-    """Apply what is pending, and print it."""
+def migrate_now(config: Config, model: str | None, folder: str = FOLDER, **how: bool) -> None:
+    """Apply what is pending, and print it; `how` are the options of `apply`."""
     sentences: list[str] = []
 
     def tell(sentence: str) -> None:
         sentences.append(sentence)
         click.echo(sentence)
 
-    Project(load_model(model), Path(folder)).apply(config, tell, expand=expand, allow_loss=allow_loss)
+    Project(load_model(model), Path(folder)).apply(config, tell, **how)
     if not sentences:
         click.echo("The database has all migrations.")
 
@@ -133,12 +133,14 @@ def migrate_now(
 def status(model: str | None, folder: str, database: str | None) -> None:
     """List the migrations, and which of them a database has."""
     project = Project(load_model(model), Path(folder))
-    chain = project.chain()
-    left = {(half.migration.name, half.half): half for half in project.pending(_config(database), chain)}
+    chain, config = project.chain(), _config(database)
+    left = {(half.migration.name, half.half): half for half in project.pending(config, chain)}
     for loaded in chain:
         click.echo(f"{loaded.name}  {_progress(loaded, left)}")
     if not chain or chain[-1].state.hash != state_of(project.model).hash:
         click.echo("The model has changes that no migration has: `diptych migrate make`.")
+    for node in project.nodes(config):
+        click.echo(f"The service {node} has the model of {version_of(node, chain)}.")
 
 
 @migrate.command()

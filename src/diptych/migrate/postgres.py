@@ -17,6 +17,7 @@ from typing import Any
 import asyncpg
 
 from diptych.db.catalogue import postgres_catalogue
+from diptych.db.nodes import Node, node_of, recent_nodes
 from diptych.db.postgres.ddl import PATIENCE, patiently
 from diptych.db.postgres.store import LOCK, PostgresStore
 from diptych.errors import StartError
@@ -24,6 +25,7 @@ from diptych.migrate import log
 from diptych.migrate.ddl import quote
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
+from diptych.migrate.nodes import refuse_needed
 from diptych.migrate.sqlite import Tell, refuse
 from diptych.migrate.state import State
 from diptych.migrate.step import Action, Alone, Backfill, Step, Stored, Validate
@@ -50,6 +52,21 @@ async def _entries(connection: asyncpg.Connection) -> list[log.Entry] | None:
     return [(name, digest, half, step) for name, digest, half, step in await connection.fetch(log.READ)]
 
 
+async def read_nodes(store: PostgresStore) -> list[Node]:
+    """The services that run."""
+    connection = await store.connection("diptych migrates")
+    try:
+        return await _nodes(connection)
+    finally:
+        await connection.close()
+
+
+async def _nodes(connection: asyncpg.Connection) -> list[Node]:
+    if not await connection.fetchval(_HAS, "diptych_nodes"):
+        return []
+    return [node_of(*row) for row in await connection.fetch(recent_nodes("postgres"))]
+
+
 async def apply(
     store: PostgresStore,
     model: Model,
@@ -58,13 +75,14 @@ async def apply(
     *,
     expand: bool = False,
     allow_loss: bool = False,
+    ignore_nodes: bool = False,
 ) -> None:
     """Apply what is pending. What was done when it fails is logged, and not done again."""
     connection = await store.connection("diptych migrates")
     try:
         await connection.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         await _lock(connection)
-        await _Run(connection, model, chain, tell, allow_loss).apply(expand)
+        await _Run(connection, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
         await store.open(model)  # makes the triggers that are wanted now, and refuses what does not fit
         await store.close()
     except asyncpg.LockNotAvailableError:
@@ -90,7 +108,7 @@ class _Run:
         self.connection, self.model, self.chain, self.tell = connection, model, chain, tell
         self.allow_loss = allow_loss
 
-    async def apply(self, expand: bool) -> None:
+    async def apply(self, expand: bool, ignore_nodes: bool) -> None:
         connection = self.connection
         entries, have = await _entries(connection), await postgres_catalogue(connection)
         await self._transaction([log.create_ddl("postgres")])
@@ -102,8 +120,11 @@ class _Run:
                 for half in log.HALVES:
                     await self._log(migration, half, log.WHOLE)
             entries = [(loaded.name, loaded.hash, half, log.WHOLE) for loaded in there for half in log.HALVES]
-        for left in log.pending(self.chain, entries or [], expand=expand):
-            await self._half(left)
+        left = log.pending(self.chain, entries or [], expand=expand)
+        if not ignore_nodes:
+            refuse_needed(left, await _nodes(connection))
+        for part in left:
+            await self._half(part)
 
     async def _half(self, half: log.Half) -> None:
         if half.half == "contract":

@@ -12,6 +12,7 @@ from msgspec import Struct
 from diptych.compile.system.object import DialectName
 from diptych.config import Config
 from diptych.db.connect import connect
+from diptych.db.nodes import Node
 from diptych.db.postgres.store import PostgresStore
 from diptych.db.sqlite.private_file import make_private
 from diptych.db.store import Store
@@ -78,8 +79,17 @@ class Project(Struct, frozen=True):
             raise StartError("The model has changes that no migration has; run `diptych migrate make` first.")
         return chain
 
-    def apply(self, config: Config, tell: Tell, *, expand: bool = False, allow_loss: bool = False) -> None:
+    def apply(
+        self,
+        config: Config,
+        tell: Tell,
+        *,
+        expand: bool = False,
+        allow_loss: bool = False,
+        ignore_nodes: bool = False,
+    ) -> None:
         """Apply what is pending to a database."""
+        how = {"expand": expand, "allow_loss": allow_loss, "ignore_nodes": ignore_nodes}
         chain = self.complete_chain()
         stops = [type(step).__name__ for step in chain[-1].migration.expand if step.stops]
         if expand and stops:
@@ -90,10 +100,10 @@ class Project(Struct, frozen=True):
         if is_sqlite(config.database):
             path = config.database.removeprefix(_SQLITE)
             make_private(path)
-            sqlite.apply(path, self.model, chain, tell, expand=expand, allow_loss=allow_loss)
+            sqlite.apply(path, self.model, chain, tell, **how)
             return
         store = cast(PostgresStore, connect(config))
-        asyncio.run(postgres.apply(store, self.model, chain, tell, expand=expand, allow_loss=allow_loss))
+        asyncio.run(postgres.apply(store, self.model, chain, tell, **how))
 
     def pending(self, config: Config, chain: Sequence[Loaded]) -> list[log.Half]:
         """What is left to do for a database. Nothing is changed."""
@@ -111,6 +121,12 @@ class Project(Struct, frozen=True):
         if not path.exists():
             raise StartError(f"There is no SQLite database at {path}; `diptych migrate apply` makes one.")
         return sqlite.read_log(str(path))
+
+    def nodes(self, config: Config) -> list[Node]:
+        """The services that run on a database."""
+        if is_sqlite(config.database):
+            return sqlite.read_nodes(config.database.removeprefix(_SQLITE))
+        return asyncio.run(postgres.read_nodes(cast(PostgresStore, connect(config))))
 
     def drift(self, config: Config, chain: Sequence[Loaded]) -> list[str]:
         """How the tables of a database differ from what the last migration leaves."""

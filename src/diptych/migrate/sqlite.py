@@ -18,6 +18,7 @@ from diptych.compile.indexes import ExistingIndex
 from diptych.compile.system.feed_sqlite import sqlite_feed
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.fitting import fit
+from diptych.db.nodes import Node, node_of, recent_nodes
 from diptych.db.sqlite.backup import back_up
 from diptych.db.sqlite.connection import SqliteConnection
 from diptych.db.sqlite.placeholders import numbered
@@ -27,6 +28,7 @@ from diptych.migrate import log
 from diptych.migrate.ddl import create_table_ddl, index_ddl, listed, quote, trigger_table
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
+from diptych.migrate.nodes import refuse_needed
 from diptych.migrate.online import names_of_key
 from diptych.migrate.state import State
 from diptych.migrate.step import Action, Backfill, Rebuild, Step
@@ -48,15 +50,38 @@ def read_log(path: str) -> list[log.Entry] | None:
         db.close()
 
 
+def read_nodes(path: str) -> list[Node]:
+    """The services that run."""
+    db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return _nodes(db)
+    finally:
+        db.close()
+
+
+def _nodes(db: apsw.Connection) -> list[Node]:
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_nodes'").fetchall():
+        return []
+    rows: list[Any] = db.execute(recent_nodes("sqlite")).fetchall()
+    return [node_of(*row) for row in rows]
+
+
 def apply(
-    path: str, model: Model, chain: Sequence[Loaded], tell: Tell, *, expand: bool = False, allow_loss: bool = False
+    path: str,
+    model: Model,
+    chain: Sequence[Loaded],
+    tell: Tell,
+    *,
+    expand: bool = False,
+    allow_loss: bool = False,
+    ignore_nodes: bool = False,
 ) -> None:
     """Apply what is pending; a StartError leaves the file as it was."""
     dog = Watchdog()
     connection = SqliteConnection(path, dog, write=True)
     try:
         connection.db.execute("PRAGMA foreign_keys = OFF").fetchall()
-        _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand)
+        _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
     except apsw.Error as error:
         cause = str(error).removeprefix(type(error).__name__ + ": ").rstrip(".")
         raise StartError(f"The migration failed, and nothing was changed: {cause}.") from None
@@ -78,9 +103,12 @@ class _Run:
         self.db, self.path, self.model, self.chain, self.tell = db, path, model, chain, tell
         self.allow_loss = allow_loss
 
-    def apply(self, expand: bool) -> None:
+    def apply(self, expand: bool, ignore_nodes: bool) -> None:
         db = self.db
-        if self._left(expand)[0] and sqlite_catalogue(db).has_any_of(self.model):
+        left, _ = self._left(expand)
+        if not ignore_nodes:
+            refuse_needed(left, _nodes(db))
+        if left and sqlite_catalogue(db).has_any_of(self.model):
             self._backup()
         db.execute("BEGIN IMMEDIATE")
         try:

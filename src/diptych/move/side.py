@@ -14,7 +14,9 @@ MOVED = "diptych_moved"
 """The table of a source that has moved: no service opens it, and its triggers refuse writes."""
 MOVING = "diptych_move"
 """The table of a target that is not complete: how far the move is."""
-NOT_COPIED = frozenset({"diptych_feed", "diptych_feed_head", "diptych_feed_replaced", "diptych_schema", MOVING, MOVED})
+NOT_COPIED = frozenset(
+    {"diptych_feed", "diptych_feed_head", "diptych_feed_replaced", "diptych_nodes", "diptych_schema", MOVING, MOVED}
+)
 """System tables that are copied otherwise, or are made by the target itself."""
 
 

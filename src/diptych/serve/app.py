@@ -204,7 +204,7 @@ class Diptych:
         handler.recent, handler.metrics = self._recent, self.metrics
         try:
             await context.revoked.start()
-            await handler.live.start()
+            await handler.start()
             if config.triggers:
                 await handler.webhooks.start()
             if engine.usage is not None:

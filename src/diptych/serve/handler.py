@@ -47,6 +47,7 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
+from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
 from diptych.serve.rate_headers import with_rate_headers
@@ -87,6 +88,7 @@ class Handler:
         self.introspection = Introspection.of(config, engine.model.roles)
         self._metrics_roles = known_roles("metrics_roles", config.metrics_roles, engine.model.roles)
         self.readiness = Readiness(engine.store, engine.model, config)
+        self.node = NodeRecord(engine.store, engine.model)
         self.admission = Admission()
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
@@ -132,9 +134,15 @@ class Handler:
         service: WebhookService = importlib.import_module(WEBHOOKS).WebhookService(self.live, self.config)
         return service
 
+    async def start(self) -> None:
+        """Begin what runs in the background."""
+        await self.live.start()
+        self.node.start()
+
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
+        await self.node.stop()
         await self.readiness.stop()
         if "webhooks" in vars(self):
             await self.webhooks.stop()

@@ -57,6 +57,14 @@ class Case:
     loss: bool = False
 
 
+JUNCTION = """
+class Tag(Resource):
+    name: str
+class ThingTag(Resource):
+    thing: Annotated[Thing, OnDelete("cascade")]
+    tag: Annotated[Tag, OnDelete("cascade")]
+    keys = (unique("thing", "tag"),)
+"""
 TRASH = {"options": ", trash=timedelta(days=3)"}
 CASES = {
     "a class": Case(
@@ -159,6 +167,71 @@ CASES = {
         was=TRASH,
     ),
     "lists": Case(BASE, (*BASE, "tags: list[str] = []"), read="title", expect=[("a",), ("b",)]),
+    "a document": Case(BASE, (*BASE, "data: Json | None = None")),
+    "a class with integer ids": Case(
+        BASE, BASE, now={"more": '\nclass Tag(Resource, ids="integer"):\n    thing: Thing | None = None'}
+    ),
+    "a day": Case(BASE, (*BASE, "day: date = today()")),
+    "no counter": Case((*BASE, "n: Annotated[int, Counter()] = auto()"), BASE, loss=True),
+    "fewer digits": Case(
+        ("title: str", "size: Annotated[Decimal, Digits(8, 2)]"),
+        ("title: str", "size: Annotated[Decimal, Digits(8, 1)]"),
+        rows=("'a', 10", "'b', 20"),
+        read="title",
+        expect=[("a",), ("b",)],
+    ),
+    "fewer values": Case(
+        ("title: Colours", "size: int = 1"),
+        ("title: Colour", "size: int = 1"),
+        rows=("'red', 7", "'blue', 8"),
+        expect=[("red", 7), ("blue", 8)],
+    ),
+    "a text of an enum": Case(
+        ("title: Colour", "size: int = 1"),
+        BASE,
+        rows=("'red', 7", "'blue', 8"),
+        expect=[("red", 7), ("blue", 8)],
+    ),
+    "states": Case(
+        ("title: Colour", "size: int = 1"),
+        ("title: Annotated[Colour, States(Move(Colour.red, Colour.blue))] = Colour.red", "size: int = 1"),
+        rows=("'red', 7", "'blue', 8"),
+        expect=[("red", 7), ("blue", 8)],
+    ),
+    "unique, another name": Case(
+        ("title: Annotated[str, Unique()]", "size: int = 1"),
+        ("headline: Annotated[str, Unique()]", "size: int = 1"),
+        {"renames": {"things.title": "headline"}},
+        read="headline, size",
+    ),
+    "no unique key": Case((*BASE, 'keys = (unique("title", "size"),)'), BASE),
+    "a unique key in part": Case(BASE, (*BASE, '@unique("title")', "def only(self):", "    return self.size > 0")),
+    "no unique key in part": Case((*BASE, '@unique("title")', "def only(self):", "    return self.size > 0"), BASE),
+    "an index over two": Case(BASE, (*BASE, 'keys = (index("title", "size"),)')),
+    "no check": Case((*BASE, '@check("It is more.")', "def more(self):", "    return self.size > 0"), BASE),
+    "a required relation": Case(
+        BASE,
+        ("group: Group", *BASE),
+        {"fills": {"things.group_id": "= (SELECT id FROM groups)"}},
+        rows=(),
+        expect=(),
+    ),
+    "a relation that is required now": Case(
+        (*BASE, "group: Group | None = None"),
+        ("group: Group", *BASE),
+        {"fills": {"things.group_id": "= (SELECT id FROM groups)"}},
+        rows=(),
+        expect=(),
+    ),
+    "another target of a relation": Case(
+        (*BASE, "group: Group | None = None"),
+        (*BASE, "group: Other | None = None"),
+        was={"more": "\nclass Other(Resource):\n    name: str"},
+        now={"more": "\nclass Other(Resource):\n    name: str"},
+    ),
+    "no search": Case((*BASE, 'search = Search("title")'), BASE),
+    "another moment": Case((*BASE, "seen: datetime = now()"), (*BASE, "seen: datetime | None = None")),
+    "many to many": Case(BASE, BASE, now={"more": JUNCTION}),
 }
 
 

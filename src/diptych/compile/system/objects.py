@@ -133,6 +133,11 @@ _RECORDS = {
         "policy {text} NOT NULL, owner {text} NOT NULL, full_at {number} NOT NULL, previous {number}, "
         "spent {number} NOT NULL, refused {number} NOT NULL, used_at {number} NOT NULL, PRIMARY KEY (policy, owner)"
     ),
+    # the processes that serve
+    "diptych_nodes": (
+        "id {text} PRIMARY KEY, host {text} NOT NULL, tables {text} NOT NULL, started_at {number} NOT NULL, "
+        "seen_at {number} NOT NULL"
+    ),
     # what the service remembers of itself
     "diptych_settings": "name {text} PRIMARY KEY, value {text} NOT NULL",
     # not of anyone who signs in: the documents that may be sent
