@@ -38,8 +38,8 @@ _LARGEST = 8
 """An entry takes at most one part in this many of its cache."""
 _caches: weakref.WeakSet[LRUCache[Any]] = weakref.WeakSet()
 _declared: list[tuple[CacheBound, Any]] = []
-_lookups: dict[str, list[int]] = {}
-"""Hits and misses of all caches of this process, by name."""
+_misses: dict[str, list[int]] = {}
+"""Misses of all caches of this process, by name. Hits are not counted: there are several in every request."""
 
 
 class CacheBound(NamedTuple):
@@ -55,9 +55,9 @@ def bounds() -> list[CacheBound]:
     return sorted([*(bound for bound, _ in _declared), *(cache.bound for cache in tuple(_caches))])
 
 
-def lookups(which: int) -> dict[str, int]:
-    """The hits (0) or misses (1) of all caches so far, by name."""
-    return {name: counts[which] for name, counts in _lookups.items()}
+def misses() -> dict[str, int]:
+    """Look-ups of all caches so far that found no entry, by name."""
+    return {name: count for name, (count,) in _misses.items()}
 
 
 def sizes() -> dict[str, int]:
@@ -119,9 +119,9 @@ class LRUCache(Generic[T]):
         "_keeps_one",
         "_kept",
         "_largest",
-        "_looked",
         "_seen",
         "entries",
+        "get",
         "max_bytes",
         "name",
         "used",
@@ -146,24 +146,29 @@ class LRUCache(Generic[T]):
         """Bytes of all entries."""
         self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._seen: OrderedDict[int, None] | None = OrderedDict() if second_sight else None
-        self._looked = _lookups.setdefault(name, [0, 0])
+        self.get = self._getting(_misses.setdefault(name, [0]))
+        """The value of a key, which becomes the most recently used."""
         _caches.add(self)
+
+    def _getting(self, misses: list[int]) -> Callable[[Hashable], T | None]:
+        """The function `get`. It is called several times for every request: all that it needs is a local name."""
+        find, touch = self._kept.get, self._kept.move_to_end
+
+        def get(key: Hashable) -> T | None:
+            entry = find(key)
+            if entry is None:
+                misses[0] += 1
+                return None
+            touch(key)
+            return entry[0]
+
+        return get
 
     @property
     def bound(self) -> CacheBound:
         """What it may hold at most, with the hashes of keys that were seen once."""
         seen = 0 if self._seen is None else _SEEN_FACTOR * self.entries * _SEEN
         return CacheBound(self.name, self.entries, self.max_bytes + seen)
-
-    def get(self, key: Hashable) -> T | None:
-        """The value of a key, which becomes the most recently used."""
-        entry = self._kept.get(key)
-        if entry is None:
-            self._looked[1] += 1
-            return None
-        self._looked[0] += 1
-        self._kept.move_to_end(key)
-        return entry[0]
 
     def put(self, key: Hashable, value: T, size: int) -> None:
         """Store a value of this many bytes, key included; the least recently used entries are evicted to make room."""

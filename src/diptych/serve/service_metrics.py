@@ -25,7 +25,7 @@ from diptych.db.store import Store, StoreLoad
 from diptych.fair.admission import Admission
 from diptych.fair.background import Background
 from diptych.live.service import LiveService
-from diptych.lru import lookups, sizes
+from diptych.lru import misses, sizes
 from diptych.metrics.processes import SharedMetrics
 from diptych.metrics.registry import Histogram, Labels, Registry
 from diptych.serve.http.connection_limits import ConnectionLimits
@@ -178,9 +178,8 @@ def _register_live(registry: Registry, of: Callable[[Callable[[LiveService], flo
 def _register_caches(registry: Registry) -> None:
     labels = ("cache",)
     registry.counter(
-        "diptych_cache_hits_total", "Look-ups that found an entry.", lambda: _of_caches(lookups(0)), labels
+        "diptych_cache_misses_total", "Look-ups that found no entry.", lambda: _of_caches(misses()), labels
     )
-    registry.counter("diptych_cache_misses_total", "Look-ups that found none.", lambda: _of_caches(lookups(1)), labels)
     registry.gauge("diptych_cache_bytes", "Bytes of the entries of a cache.", lambda: _of_caches(sizes()), labels)
 
 
