@@ -1,25 +1,18 @@
 /** Values of fields: shown, typed and picked. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { ask } from '../api'
-import { to } from '../router'
-import { collection, resourceNamed, shared, slug } from '../shell'
+import { collection, resourceNamed, shared } from '../shell'
 import type { Argument, Field, Resource, Row } from '../types'
 import { moment, short } from '../words'
 import { labelOf } from './columns'
+import { RowLink } from './row-link'
 
 /** A value as people read it; a related row is a link with its label. */
 export function Value({ field, value, resource }: { field: Field; value: unknown; resource?: Resource | undefined }) {
   if (value === null || value === undefined) return <span class="null">null</span>
   if (field.relation) {
     const row = value as Row
-    const text = labelOf(row, resource)
-    return resource ? (
-      <a href={to(`data/${slug(resource)}/${row.id}`)} title={`${resource.one} ${row.id}`}>
-        {text}
-      </a>
-    ) : (
-      <>{text}</>
-    )
+    return resource ? <RowLink row={row} resource={resource} /> : <>{labelOf(row, resource)}</>
   }
   if (field.states || field.kind === 'enum') return <span class="badge accent">{String(value)}</span>
   if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>

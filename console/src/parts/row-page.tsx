@@ -24,13 +24,23 @@ const TABS = [
   { id: 'graphql', title: 'As GraphQL' },
 ]
 
-export function RowPage({ resource, id }: { resource: Resource; id: string }) {
+interface Editing {
+  row: Row | null
+  error: unknown
+  problem: string
+  conflict: Conflict | null
+  load: () => void
+  change: (changes: Record<string, unknown>) => Promise<string | null>
+  move: (changes: Record<string, unknown>) => void
+  resolve: (changes: Record<string, unknown>, theirs: Row) => Promise<void>
+  keep: () => void
+}
+
+/** The row, and its changes: each is saved if nobody else has changed the row meanwhile. */
+function useRow(resource: Resource, id: string): Editing {
   const { model } = useStore(shared)
   const [row, setRow] = useState<Row | null>(null)
   const [error, setError] = useState<unknown>(null)
-  const [tab, setTab] = useState('fields')
-  const [deleting, setDeleting] = useState(false)
-  const [why, setWhy] = useState<{ verb: string; field?: string } | null>(null)
   const [conflict, setConflict] = useState<Conflict | null>(null)
   const [problem, setProblem] = useState('')
   const load = () => {
@@ -55,52 +65,84 @@ export function RowPage({ resource, id }: { resource: Resource; id: string }) {
   const resolve = async (changes: Record<string, unknown>, theirs: Row) => {
     setRow(theirs)
     setConflict(null)
-    const problem = Object.keys(changes).length ? await change(changes, theirs) : null
-    setProblem(problem ?? '')
+    setProblem((Object.keys(changes).length ? await change(changes, theirs) : null) ?? '')
   }
-  const move = (changes: Record<string, unknown>) => void change(changes).then((problem) => setProblem(problem ?? ''))
+  const move = (changes: Record<string, unknown>) => void change(changes).then((found) => setProblem(found ?? ''))
+  return { row, error, problem, conflict, load, change: (changes) => change(changes), move, resolve, keep: () => setConflict(null) }
+}
+
+export function RowPage({ resource, id }: { resource: Resource; id: string }) {
+  const editing = useRow(resource, id)
+  const { row, error, problem, conflict } = editing
+  const [deleting, setDeleting] = useState(false)
+  const [why, setWhy] = useState<{ verb: string; field?: string } | null>(null)
+  if (!row || error) {
+    return (
+      <>
+        <Crumbs resource={resource} />
+        {error ? <Problem error={error} retry={editing.load} /> : <Loading />}
+      </>
+    )
+  }
+  return (
+    <>
+      <Crumbs resource={resource} />
+      <Heading title={labelOf(row, resource)} doc={`${resource.one} ${row.id}`}>
+        <Moves resource={resource} row={row} onMove={editing.move} />
+        <ActionButtons resource={resource} row={row} on="row" onDone={editing.load} />
+        <button onClick={() => setWhy({ verb: 'read' })}>Why?</button>
+        {resource.verbs.delete && (
+          <button class="danger" onClick={() => setDeleting(true)}>
+            Delete
+          </button>
+        )}
+      </Heading>
+      {problem && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      <RowTabs resource={resource} row={row} onSave={editing.change} onWhy={(field) => setWhy({ verb: 'read', field })} />
+      {deleting && <DeleteDialog resource={resource} row={row} onClose={() => setDeleting(false)} onDeleted={() => go(`data/${slug(resource)}`)} />}
+      {why && (
+        <Dialog title="Why?" onClose={() => setWhy(null)} wide>
+          <AskWhy resource={resource.name} id={row.id} verb={why.verb} field={why.field ?? ''} />
+        </Dialog>
+      )}
+      {conflict && <Merge resource={resource} conflict={conflict} onClose={editing.keep} onSave={(changes) => void editing.resolve(changes, conflict.theirs)} />}
+    </>
+  )
+}
+
+function Crumbs({ resource }: { resource: Resource }) {
+  return (
+    <p class="crumbs">
+      <a href={to('data')}>Data</a> / <a href={to(`data/${slug(resource)}`)}>{resource.many}</a>
+    </p>
+  )
+}
+
+interface RowTabsProps {
+  resource: Resource
+  row: Row
+  onSave: (changes: Record<string, unknown>) => Promise<string | null>
+  onWhy: (field: string) => void
+}
+
+function RowTabs({ resource, row, onSave, onWhy }: RowTabsProps) {
+  const { model } = useStore(shared)
+  const [tab, setTab] = useState('fields')
   const relations = resource.fields.filter((field) => field.relation?.many && targetOf(field))
   const tabs = TABS.filter((each) => (each.id === 'relations' ? relations.length > 0 : each.id === 'history' ? resource.changes : true))
   return (
-    <>
-      <p class="crumbs">
-        <a href={to('data')}>Data</a> / <a href={to(`data/${slug(resource)}`)}>{resource.many}</a>
-      </p>
-      {error ? <Problem error={error} retry={load} /> : !row || !model ? <Loading /> : (
-        <>
-          <Heading title={labelOf(row, resource)} doc={`${resource.one} ${row.id}`}>
-            <Moves resource={resource} row={row} onMove={move} />
-            <ActionButtons resource={resource} row={row} on="row" onDone={load} />
-            <button onClick={() => setWhy({ verb: 'read' })}>Why?</button>
-            {resource.verbs.delete && (
-              <button class="danger" onClick={() => setDeleting(true)}>
-                Delete
-              </button>
-            )}
-          </Heading>
-          {problem && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
-          <section class="panel">
-            <Tabs label="Row" tabs={tabs} at={tab} onChange={setTab}>
-              {tab === 'fields' && <Fields resource={resource} row={row} onSave={change} onWhy={(field) => setWhy({ verb: 'read', field })} />}
-              {tab === 'relations' && relations.map((field) => <Related key={field.name} resource={resource} row={row} field={field} model={model} />)}
-              {tab === 'history' && <History resource={resource} row={row} />}
-              {tab === 'json' && <Code label="The row as JSON" text={JSON.stringify(row, null, 2)} />}
-              {tab === 'graphql' && <AsGraphql resource={resource} row={row} />}
-            </Tabs>
-          </section>
-          {deleting && <DeleteDialog resource={resource} row={row} onClose={() => setDeleting(false)} onDeleted={() => go(`data/${slug(resource)}`)} />}
-          {why && (
-            <Dialog title="Why?" onClose={() => setWhy(null)} wide>
-              <AskWhy resource={resource.name} id={row.id} verb={why.verb} field={why.field ?? ''} />
-            </Dialog>
-          )}
-          {conflict && <Merge resource={resource} conflict={conflict} onClose={() => setConflict(null)} onSave={(changes) => void resolve(changes, conflict.theirs)} />}
-        </>
-      )}
-    </>
+    <section class="panel">
+      <Tabs label="Row" tabs={tabs} at={tab} onChange={setTab}>
+        {tab === 'fields' && <Fields resource={resource} row={row} onSave={onSave} onWhy={onWhy} />}
+        {tab === 'relations' && model && relations.map((field) => <Related key={field.name} resource={resource} row={row} field={field} model={model} />)}
+        {tab === 'history' && <History resource={resource} row={row} />}
+        {tab === 'json' && <Code label="The row as JSON" text={JSON.stringify(row, null, 2)} />}
+        {tab === 'graphql' && <AsGraphql resource={resource} row={row} />}
+      </Tabs>
+    </section>
   )
 }

@@ -208,6 +208,20 @@ def test_a_change_is_seen_live_and_a_new_row_is_made_by_a_form(admin: Client, br
         assert made == {"total": "99.95", "customer": {"name": "Niamh O'Sullivan"}}
 
 
+def test_a_related_row_is_previewed(admin: Client, browser: Browser) -> None:
+    row = an_order(admin)
+    customer = admin.get(f"/users/{row['customerId']}").json()
+    with console(browser, admin) as page:
+        page.goto("data/orders?sort=-createdAt")
+        link = page.tab.locator("tbody tr").first.get_by_role("link", name=customer["name"])
+        link.hover()
+        tip = page.tab.get_by_role("tooltip")
+        expect(tip).to_contain_text(customer["email"])
+        expect(link).to_have_attribute("aria-describedby", tip.get_attribute("id") or "")
+        page.tab.mouse.move(0, 0)
+        expect(tip).to_have_count(0)
+
+
 def test_a_deletion_is_tried_before_it_is_made(admin: Client, browser: Browser) -> None:
     row = an_order(admin)
     with console(browser, admin) as page:

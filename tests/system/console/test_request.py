@@ -115,6 +115,24 @@ def test_variables_several_operations_tabs_history_and_a_link_without_a_token(ad
         assert page.tab.url.endswith("/console/request")
 
 
+def test_fields_are_chosen_in_a_tree(admin: Client, browser: Browser) -> None:
+    with console(browser, admin) as page:
+        page.goto("request")
+        page.write(GRAPHQL, "{ users(first: 2) { name } }")
+        expect(page.editor(REST)).to_contain_text("GET /users")
+        page.tab.get_by_role("button", name="Fields").click()
+        tree = page.tab.get_by_role("group", name="Fields")
+        expect(tree.get_by_label("name", exact=False).first).to_be_checked()
+        tree.get_by_label("email").check()
+        expect(page.editor(GRAPHQL)).to_contain_text("email")
+        tree.get_by_text("posts", exact=True).first.click()
+        tree.get_by_label("title").first.check()
+        assert text(page, GRAPHQL) == "{users(first:2){nameemailposts{title}}}"
+        expect(page.editor(REST)).to_contain_text("fields=name,email,posts[first=10](title)")
+        tree.get_by_label("title").first.uncheck()
+        assert text(page, GRAPHQL) == "{users(first:2){nameemail}}"
+
+
 def test_subscriptions_and_change_logs_run_as_streams(admin: Client, browser: Browser) -> None:
     user = admin.get("/users?first=1&fields=id").json()["data"][0]["id"]
 
@@ -124,12 +142,14 @@ def test_subscriptions_and_change_logs_run_as_streams(admin: Client, browser: Br
 
     with console(browser, admin) as page:
         page.goto("request")
-        for label, written, name in (
-            (GRAPHQL, "subscription { userChanged { kind user { name } } }", "Ada One"),
-            (REST, "GET /users/changes?fields=name", "Ada Two"),
+        for label, written, other, followed, name in (
+            (GRAPHQL, "subscription { userChanged { kind user { name } } }", REST, "GET /users/changes", "Ada One"),
+            (REST, "GET /users/changes?fields=name", GRAPHQL, "cursor", "Ada Two"),
         ):
             page.write(label, written)
+            expect(page.editor(other)).to_contain_text(followed)  # so all that was typed is there
             expect(page.tab.get_by_role("button", name=re.compile("^Follow"))).to_be_visible()
+            page.editor(label).focus()
             with page.tab.expect_response(lambda response: "event-stream" in response.headers.get("content-type", "")):
                 page.tab.keyboard.press("Control+Enter")
             rename(name)

@@ -90,6 +90,12 @@ def groups(page: Console, admin: Client) -> None:
     page.tab.locator(".bars rect").first.wait_for()
 
 
+def preview(page: Console, admin: Client) -> None:
+    page.goto("data/orders")
+    page.tab.locator("tbody tr").first.get_by_role("link").nth(1).focus()
+    expect(page.tab.get_by_role("tooltip")).to_contain_text("name")
+
+
 def sent(label: str, text: str, shown: str) -> State:
     """A request that was sent."""
 
@@ -161,6 +167,7 @@ STATES: dict[str, State] = {
     **{f"row: {tab}": in_row(tab) for tab in ("Fields", "Relations", "History", "As JSON", "As GraphQL")},
     "row: state": row_state,
     "table: groups": groups,
+    "table: preview": preview,
     "table: nothing matches": on("data/orders?f.note=nothing-like-it"),
     "table: edit": editing,
     "dialog: merge": merging,
@@ -180,6 +187,7 @@ STATES: dict[str, State] = {
     ),
     **{f"request: {tab}": explained(tab) for tab in ("Statement", "Plan", "curl", "Code")},
     "request: stream": following,
+    "request: fields": on("request", "Fields"),
     "request: history": on("request", "History", name="History"),
     "live: events": live,
     **{f"activity: {tab}": activity(tab) for tab in ("Recent", "Slowest", "Refused", "By statement")},
