@@ -31,7 +31,7 @@ _SET = """
     spent = diptych_rates.spent + {0}5, refused = diptych_rates.refused + {0}6, used_at = {now}
 """
 """What others have spent fills again first, and then what this process has: both have one rate together."""
-_RETURNING = "RETURNING full_at, previous, full_at - {now} AS debt"
+_RETURNING = "RETURNING policy, owner, full_at, previous, full_at - {now} AS debt"
 _ADD = f"""
     INSERT INTO diptych_rates (policy, owner, full_at, previous, spent, refused, used_at)
     VALUES ({{0}}1, {{0}}2, {{now}} + {{0}}4, NULL, {{0}}5, {{0}}6, {{now}})
@@ -86,14 +86,17 @@ def add_spent(dialect: Dialect, spent: Sequence[Spent], *, known_only: bool = Fa
     now = _NOW[dialect.name].format(dialect.placeholder)
     latest = _LATEST[dialect.name]
     statement = (_ADD_TO_KNOWN if known_only else _ADD).format(dialect.placeholder, now=now, latest=latest)
-    results: list[Shared | None] = []
-    for policy, owner, seconds, debt, units, refused in spent:
-        values = [policy, owner, math.ceil(seconds * _MICRO), math.ceil(debt * _MICRO), units, refused]
-        if dialect.name == "sqlite":
-            values.append(int(time.time() * _MICRO))
-        row = yield Step(statement, values)
-        results.append(None if row is None else Shared(row[0], row[1], max(0, row[2]) / _MICRO))
-    return results
+    clock = [int(time.time() * _MICRO)] if dialect.name == "sqlite" else []
+    many = [
+        (policy, owner, math.ceil(seconds * _MICRO), math.ceil(debt * _MICRO), units, refused, *clock)
+        for policy, owner, seconds, debt, units, refused in spent
+    ]
+    rows = yield Step(statement, (), many=many)  # sent in one go: others wait for these rows meanwhile
+    shared = {
+        (policy, owner): Shared(full_at, previous, max(0, debt) / _MICRO)
+        for policy, owner, full_at, previous, debt in rows or ()
+    }
+    return [shared.get((each.policy, each.owner)) for each in spent]
 
 
 def sweep_rates(dialect: Dialect) -> Script[int]:

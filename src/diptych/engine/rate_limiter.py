@@ -1,7 +1,7 @@
 """Rate limits: each caller has a Spender, which takes what its requests cost from the buckets of its rates.
 
-    spender = limiter.spender(caller, host)             once for a request
-    if spender.is_behind: await spender.settle()
+    spender = limiter.spender(caller, peer)             once for a request
+    if limiter.unshared.urgent: await spender.settle()
     spender.admit()                                     one request
     SPENDER.get().charge(price, resources)              its cost, once it is known, before the statement runs
 
@@ -21,15 +21,17 @@ from weakref import WeakValueDictionary
 from diptych.db.store import Store
 from diptych.engine.rate_sharing import RateSharing
 from diptych.errors import Code, Refusal
-from diptych.fair.caller import UNKNOWN
-from diptych.fair.rate_bucket import SLACK, RateBucket, Unshared
+from diptych.fair.caller import UNKNOWN, peer_name
+from diptych.fair.rate_bucket import RateBucket, Unshared
 from diptych.identity.viewer import Caller
 from diptych.lru import LRUCache
 from diptych.model.rates import RateDef, rates_of
 
 _SPENDERS, _SPENDER_BYTES = 10_000, 2_048
 """Callers and addresses that are remembered, and bytes of each, at most."""
+_RECENT = 1_000
 SLICE = 0.1
+Header = tuple[bytes, bytes]
 
 
 class Spending(Protocol):
@@ -44,8 +46,8 @@ class Spending(Protocol):
     def overdraw(self, price: int) -> None:
         """Spend, even if that is over a rate."""
 
-    def items(self) -> tuple[bytes, bytes]:
-        """The items of `RateLimit-Policy` and `RateLimit`."""
+    def headers(self) -> tuple[Header, ...]:
+        """The headers `RateLimit-Policy` and `RateLimit`, if there is something to say."""
 
 
 SPENDER: ContextVar[Spending | None] = ContextVar("spender", default=None)
@@ -53,74 +55,109 @@ SPENDER: ContextVar[Spending | None] = ContextVar("spender", default=None)
 
 
 class Spender:
-    """The buckets of one caller."""
+    """The buckets of one caller. This runs for every request: what is usual, one bucket of a kind, has no loop."""
 
-    __slots__ = ("_limiter", "_policies", "_shown", "buckets", "by_resource", "costs", "requests")
+    __slots__ = (
+        "_clock",
+        "_cost",
+        "_limiter",
+        "_only",
+        "_policies",
+        "_shown",
+        "buckets",
+        "by_resource",
+        "costs",
+        "policies",
+        "requests",
+        "roles",
+    )
 
     def __init__(
         self,
         limiter: RateLimiter,
         buckets: Mapping[str, RateBucket],
         rates: Iterable[RateDef],
+        roles: frozenset[str],
     ) -> None:
         self._limiter = limiter
+        self._clock = limiter.clock
+        self.roles = roles
         general = [rate for rate in rates if not rate.resource]
         self.requests = tuple(buckets[rate.name] for rate in general if rate.unit == "requests")
         self.costs = tuple(buckets[rate.name] for rate in general if rate.unit == "cost")
+        self._cost = self.costs[0] if len(self.costs) == 1 else None
         self.by_resource: dict[str, list[RateBucket]] = {}
         for rate in rates:
             if rate.resource:
                 self.by_resource.setdefault(rate.resource, []).append(buckets[rate.name])
         self.buckets = frozenset(buckets.values())
-        self._policies = b", ".join([policy_item(rate) for rate in general])
+        self.policies = b", ".join([policy_item(rate) for rate in general])
+        self._policies: tuple[Header, ...] = ((b"ratelimit-policy", self.policies),) if general else ()
         # what is left of a bucket that others spend from says what they do
-        self._shown = tuple((b'"%b"' % rate.name.encode(), buckets[rate.name]) for rate in general if is_own(rate))
-
-    @property
-    def is_behind(self) -> bool:
-        """Has it spent so much unshared that its next request should wait?"""
-        urgent = self._limiter.unshared.urgent
-        return bool(urgent) and not urgent.isdisjoint(self.buckets)
+        self._shown = tuple((buckets[rate.name], template(rate)) for rate in general if is_own(rate))
+        self._only: tuple[RateBucket, bytes] | None = None
+        if len(self._shown) == 1 and self._shown[0][0].per_unit <= 1:  # there is more within a second
+            bucket, text = self._shown[0]
+            self._only = bucket, text.replace(b"t=%d", b"t=1")
 
     async def settle(self) -> None:
-        """Wait until what it has spent is shared."""
+        """Wait until what it has spent is shared, if it has spent so much that its next request should."""
         await self._limiter.sharing.settle(self.buckets)
 
     def admit(self) -> None:
         """Spend one request; a Refusal if that is over a rate."""
-        now = self._limiter.clock()
+        now = self._clock()
         for bucket in self.requests:
             full_at = bucket.full_at
-            if full_at > now and full_at + bucket.per_unit > now + bucket.seconds + SLACK:
+            if full_at > now and full_at + bucket.per_unit > now + bucket.limit:
                 raise self._limiter.refusal(bucket, 1, now)
         for bucket in self.requests:
             bucket.spend(1, now)
 
     def charge(self, price: int, resources: Iterable[str]) -> None:
         """Spend the cost of a request; a Refusal if that is over a rate."""
-        now = self._limiter.clock()
-        for bucket in self.costs:
+        now = self._clock()
+        bucket = self._cost
+        if bucket is not None:
             full_at = bucket.full_at
-            if (full_at if full_at > now else now) + price * bucket.per_unit > now + bucket.seconds + SLACK:
+            full_at = (full_at if full_at > now else now) + price * bucket.per_unit
+            if full_at > now + bucket.limit:
+                raise self._limiter.refusal(bucket, price, now)
+            bucket.full_at = full_at
+            bucket.unshared += price
+            if bucket.unshared > bucket.threshold:
+                self._limiter.unshared.note(bucket)
+            return
+        for bucket in self.costs:
+            if bucket.wait(price, now) > 0:
                 raise self._limiter.refusal(bucket, price, now)
         for bucket in self.costs:
             bucket.spend(price, now)
 
     def wait(self, price: int) -> float:
         """Seconds until so much cost can be spent."""
-        now = self._limiter.clock()
+        now = self._clock()
         return max([bucket.wait(price, now) for bucket in self.costs], default=0.0)
 
     def overdraw(self, price: int) -> None:
         """Spend cost, even if that is over a rate."""
-        now = self._limiter.clock()
+        now = self._clock()
         for bucket in self.costs:
             bucket.spend(price, now)
 
-    def items(self) -> tuple[bytes, bytes]:
-        """The items of `RateLimit-Policy` and `RateLimit`."""
-        now = self._limiter.clock()
-        return self._policies, b", ".join([limit_item(name, bucket, now) for name, bucket in self._shown])
+    def limits(self) -> bytes:
+        """The items of `RateLimit`."""
+        now = self._clock()
+        if self._only is not None:
+            bucket, text = self._only
+            free = now + bucket.limit - bucket.full_at
+            if 0 < free < bucket.limit:  # it is neither empty nor full
+                return text % (free / bucket.per_unit)
+        return b", ".join([limit_item(text, bucket, now) for bucket, text in self._shown])
+
+    def headers(self) -> tuple[Header, ...]:
+        """The headers `RateLimit-Policy` and `RateLimit`."""
+        return (*self._policies, (b"ratelimit", self.limits())) if self._shown else self._policies
 
 
 class Ticket:
@@ -160,16 +197,15 @@ class Ticket:
         for bucket in self._costs():
             bucket.spend(price, now)
 
-    def items(self) -> tuple[bytes, bytes]:
-        policies, limits = self._spender.items()
+    def headers(self) -> tuple[Header, ...]:
+        if not self._touched:
+            return self._spender.headers()
         now = self._limiter.clock()
-        more = [policy_item(rate) for rate in self._touched.values()]
-        shown = [
-            limit_item(b'"%b"' % rate.name.encode(), bucket, now)
-            for bucket, rate in self._touched.items()
-            if is_own(rate)
-        ]
-        return b", ".join(filter(None, [policies, *more])), b", ".join(filter(None, [limits, *shown]))
+        policies = [self._spender.policies, *(policy_item(rate) for rate in self._touched.values())]
+        own = [(bucket, rate) for bucket, rate in self._touched.items() if is_own(rate)]
+        limits = [self._spender.limits(), *(limit_item(template(rate), bucket, now) for bucket, rate in own)]
+        named = ((b"ratelimit-policy", policies), (b"ratelimit", limits))
+        return tuple((name, b", ".join(items)) for name, parts in named if (items := [*filter(None, parts)]))
 
 
 class RateLimiter:
@@ -188,22 +224,33 @@ class RateLimiter:
         self.sharing = RateSharing(store, self.unshared, clock)
         self._slice_share = slice_share
         self._by_address = any(rate.each == "address" for rate in self.rates.values())
-        self._by_resource = any(rate.resource for rate in self.rates.values())
         self._buckets: WeakValueDictionary[tuple[str, str], RateBucket] = WeakValueDictionary()
+        self._recent: dict[bytes, Spender] = {}
+        """Those that are used most, by token: a look at an LRU cache takes longer."""
         self._spenders: LRUCache[Spender] = LRUCache("rates of callers", _SPENDERS, _SPENDERS * _SPENDER_BYTES)
 
-    def spender(self, caller: Caller, host: str) -> Spender:
-        """The spender of a caller, at the address `host` (as `fair.caller.host_name` has it)."""
-        key = (caller.sent, host if self._by_address or caller.sent is None else "", caller.viewer.roles)
+    def spender(self, caller: Caller, peer: tuple[str, int] | None) -> Spender:
+        """The spender of a caller, at an address."""
+        roles = caller.viewer.roles
+        if caller.sent is not None and not self._by_address:
+            spender = self._recent.get(caller.sent)
+            if spender is not None and spender.roles is roles:
+                return spender
+        host = peer_name(peer)
+        key = (caller.sent, host if self._by_address or caller.sent is None else "", roles)
         spender = self._spenders.get(key)
         if spender is None:
             spender = self._new(caller, host)
             self._spenders.put(key, spender, _SPENDER_BYTES // 2)
+        if caller.sent is not None and not self._by_address:
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            self._recent[caller.sent] = spender
         return spender
 
     def spending(self, spender: Spender) -> Spending:
-        """What one request of a spender pays by."""
-        return Ticket(self, spender) if self._by_resource and spender.by_resource else spender
+        """What one request pays by, of a spender some of whose rates are of resources."""
+        return Ticket(self, spender)
 
     def _new(self, caller: Caller, host: str) -> Spender:
         self.sharing.start()
@@ -212,7 +259,9 @@ class RateLimiter:
             owner = owner_of(rate, caller, host)
             if owner:
                 owned.append((rate, self._bucket(rate, owner)))
-        return Spender(self, {rate.name: bucket for rate, bucket in owned}, [rate for rate, _ in owned])
+        return Spender(
+            self, {rate.name: bucket for rate, bucket in owned}, [rate for rate, _ in owned], caller.viewer.roles
+        )
 
     def _bucket(self, rate: RateDef, owner: str) -> RateBucket:
         bucket = self._buckets.get((rate.name, owner))
@@ -261,8 +310,16 @@ def policy_item(rate: RateDef) -> bytes:
     return b'"%b";q=%d;w=%d%b' % (rate.name.encode(), rate.amount, rate.seconds, unit)
 
 
-def limit_item(name: bytes, bucket: RateBucket, now: float) -> bytes:
+def template(rate: RateDef) -> bytes:
+    """An item of `RateLimit` without its numbers."""
+    return b'"%b";r=%%d;t=%%d' % rate.name.encode()
+
+
+def limit_item(text: bytes, bucket: RateBucket, now: float) -> bytes:
     """An item of `RateLimit`: what is left, and the seconds until there is more."""
-    free = bucket.seconds - max(bucket.full_at - now, 0.0) + SLACK
-    left = max(0, int(free / bucket.per_unit))
-    return b"%b;r=%d;t=%d" % (name, left, max(1, math.ceil((left + 1) * bucket.per_unit - free)))
+    per_unit, debt = bucket.per_unit, bucket.full_at - now
+    free = bucket.limit - debt if debt > 0 else bucket.limit
+    left = int(free / per_unit) if free > 0 else 0
+    if per_unit <= 1.0:
+        return text % (left, 1 if free > 0 else math.ceil(per_unit - free))
+    return text % (left, math.ceil((left + 1) * per_unit - free))

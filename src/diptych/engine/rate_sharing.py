@@ -18,9 +18,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from diptych.db.rates import MOST_ROWS, Shared, Spent, add_spent, sweep_rates
+from diptych.db.script import Violation
 from diptych.db.store import Store
 from diptych.errors import Refusal
 from diptych.fair.background import Background
+from diptych.fair.caller import CALLER
 from diptych.fair.rate_bucket import RateBucket, Unshared
 
 log = logging.getLogger("diptych")
@@ -78,6 +80,7 @@ class RateSharing:
                 timer.cancel()
 
     async def _rounds(self) -> None:
+        CALLER.set("")  # it is work of the service, whoever's request has started it
         while True:
             try:
                 async with asyncio.timeout(EVERY):
@@ -133,7 +136,7 @@ class RateSharing:
         self._unshared.urgent.clear()
         if not self._unshared.is_alone:
             self._unshared.is_alone = True
-            if isinstance(error, Refusal):
+            if isinstance(error, Refusal | Violation):
                 log.warning("rate limits are not shared with other processes now: %s", error)
             else:
                 log.exception("rate limits are not shared with other processes now")

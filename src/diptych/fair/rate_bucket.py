@@ -60,6 +60,7 @@ class RateBucket:
         "__weakref__",
         "_unshared",
         "full_at",
+        "limit",
         "mark",
         "owner",
         "per_unit",
@@ -77,6 +78,8 @@ class RateBucket:
         self.policy = policy
         self.owner = owner
         self.seconds = seconds
+        self.limit = seconds + SLACK
+        """The seconds of filling that may be owed."""
         self.per_unit = seconds / amount
         """Seconds in which one unit is filled again."""
         self.slice = slice_share * amount

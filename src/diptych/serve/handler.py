@@ -31,7 +31,7 @@ from diptych.api.reply import (
     tag,
 )
 from diptych.config import Config
-from diptych.engine.rate_limiter import SPENDER, Spender
+from diptych.engine.rate_limiter import SPENDER, RateLimiter, Spender
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
 from diptych.engine.write import WriteEngine
@@ -65,6 +65,8 @@ log = logging.getLogger("diptych")
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass admission control: health checks."""
 _CONSOLE = "/console"
+_UNLIMITED = ("/h", "/c")
+"""How paths begin that may be without a rate."""
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 
@@ -173,10 +175,12 @@ class Handler:
                 peer = request.peer
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
-                if self.engine.rates is not None and (spender := self._spender(request, caller)) is not None:
-                    if spender.is_behind:
+                rates = self.engine.rates
+                if rates is not None and (spender := self._spender(rates, request, caller)) is not None:
+                    if rates.unshared.urgent:
                         await spender.settle()
-                    spender.admit()
+                    if spender.requests:
+                        spender.admit()
                 work = self._route(request, caller)
                 if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
                     request.coding = accepted_coding(accepts)
@@ -196,20 +200,20 @@ class Handler:
 
     async def spend(self, request: Request, caller: Caller) -> None:
         """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate."""
-        spender = self._spender(request, caller)
-        if spender is not None:
-            if spender.is_behind:
-                await spender.settle()
+        rates = self.engine.rates
+        if rates is not None and (spender := self._spender(rates, request, caller)) is not None:
+            await spender.settle()
             spender.admit()
 
-    def _spender(self, request: Request, caller: Caller) -> Spender | None:
+    @staticmethod
+    def _spender(rates: RateLimiter, request: Request, caller: Caller) -> Spender | None:
         """Who pays for a request; None if it is not limited."""
-        rates = self.engine.rates
-        if rates is None or request.path in ADMITTED_PATHS or request.path.startswith(_CONSOLE):
+        path = request.path
+        if path[:2] in _UNLIMITED and (path in ADMITTED_PATHS or path.startswith(_CONSOLE)):
             SPENDER.set(None)
             return None
-        spender = rates.spender(caller, peer_name(request.peer))
-        request.spending = rates.spending(spender)
+        spender = rates.spender(caller, request.peer)
+        request.spending = rates.spending(spender) if spender.by_resource else spender
         SPENDER.set(request.spending)
         return spender
 

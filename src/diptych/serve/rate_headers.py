@@ -28,13 +28,7 @@ def with_rate_headers(request: Request, reply: Reply, spending: Spending) -> Rep
     """The reply with the headers of the caller's rates."""
     if b"authorization" not in request.headers and _is_public(reply.headers):
         return reply
-    policies, limits = spending.items()
-    if not policies:
-        return reply
-    more: tuple[Header, ...] = ((b"ratelimit-policy", policies),)
-    if limits:
-        more = (*more, (b"ratelimit", limits))
-    return Reply(reply.status, reply.headers + more, reply.body, reply.stream)
+    return Reply(reply.status, reply.headers + spending.headers(), reply.body, reply.stream)
 
 
 def _is_public(headers: tuple[Header, ...]) -> bool:
