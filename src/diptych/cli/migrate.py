@@ -130,6 +130,17 @@ def migrate_now(config: Config, model: str | None, folder: str = FOLDER, **how: 
 @model_argument
 @_FOLDER
 @_DATABASE
+@click.option("--allow-loss", is_flag=True, help="Drop values that were written since.")
+@click.option("--ignore-nodes", is_flag=True, help="Undo it though services that run need what it made.")
+def undo(model: str | None, folder: str, database: str | None, **how: bool) -> None:
+    """Take back what `apply --expand` did for the last migration (PostgreSQL)."""
+    Project(load_model(model), Path(folder)).undo(_config(database), click.echo, **how)
+
+
+@migrate.command()
+@model_argument
+@_FOLDER
+@_DATABASE
 def status(model: str | None, folder: str, database: str | None) -> None:
     """List the migrations, and which of them a database has."""
     project = Project(load_model(model), Path(folder))

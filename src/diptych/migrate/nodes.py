@@ -16,13 +16,25 @@ from diptych.migrate.table_steps import add_column, alter_column, drop_column, d
 def refuse_needed(left: Sequence[Half], nodes: Sequence[Node]) -> None:
     """Raise if one of the halves takes away what a service that runs needs."""
     for node in nodes:
-        needs = [*dict.fromkeys(need for half in left for need in _needs(half, node))]
-        if needs:
-            raise StartError(
-                f"The service {node} {'; it '.join(needs[:5])}. Nothing was changed. Stop it first, or apply with "
-                f"--expand what does not concern it; one that was killed is forgotten after {RECENT} s. "
-                "--ignore-nodes does it anyway."
-            )
+        _refuse(
+            node,
+            [need for half in left for need in _needs(half, node)],
+            ", or apply with --expand what does not concern it",
+        )
+
+
+def refuse_steps(steps: Sequence[Step], nodes: Sequence[Node]) -> None:
+    """Raise if one of the steps takes away what a service that runs needs."""
+    for node in nodes:
+        _refuse(node, [need for step in steps for need in _needs_before(step, node)])
+
+
+def _refuse(node: Node, needs: Sequence[str], more: str = "") -> None:
+    if needs:
+        raise StartError(
+            f"The service {node} {'; it '.join([*dict.fromkeys(needs)][:5])}. Nothing was changed. "
+            f"Stop it first{more}; one that was killed is forgotten after {RECENT} s. --ignore-nodes does it anyway."
+        )
 
 
 def _needs(half: Half, node: Node) -> Iterator[str]:

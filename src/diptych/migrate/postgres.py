@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any
 
@@ -25,10 +26,11 @@ from diptych.migrate import log
 from diptych.migrate.ddl import quote
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
-from diptych.migrate.nodes import refuse_needed
+from diptych.migrate.nodes import refuse_needed, refuse_steps
 from diptych.migrate.sqlite import Tell, refuse
 from diptych.migrate.state import State
 from diptych.migrate.step import Action, Alone, Backfill, Step, Stored, Validate
+from diptych.migrate.undo import BEGIN, END, UNDO, inverses, undone
 from diptych.model.model import Model
 
 _BATCH = 1_000
@@ -37,13 +39,28 @@ _HAS = "SELECT to_regclass(quote_ident(current_schema()) || '.' || $1) IS NOT NU
 _VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
 
 
-async def read_log(store: PostgresStore) -> list[log.Entry] | None:
-    """The log of a database; None if it has none."""
+@asynccontextmanager
+async def _connected(store: PostgresStore, after: str = "") -> AsyncIterator[asyncpg.Connection]:
+    """A connection of its own; `after` says what is so when a statement has failed."""
     connection = await store.connection("diptych migrates")
     try:
-        return await _entries(connection)
+        yield connection
+    except asyncpg.LockNotAvailableError:
+        raise StartError(f"A table was locked for a minute{after}.") from None
+    except asyncpg.InsufficientPrivilegeError as error:
+        role = await connection.fetchval("SELECT current_user")
+        text = f"The role {role} may not do that ({error}). Migrate as the owner of the tables{after}."
+        raise StartError(text) from None
+    except asyncpg.PostgresError as error:
+        raise StartError(f"The migration failed ({error}){after}.") from None
     finally:
         await connection.close()
+
+
+async def read_log(store: PostgresStore) -> list[log.Entry] | None:
+    """The log of a database; None if it has none."""
+    async with _connected(store) as connection:
+        return await _entries(connection)
 
 
 async def _entries(connection: asyncpg.Connection) -> list[log.Entry] | None:
@@ -54,11 +71,8 @@ async def _entries(connection: asyncpg.Connection) -> list[log.Entry] | None:
 
 async def read_nodes(store: PostgresStore) -> list[Node]:
     """The services that run."""
-    connection = await store.connection("diptych migrates")
-    try:
+    async with _connected(store) as connection:
         return await _nodes(connection)
-    finally:
-        await connection.close()
 
 
 async def _nodes(connection: asyncpg.Connection) -> list[Node]:
@@ -78,19 +92,28 @@ async def apply(
     ignore_nodes: bool = False,
 ) -> None:
     """Apply what is pending. What was done when it fails is logged, and not done again."""
-    connection = await store.connection("diptych migrates")
-    try:
+    async with _connected(store, "; what was done before is logged: run it again") as connection:
         await connection.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         await _lock(connection)
         await _Run(connection, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
         await store.open(model)  # makes the triggers that are wanted now, and refuses what does not fit
         await store.close()
-    except asyncpg.LockNotAvailableError:
-        raise StartError("A table was locked for a minute; what was done is logged: run it again.") from None
-    except asyncpg.PostgresError as error:
-        raise StartError(f"The migration failed ({error}); what was done before is logged: run it again.") from None
-    finally:
-        await connection.close()
+
+
+async def undo(
+    store: PostgresStore,
+    model: Model,
+    chain: Sequence[Loaded],
+    tell: Tell,
+    *,
+    allow_loss: bool = False,
+    ignore_nodes: bool = False,
+) -> None:
+    """Take back the first half of the last migration."""
+    async with _connected(store, "; run it again to finish it") as connection:
+        await connection.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+        await _lock(connection)
+        await _Run(connection, model, chain, tell, allow_loss).undo(ignore_nodes)
 
 
 async def _lock(connection: asyncpg.Connection) -> None:
@@ -126,6 +149,48 @@ class _Run:
         for part in left:
             await self._half(part)
 
+    async def undo(self, ignore_nodes: bool) -> None:
+        entries = await _entries(self.connection) or []
+        log.pending(self.chain, entries)  # refuses a log that is not of these files
+        migration = undone(self.chain, entries)
+        steps = inverses(migration)
+        if not ignore_nodes:
+            refuse_steps([step for step, _ in steps], await _nodes(self.connection))
+        have = await postgres_catalogue(self.connection)
+        for step, before in steps:
+            if not step.is_done(have, before, "postgres"):
+                await self._check(step, before)
+
+        async def begin() -> None:
+            await self.connection.execute(BEGIN, migration.name)
+            await self._log(migration, UNDO, 0)
+
+        async def end() -> None:
+            for sql, values in log.record(migration.between, migration.before):
+                places = ", ".join(f"${place}" for place in range(1, len(values) + 1))
+                await self.connection.execute(sql.format(places), *values)
+            await self.connection.execute(END, migration.name)
+
+        await patiently(self.connection, begin)
+        for step in migration.migration.expand:
+            for statement in step.leftovers():
+                await self._transaction([statement])
+        for step, before in steps:
+            await self._inverse(step, before)
+        await patiently(self.connection, end)
+        self.tell(f"{migration.name}: undone.")
+
+    async def _inverse(self, step: Step, before: State) -> None:
+        have = await postgres_catalogue(self.connection)
+        if step.is_done(have, before, "postgres"):
+            return
+        for kind, group in groupby([*step.actions(before, have, "postgres")], type):
+            if kind is str:
+                await self._transaction([str(action) for action in group])
+            else:
+                for action in group:
+                    await self._do(action)
+
     async def _half(self, half: log.Half) -> None:
         if half.half == "contract":
             for step in half.migration.migration.expand:
@@ -145,6 +210,7 @@ class _Run:
                     places = ", ".join(f"${place}" for place in range(1, len(values) + 1))
                     await self.connection.execute(sql.format(places), *values)
             await self._log(migration, half.half, log.WHOLE)
+            await self.connection.execute(END, migration.name)
 
         await patiently(self.connection, record)
         self.tell(f"{migration.name}: {half.half}ed.")

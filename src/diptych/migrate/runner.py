@@ -105,6 +105,15 @@ class Project(Struct, frozen=True):
         store = cast(PostgresStore, connect(config))
         asyncio.run(postgres.apply(store, self.model, chain, tell, **how))
 
+    def undo(self, config: Config, tell: Tell, *, allow_loss: bool = False, ignore_nodes: bool = False) -> None:
+        """Take back the first half of the last migration."""
+        if is_sqlite(config.database):
+            raise StartError(
+                "On SQLite, `diptych restore` brings back the copy that `diptych migrate apply` made before."
+            )
+        store, how = cast(PostgresStore, connect(config)), {"allow_loss": allow_loss, "ignore_nodes": ignore_nodes}
+        asyncio.run(postgres.undo(store, self.model, self.chain(), tell, **how))
+
     def pending(self, config: Config, chain: Sequence[Loaded]) -> list[log.Half]:
         """What is left to do for a database. Nothing is changed."""
         entries = self._entries(config)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,14 @@ def apply(
 ) -> None:
     """Apply what is pending; a StartError leaves the file as it was."""
     dog = Watchdog()
-    connection = SqliteConnection(path, dog, write=True)
     try:
-        connection.db.execute("PRAGMA foreign_keys = OFF").fetchall()
-        _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
-    except apsw.Error as error:
+        with closing(SqliteConnection(path, dog, write=True)) as connection:
+            connection.db.execute("PRAGMA foreign_keys = OFF").fetchall()
+            _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
+    except (apsw.Error, OSError) as error:
         cause = str(error).removeprefix(type(error).__name__ + ": ").rstrip(".")
         raise StartError(f"The migration failed, and nothing was changed: {cause}.") from None
     finally:
-        connection.close()
         dog.close()
 
 
