@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import asyncpg
 import pytest
 
 from diptych import Model
@@ -284,3 +285,34 @@ def test_a_switch_that_is_interrupted_is_finished(
         assert {name: len(rows) for name, rows in contents(last).items() if name != "diptych_feed"} == {
             name: len(rows) for name, rows in before.items() if name != "diptych_feed"
         }
+
+
+def test_a_chunk_is_read_by_an_index(
+    new_sqlite: NewDatabase, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never by a sort of the whole table, though there are no statistics: 10⁶ rows took hours then."""
+    first, second = new_sqlite(), postgres.create()
+    fill(first, 1)
+    asyncio.run(move(edge_cases.model, side_of(first), side_of(second)))
+    fetch, plans = asyncpg.Connection.fetch, []
+
+    async def explained(self: Any, query: str, *values: Any) -> Any:
+        plans.append("\n".join([row[0] for row in await fetch(self, f"EXPLAIN {query}", *values)]))
+        return await fetch(self, query, *values)
+
+    async def read() -> None:
+        side = PostgresSide(PostgresStore(second))
+        await side.open(edge_cases.model)
+        monkeypatch.setattr(asyncpg.Connection, "fetch", explained)
+        for resource in edge_cases.model.resources.values():
+            rows = await side.rows(resource.table, None, 2)
+            place = [field.name for field in resource.fields.values() if field.stored].index("id")
+            await side.rows(resource.table, rows[-1][place], 2)
+        await side.changes(0, 100, 2)
+        monkeypatch.undo()
+        await side.close()
+
+    asyncio.run(read())
+    for plan in plans:
+        assert "Index Scan" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan
+    assert len(plans) > 10

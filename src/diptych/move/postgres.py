@@ -110,12 +110,14 @@ class PostgresSide:
     async def rows(self, table: str, after: Any, most: int) -> list[Row]:
         key = self._forms[table].columns[self._forms[table].id_index]
         beyond, values = ("", []) if after is None else (f" WHERE id > {_bound(1, key)}", [after])
-        return await self._rows(table, f"{beyond} ORDER BY id LIMIT {most:d}", values)
+        return await self._rows(table, f"{beyond} ORDER BY {_name(table)}.id LIMIT {most:d}", values)
 
     async def rows_of(self, table: str, ids: Sequence[str]) -> list[Row]:
-        return await self._rows(table, f" WHERE id = ANY ({self._ids(table)}) ORDER BY id", [self._keys(table, ids)])
+        tail = f" WHERE id = ANY ({self._ids(table)}) ORDER BY {_name(table)}.id"
+        return await self._rows(table, tail, [self._keys(table, ids)])
 
     async def _rows(self, table: str, tail: str, values: Sequence[Any]) -> list[Row]:
+        """Rows in the order of the column `id`: by its bare name, ORDER BY means the text that is selected."""
         form = self._forms[table]
         listed = ", ".join(column.select for column in form.columns)
         return [
