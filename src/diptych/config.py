@@ -24,7 +24,7 @@ from diptych.setting_parsers import (
     read_address,
     read_age,
     read_boolean,
-    read_drain,
+    read_delay,
     read_header_names,
     read_issuers,
     read_listen,
@@ -160,7 +160,10 @@ class Config:
     )
     metrics_folder: str = _setting("", str, "A folder in which several processes add up their metrics")
     drain: float = _setting(
-        0.0, read_drain, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
+        0.0, read_delay, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
+    )
+    slow_query: float = _setting(
+        0.0, read_delay, "Seconds from which on a request is logged with its statement; 0 logs none"
     )
     access_log: bool = _setting(False, read_boolean, "Log one line for each request")
     log_format: str = _setting("text", one_of("text", "json"), "How log lines are written: text or json")

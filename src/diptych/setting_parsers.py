@@ -86,7 +86,7 @@ def _number(expected: str, fits: Callable[[float], bool]) -> Callable[[str], flo
 
 read_share = _number("a number from 0 to 1", lambda number: 0 <= number <= 1)
 read_seconds = _number("a number of seconds, above 0 and below a day", lambda number: 0 < number < 86_400)
-read_drain = _number("a number of seconds, below an hour", lambda number: 0 <= number < 3_600)
+read_delay = _number("a number of seconds, below an hour", lambda number: 0 <= number < 3_600)
 read_age = _number("a number of seconds, above 0 and below a hundred years", lambda number: 0 < number < 3_153_600_000)
 
 

@@ -137,7 +137,7 @@ def uvicorn_settings(config: Config, made: Callable[[], Diptych] | str) -> uvico
         timeout_worker_healthcheck=_STARTING,
         timeout_graceful_shutdown=math.ceil(config.request_timeout) + 1,
         log_config=logging_of(config),
-        log_level=config.log_level,
+        log_level="info" if config.log_level == "debug" else config.log_level,  # `logs.py` says why
         access_log=False,
         server_header=False,
         proxy_headers=False,  # the application reads them by itself (`serve/http/proxies.py`)

@@ -36,7 +36,7 @@ from diptych.serve.http.cors import Cors
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.head_rules import joined_headers, repeated
 from diptych.serve.http.proxies import Proxies
-from diptych.serve.http.request import Request
+from diptych.serve.http.request import Request, with_request_id
 from diptych.serve.http.uvicorn_fast_path import (
     body_at_once,
     close_after,
@@ -46,7 +46,7 @@ from diptych.serve.http.uvicorn_fast_path import (
     send_reply,
 )
 from diptych.serve.logs import REQUEST, log_access, log_nothing
-from diptych.serve.on_demand import CONSOLE_RECENT, MAIL, SOCKETS
+from diptych.serve.on_demand import CONSOLE_RECENT, EXPLAINING, MAIL, SLOW_LOG, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.rate_headers import rate_limiter
 from diptych.serve.request_limits import request_limits
@@ -59,12 +59,6 @@ if TYPE_CHECKING:
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
 _LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
 _CHALLENGES = (401, 403)
-
-
-def _explaining() -> type[Handler]:
-    """The handler of development servers; imported on first use, with all that explains."""
-    handler: type[Handler] = importlib.import_module("diptych.serve.explaining").ExplainingHandler
-    return handler
 
 
 class Diptych:
@@ -99,7 +93,7 @@ class Diptych:
         self._checks = tuple(checks)
         self._add_columns = add_columns
         self._tell = tell or log.info
-        self._handles: type[Handler] = _explaining() if explain else Handler
+        self._handles: type[Handler] = importlib.import_module(EXPLAINING).ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
         self.deadlines = Deadlines(self.config.request_timeout, self.config.max_requests)
         self.connection_limits = ConnectionLimits(
@@ -116,6 +110,9 @@ class Diptych:
         self._log_access = log_access if config.access_log else log_nothing
         self._recent: Recent | None = None
         self._engine = Engine
+        if config.slow_query:
+            slow = importlib.import_module(SLOW_LOG)
+            self._log_access, self._engine = slow.slow_log(config.slow_query, self._log_access)
         if config.console:
             recording = importlib.import_module(CONSOLE_RECENT)
             self._recent, self._engine = recording.Recent(), recording.RecordingEngine
@@ -292,6 +289,8 @@ class Diptych:
             reply = with_resource_metadata(reply, self.config.base_url, request)
         if self._cors is not None:
             reply = self._cors.apply(request, reply)
+        if b"x-request-id" in request.headers:
+            reply = with_request_id(request, reply)
         size = 0 if request.method == "HEAD" else len(reply.body)
         self._note(request, reply.status, size)
         if reply.stream is None:

@@ -1,7 +1,7 @@
 """Logging as text or JSON, with the time, the level and the current request; and the access log.
 
-    2026-11-16T17:42:15.123Z ERROR diptych POST /graphql: error 5f… in POST /graphql
-    2026-11-16T17:42:15.124Z INFO diptych.access POST /graphql 500 3.1 ms 213 B from 127.0.0.1 as user:ann
+    2026-11-16T17:42:15.123Z ERROR diptych POST /graphql 5f…: error 5f… in POST /graphql
+    2026-11-16T17:42:15.124Z INFO diptych.access POST /graphql 500 3.1 ms 213 B from 127.0.0.1 as user:ann id 5f…
 
     {"time": "…", "level": "INFO", "logger": "diptych.access", "message": "POST /graphql …", "status": 500, …}
 
@@ -39,8 +39,9 @@ def log_access(request: Request, status: int, size: int) -> None:
         "bytes": size,
         "address": request.peer[0] if request.peer else "-",
         "caller": CALLER.get(),
+        "request_id": request.id,
     }
-    access.info("%s %s %d %s ms %d B from %s as %s", *fields.values(), extra={"fields": fields})
+    access.info("%s %s %d %s ms %d B from %s as %s id %s", *fields.values(), extra={"fields": fields})
 
 
 def log_nothing(request: Request, status: int, size: int) -> None:
@@ -59,7 +60,9 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         where = _request_of(record)
-        text = f"{_time_of(record)} {record.levelname} {record.name} {where}{': ' if where else ''}"
+        request = REQUEST.get()
+        id = f" {request.id}" if request is not None and where else ""
+        text = f"{_time_of(record)} {record.levelname} {record.name} {where}{id}{': ' if where else ''}"
         text += _one_line(record.getMessage())
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
@@ -76,6 +79,8 @@ class JsonFormatter(logging.Formatter):
         }
         if where := _request_of(record):
             fields["request"] = where
+        if (request := REQUEST.get()) is not None:
+            fields["request_id"] = request.id
         fields |= getattr(record, "fields", {})
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
@@ -100,7 +105,12 @@ def logging_of(config: Config) -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {"uvicorn": {"level": level}, access.name: {"level": "INFO"}},
+        # at DEBUG, uvicorn logs the frames of WebSockets, and with them tokens and values
+        "loggers": {
+            "uvicorn": {"level": "INFO" if level == "DEBUG" else level},
+            "websockets": {"level": "WARNING"},
+            access.name: {"level": "INFO"},
+        },
     }
 
 

@@ -24,6 +24,9 @@ MAIL = "diptych.identity.mail.post"
 WEBHOOKS = "diptych.webhooks.service"
 OPENAPI = "diptych.api.openapi.encode"
 TOKENS = "joserfc.jwt"
+SLOW_LOG = "diptych.serve.slow_log"
+EXPLAINING = "diptych.serve.explaining"
+"""The handler of development servers, with all that explains."""
 EXPOSITION = "diptych.metrics.exposition"
 
 

@@ -29,7 +29,7 @@ _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
     b"Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Sunset, "
-    b"WWW-Authenticate",
+    b"WWW-Authenticate, X-Request-Id",
 )
 ALLOWED_HEADERS = (
     # the API's own

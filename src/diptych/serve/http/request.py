@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, field
 
-from diptych.api.reply import PRIVATE, Header, public
+from diptych.api.reply import PRIVATE, Header, Reply, public
 from diptych.api.rest.precondition import preferences
 from diptych.engine.rate_limiter import Spending
 from diptych.errors import Refusal
@@ -16,6 +17,7 @@ from diptych.errors import Refusal
 COMPRESSED = 1_024
 """Bytes from which a body is compressed, if the client accepts it (`coding.py`)."""
 Body = Callable[[int], Awaitable[bytes]]
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 _TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
@@ -36,6 +38,8 @@ class Request(Struct, eq=False):
 
     `note` is what the console has noted about it (`serve/console/notes.py`).
 
+    `name` is its id, once that is known.
+
     `is_service` is whether it was for the service itself, and not for the API of the model.
 
     `body(most)` returns the whole body, or raises a Refusal once it has more than `most` bytes.
@@ -55,11 +59,22 @@ class Request(Struct, eq=False):
     spending: Spending | None = None
     begun: float = field(default_factory=time.perf_counter)
     note: object | None = None
+    name: str = ""
 
     __repr__ = object.__repr__
 
+    @property
+    def id(self) -> str:
+        """Its id in logs and responses: the `X-Request-Id` that was sent, if it is valid, or else one made here."""
+        if not self.name:
+            sent = self.headers.get(b"x-request-id")
+            valid = sent is not None and _REQUEST_ID.fullmatch(sent) is not None
+            self.name = sent.decode() if sent is not None and valid else secrets.token_hex(8)
+        return self.name
+
     def forget(self) -> None:
         """Release query, headers and body: a stream is long-lived, and its request head may be 64 KiB."""
+        self.name = self.id
         self.query, self.headers, self.body = "", {}, _no_body
 
     @property
@@ -70,6 +85,11 @@ class Request(Struct, eq=False):
 
 async def _no_body(_: int) -> bytes:
     return b""
+
+
+def with_request_id(request: Request, reply: Reply) -> Reply:
+    """The reply with the id of its request, for one that has sent an id."""
+    return Reply(reply.status, (*reply.headers, (b"x-request-id", request.id.encode())), reply.body, reply.stream)
 
 
 def wants_cursor(request: Request) -> bool:
