@@ -54,7 +54,19 @@ MAY_IMPORT: dict[str, list[str]] = {
     "engine": ["api.ask_builder", "policy", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
     "live": ["engine", "db", "identity", "ask", "model", "config", "fair"],
     # a webhook is a Watch as REST translates it, evaluated like one, and sent to an address
-    "webhooks": ["live", "engine", "api", "db", "compile.dialect", "identity", "ask", "model", "config", "fair"],
+    "webhooks": [
+        "live",
+        "engine",
+        "api",
+        "db",
+        "compile.dialect",
+        "compile.plan",
+        "identity",
+        "ask",
+        "model",
+        "config",
+        "fair",
+    ],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [

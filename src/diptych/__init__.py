@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.tx import Tx
     from diptych.model.declare.value import Value
     from diptych.model.declare.webhook import Webhook
+    from diptych.model.declare.webhook_resource import WebhookResource
     from diptych.model.model import Model
     from diptych.model.rules.helpers import contains, either, every, given, is_null, may_read, none, not_, one_of, some
     from diptych.policy.limits import Check
@@ -94,6 +95,7 @@ __all__ = [
     "Value",
     "Viewer",
     "Webhook",
+    "WebhookResource",
     "Weight",
     "WriteBy",
     "__version__",
@@ -145,6 +147,7 @@ _MODULES = {
     "model.declare.tx": "Tx",
     "model.declare.value": "Value",
     "model.declare.webhook": "Webhook",
+    "model.declare.webhook_resource": "WebhookResource",
     "model.model": "Model",
     "model.rules.helpers": "contains either every given is_null may_read none not_ one_of some",
     "serve.app": "Diptych",

@@ -41,12 +41,15 @@ class Receiver:
         self.statuses: dict[str, int] = {}
         """The status that an endpoint answers, instead of what its name says."""
         self.slow = 1.0
+        self.keeps = True
+        """Are messages kept?"""
         self.on_message: Callable[[str, Message], Awaitable[None]] | None = None
         self.judge: Callable[[Message], int] | None = None
         """The status for a message, if that depends on it."""
         self._port = port
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Receiver:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
@@ -57,6 +60,9 @@ class Receiver:
         self._server.close()
         for writer in tuple(self._writers):
             writer.transport.abort()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks)
 
     @property
     def port(self) -> int:
@@ -68,6 +74,9 @@ class Receiver:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode("latin-1").split("\r\n")
@@ -81,9 +90,10 @@ class Receiver:
                     return
                 writer.write(answer)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, OSError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
             pass
         finally:
+            self._tasks.discard(task)
             self._writers.discard(writer)
             writer.close()
 
@@ -109,7 +119,8 @@ class Receiver:
         elif self.judge is not None:
             status = self.judge(message)
         if 200 <= status < 300:
-            self.messages[name].append(message)
+            if self.keeps:
+                self.messages[name].append(message)
             if self.on_message is not None:
                 await self.on_message(name, message)
         return b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\nok" % status

@@ -14,6 +14,7 @@ import msgspec
 from diptych.api.ask_builder import AskBuilder
 from diptych.ask.nodes import Field, OrderBy, Page, Pick, Read, Write, WriteVerb
 from diptych.ask.slots import SIZE, RawValue
+from diptych.ask.webhook_secret import secret_of, secret_text, webhook_id
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
@@ -139,6 +140,10 @@ class ModelTx(Tx):
             if refusal.code is Code.PRECONDITION_FAILED:  # the client sent no version
                 raise Refusal(Code.CONFLICT, "Others changed this meanwhile; try again.") from None
             raise
+
+    def webhook_secret(self, row: Resource) -> str:
+        secret = secret_of(self._engine.secret, webhook_id(str(row.id)), vars(row)["generation"])
+        return secret_text(secret)
 
     async def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         return await self._session.rows(text, values)

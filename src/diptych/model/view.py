@@ -200,7 +200,7 @@ class View:
         for name, definition in resource.fields.items():
             if definition.is_server_set or not definition.stored:
                 continue
-            open_ = definition.write_roles is None or self.signature.roles.intersection(definition.write_roles)
+            open_ = self._is_writable(definition.write_roles)
             by_role = TRUE if open_ else FALSE
             create = and_(row["create"], or_(by_role, self.rule(resource, "create", name)))
             update = or_(and_(row["update"], by_role), self.rule(resource, "update", name))
@@ -212,6 +212,10 @@ class View:
 
     def _folded(self, role: str | None, expr: Expr, resource: str) -> Expr:
         return self.fold(expr, resource) if role is None or role in self.signature.roles else FALSE
+
+    def _is_writable(self, roles: tuple[str, ...] | None) -> bool:
+        """May a field with these roles of WriteBy be written?"""
+        return roles is None or not self.signature.roles.isdisjoint(roles)
 
     def _own_rule(self, resource: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
         """Where a field is visible by ReadBy or the rules about it; TRUE if there are none."""
@@ -284,6 +288,9 @@ class TrustedView(View):
 
     def call_rule(self, resource: ResourceDef, call: CallDef) -> Expr:
         return TRUE
+
+    def _is_writable(self, roles: tuple[str, ...] | None) -> bool:
+        return True
 
     def _own_rule(self, resource: ResourceDef, name: str, roles: tuple[str, ...] | None) -> Expr:
         return TRUE

@@ -11,7 +11,9 @@ import secrets
 import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from diptych.ask.webhook_secret import secret_of, secret_text
 from diptych.db.store import Store
 from diptych.engine.watch import WatchEngine
 from diptych.errors import Code, Refusal, StartError
@@ -30,7 +32,7 @@ from diptych.webhooks.records import (
     remove_webhook,
     replay_dead,
 )
-from diptych.webhooks.signing import secret_of, secret_text, secrets_at, signed_headers
+from diptych.webhooks.signing import secrets_at, signed_headers
 
 _MODEL = "model"
 
@@ -68,30 +70,42 @@ async def add(
     """Add a webhook, and return it with its secret; a Refusal if its owner may not follow what it names."""
     store = engine.engine.store
     await check(engine, url, resource_at(engine.engine.model, resource), query, owner, allowed)
-    webhook = Webhook(
-        "wh_" + secrets.token_hex(8),
-        checked_name(name),
-        url,
-        resource_at(engine.engine.model, resource),
-        query,
-        owner,
-        source,
-        1,
-        None,
-        unix_time(),
-        None,
-        None,
-        (await store.head()).position,
-        0,
-        0,
-        None,
-        0,
-        "",
-        0,
+    position = (await store.head()).position
+    webhook = replace(
+        new_webhook("wh_" + secrets.token_hex(8), checked_name(name), source, position),
+        url=url,
+        resource=resource_at(engine.engine.model, resource),
+        query=query,
+        owner=owner,
     )
     if not await store.write(lambda: add_webhook(store.dialect, webhook)):
         raise Refusal(Code.CONFLICT, f"There is a webhook named {name!r} already.")
     return webhook, secret_text(secret_of(engine.engine.secret, webhook.id, 1))
+
+
+def new_webhook(id: str, name: str, source: str, position: int) -> Webhook:
+    """A webhook that follows nothing yet, after this position of the feed."""
+    return Webhook(
+        id=id,
+        name=name,
+        url="",
+        resource="",
+        query="",
+        owner="",
+        source=source,
+        generation=1,
+        rotated_at=None,
+        created_at=unix_time(),
+        disabled_at=None,
+        reason=None,
+        position=position,
+        failures=0,
+        next_at=0,
+        delivered_at=None,
+        replays=0,
+        lease_by="",
+        lease_until=0,
+    )
 
 
 async def check(engine: WatchEngine, url: str, resource: str, query: str, owner: str, allowed: str = "") -> None:

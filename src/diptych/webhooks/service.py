@@ -30,6 +30,7 @@ from diptych.webhooks.records import (
     renew_leases,
     take_lease,
 )
+from diptych.webhooks.rows import follow_rows
 
 log = logging.getLogger("diptych")
 LEASE = 10.0
@@ -100,6 +101,7 @@ class WebhookService:
     async def look(self) -> None:
         """Read the table once, and deliver what this node has leased."""
         await self._renew()
+        await follow_rows(self.watch_engine, self._allowed)
         webhooks = {webhook.id: webhook for webhook in await WEBHOOKS.all(self.store, "id")}
         for id, dispatcher in tuple(self._dispatchers.items()):
             webhook = webhooks.get(id)
@@ -119,12 +121,7 @@ class WebhookService:
 
     def _goes_on(self, dispatcher: Dispatcher, webhook: Webhook) -> bool:
         then = dispatcher.webhook
-        same = (webhook.url, webhook.resource, webhook.query, webhook.owner) == (
-            then.url,
-            then.resource,
-            then.query,
-            then.owner,
-        )
+        same = all(getattr(webhook, name) == getattr(then, name) for name in ("url", "resource", "query", "owner"))
         mine = webhook.lease_by == self.node and webhook.disabled_at is None
         return same and mine and not dispatcher.has_ended
 

@@ -11,21 +11,10 @@ from __future__ import annotations
 import base64
 import hmac
 
-from diptych.ask.cursor import derive
+from diptych.ask.webhook_secret import secret_of
 
-PREFIX = "whsec_"
 OVERLAP = 86_400
 """Seconds for which the previous secret signs too."""
-
-
-def secret_of(secret: bytes, webhook: str, generation: int) -> bytes:
-    """The secret of a webhook with this id."""
-    return derive(secret, b"webhook", webhook.encode(), generation.to_bytes(8, "big"))
-
-
-def secret_text(secret: bytes) -> str:
-    """A secret as its receiver is given it."""
-    return PREFIX + base64.b64encode(secret).decode()
 
 
 def secrets_at(secret: bytes, webhook: str, generation: int, rotated_at: int | None, now: int) -> list[bytes]:

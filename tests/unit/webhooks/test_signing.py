@@ -8,7 +8,8 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from diptych.webhooks.signing import OVERLAP, secret_of, secret_text, secrets_at, signed_headers
+from diptych.ask.webhook_secret import secret_of, secret_text
+from diptych.webhooks.signing import OVERLAP, secrets_at, signed_headers
 
 SERVICE = b"s" * 32
 BODY = '{"type":"posts.created","timestamp":"2026-01-31T12:00:00.000000Z","data":{"title":"Zoë"}}'.encode()

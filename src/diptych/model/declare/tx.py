@@ -52,5 +52,9 @@ class Tx(ABC):
         """Delete the row."""
 
     @abstractmethod
+    def webhook_secret(self, row: Resource) -> str:
+        """The secret of a webhook that is a row (`WebhookResource`)."""
+
+    @abstractmethod
     async def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Run one SQL statement without rules. Values are `$1`, `$2`, … on both databases."""

@@ -1,0 +1,154 @@
+"""Webhooks as rows of the model: managed in both styles by who may, and judged by the rules of their owner."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from standardwebhooks import Webhook as Verifier
+
+from diptych import Model, Resource, Role, Viewer, WebhookResource, WriteBy, allow, from_viewer, grant
+from diptych.identity.accounts import Accounts
+from diptych.identity.revocation_list import RevocationList
+from diptych.webhooks import backoff, manage, service
+from tests.support.in_process import Service, in_process
+from tests.support.running import NewDatabase
+from tests.support.webhooks import Receiver
+
+partner, staff = Role("partner"), Role("staff")
+ANN, BEN = (f"01900000-0000-7000-8000-00000000000{digit}" for digit in "ab")
+
+
+class User(Resource):
+    name: str
+    access = (grant("read"),)
+
+
+class Order(Resource):
+    buyer: Annotated[User, WriteBy()] = from_viewer()
+    total: int
+    access = (grant("create"), grant("read", to=staff))
+
+    @allow("read", to=partner)
+    def own(self, viewer: Viewer) -> bool:
+        return self.buyer.id == viewer.id
+
+
+class Hook(WebhookResource):
+    access = (grant("create", to=partner),)
+
+    @allow("read", "update", "delete")
+    def own(self, viewer: Viewer) -> bool:
+        return self.owner == viewer.id
+
+
+model = Model(User, Order, Hook)
+
+
+@pytest.fixture
+def served(new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Service, Receiver]]:
+    monkeypatch.setattr(service, "EVERY", 0.05)
+    monkeypatch.setattr(backoff, "FIRST", 0.1)
+    users = [{"id": ANN, "name": "Ann"}, {"id": BEN, "name": "Ben"}]
+    now = "2026-01-01T00:00:00.000000Z"
+    rows = {"User": [{**user, "version": 1, "createdAt": now, "updatedAt": now} for user in users]}
+    with asyncio.Runner() as runner:
+        receiver = runner.run(Receiver().__aenter__())
+        with in_process(model, new_database(), runner, rows, webhook_networks="127.0.0.1") as found:
+            accounts = Accounts(found.app.store, RevocationList(found.app.store))
+            for email, user in (("ann@example.org", ANN), ("ben@example.org", BEN)):
+                runner.run(accounts.add(email, None, ["partner"], user))
+            yield found, receiver
+        runner.run(receiver.__aexit__())
+
+
+def until(found: Service, holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end, "it did not come to be in time"
+        found.runner.run(asyncio.sleep(0.02))
+
+
+def order(found: Service, user: str, total: int) -> None:
+    answer = found.send_json("POST", "/orders", {"total": total}, found.token(user, "partner"))
+    assert answer.status == 201, answer
+
+
+def totals(receiver: Receiver, name: str) -> list[Any]:
+    return [message.event["data"]["order"]["total"] for message in receiver.messages[name]]
+
+
+def test_both_styles_make_webhooks_that_send_what_their_owner_may_see(served: tuple[Service, Receiver]) -> None:
+    found, receiver = served
+    ann, ben = found.token(ANN, "partner"), found.token(BEN, "partner")
+    value = {"url": receiver.url("good-a"), "follows": "orders", "query": "fields=total"}
+    made = found.send_json("POST", "/hooks", value, ann)
+    assert made.status == 201 and made.json()["owner"] == ANN
+    order(found, ANN, 1)  # at once: a webhook begins with its own row
+    document = "mutation ($input: HookCreate!) { createHook(input: $input) { id owner } }"
+    value = {"url": receiver.url("good-b"), "follows": "orders", "query": "fields=total"}
+    other = found.data(document, {"input": value}, token=ben)["createHook"]
+    assert other["owner"] == BEN
+    for user, total in ((BEN, 2), (ANN, 3), (BEN, 4)):
+        order(found, user, total)
+    until(found, lambda: len(totals(receiver, "good-a")) + len(totals(receiver, "good-b")) >= 4)
+    assert (totals(receiver, "good-a"), totals(receiver, "good-b")) == ([1, 3], [2, 4])
+    # the secret is given to its owner alone, in either style
+    secrets = [
+        found.send_json("POST", f"/hooks/{made.json()['id']}/rotate", {}, ann).json(),
+        found.data("mutation ($id: ID!) { rotateHook(id: $id) }", {"id": other["id"]}, token=ben)["rotateHook"],
+    ]
+    assert found.send_json("POST", f"/hooks/{made.json()['id']}/rotate", {}, ben).status in (403, 404)
+    found.runner.run(asyncio.sleep(0.3))
+    order(found, ANN, 5)
+    order(found, BEN, 6)
+    until(found, lambda: totals(receiver, "good-a")[-1] == 5 and totals(receiver, "good-b")[-1] == 6)
+    for name, secret in zip(("good-a", "good-b"), secrets, strict=True):
+        message = receiver.messages[name][-1]
+        assert Verifier(secret).verify(message.body, dict(message.headers)) == message.event
+    # a row that is deleted sends nothing more
+    assert found.send("DELETE", f"/hooks/{made.json()['id']}", token=ann).status == 204
+    found.runner.run(asyncio.sleep(0.3))
+    order(found, ANN, 7)
+    order(found, BEN, 8)
+    until(found, lambda: totals(receiver, "good-b")[-1] == 8)
+    assert 7 not in totals(receiver, "good-a")
+
+
+def test_who_may_not_make_one_does_not_and_nobody_sets_its_owner(served: tuple[Service, Receiver]) -> None:
+    found, receiver = served
+    value = {"url": receiver.url("good"), "follows": "orders"}
+    assert found.send_json("POST", "/hooks", value).status in (401, 403, 404, 405)
+    assert found.send_json("POST", "/hooks", value, found.token(ANN)).status in (403, 404, 405)
+    ann = found.token(ANN, "partner")
+    for more in ({"owner": BEN}, {"generation": 5}, {"rotatedAt": None}):
+        assert found.send_json("POST", "/hooks", {**value, **more}, ann).status == 403
+    assert found.send_json("POST", "/hooks", {**value, "url": "ftp://a"}, ann).status == 422
+
+
+def test_a_row_that_cannot_be_a_webhook_is_disabled_with_the_reason_until_it_is_mended(
+    served: tuple[Service, Receiver],
+) -> None:
+    found, receiver = served
+    ann = found.token(ANN, "partner")
+
+    def reason() -> str | None:
+        (status,) = found.runner.run(manage.statuses(found.app.store))
+        return status.webhook.reason
+
+    made = found.send_json("POST", "/hooks", {"url": "https://10.0.0.1/", "follows": "orders"}, ann).json()
+    until(found, lambda: bool(found.runner.run(manage.statuses(found.app.store))))
+    assert "not on the public internet" in str(reason())
+    for value, words in (
+        ({"url": receiver.url("good"), "follows": "nothing"}, "There is no resource"),
+        ({"follows": "orders", "query": "fields=nothing"}, "not valid"),
+    ):
+        assert found.send_json("PATCH", f"/hooks/{made['id']}", value, ann).status == 200
+        until(found, lambda words=words: words in str(reason()))  # type: ignore[misc]
+    assert found.send_json("PATCH", f"/hooks/{made['id']}", {"query": "fields=total"}, ann).status == 200
+    until(found, lambda: reason() is None)
+    order(found, ANN, 9)
+    until(found, lambda: totals(receiver, "good") == [9])
