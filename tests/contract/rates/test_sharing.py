@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 import pytest
@@ -82,9 +83,11 @@ def test_without_the_database_each_process_limits_alone(
         async with Node(shop(Rate(requests=20, per="day")), new_database()) as node:
             write = node.app.store.write
             node.app.store.write = away  # type: ignore[method-assign]  # writes fail, reads do not
+            begun = time.monotonic()
             with caplog.at_level(logging.WARNING):
                 statuses = [await asyncio.wait_for(node.get(), 10) for _ in range(21)]
             assert statuses == [200] * 20 + [429]
+            assert time.monotonic() - begun < 8.0  # requests do not wait for it, or once
             assert sum("not shared" in record.message for record in caplog.records) == 1
             node.app.store.write = write  # type: ignore[method-assign]
             await node.share()
