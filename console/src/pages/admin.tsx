@@ -124,7 +124,13 @@ function List({ kind }: { kind: Kind }) {
   }
   if (error) return <Refused error={error} retry={() => void load()} />
   if (!entries) return <Loading />
-  const columns = [...new Set(entries.flatMap((entry) => Object.keys(entry)))].slice(0, 8)
+  const at = (entry: Entry) => `${path}/${encodeURIComponent(idOf(kind, entry))}`
+  const remove = async (entry: Entry) => {
+    const problem = await send('DELETE', at(entry), {})
+    if (problem) say(problem)
+    setRemoving(null)
+  }
+  const disable = (entry: Entry) => void send('PATCH', at(entry), { disabled: !entry['disabled'] }).then((problem) => problem && say(problem))
   return (
     <div class="form">
       <div class="bar">
@@ -133,82 +139,92 @@ function List({ kind }: { kind: Kind }) {
           New {kind.one}
         </button>
       </div>
-      {entries.length === 0 ? (
-        <Empty title={`There is no ${kind.one} yet`} />
-      ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={kind.title}>
-          <table class="grid">
-            <thead>
-              <tr>
-                {columns.map((name) => (
-                  <th key={name} scope="col">
-                    {name}
-                  </th>
-                ))}
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {entries.map((entry) => (
-                <tr key={idOf(kind, entry)}>
-                  {columns.map((name) => (
-                    <td key={name}>
-                      <div class="cell">{written(entry[name])}</div>
-                    </td>
-                  ))}
-                  <td>
-                    {'disabled' in entry && (
-                      <button class="quiet" onClick={() => void send('PATCH', `${path}/${encodeURIComponent(idOf(kind, entry))}`, { disabled: !entry['disabled'] }).then((problem) => problem && say(problem))}>
-                        {entry['disabled'] ? 'Enable' : 'Disable'}
-                      </button>
-                    )}
-                    <button class="quiet" aria-label={`Remove ${idOf(kind, entry)}`} onClick={() => setRemoving(entry)}>
-                      Remove
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {entries.length === 0 ? <Empty title={`There is no ${kind.one} yet`} /> : <Entries kind={kind} entries={entries} onDisable={disable} onRemove={setRemoving} />}
       {adding && <Add kind={kind} onClose={() => setAdding(false)} onAdd={(body) => send('POST', path, body)} />}
-      {removing && (
-        <Dialog title={`Remove ${idOf(kind, removing)}?`} onClose={() => setRemoving(null)}>
-          <p>What it allows ends at once. This cannot be undone.</p>
-          <div class="dialog-foot">
-            <button onClick={() => setRemoving(null)}>Keep it</button>
-            <button
-              class="danger"
-              onClick={() =>
-                void send('DELETE', `${path}/${encodeURIComponent(idOf(kind, removing))}`, {}).then((problem) => {
-                  if (problem) say(problem)
-                  setRemoving(null)
-                })
-              }
-            >
-              Remove
-            </button>
-          </div>
-        </Dialog>
-      )}
-      {shown && (
-        <Dialog title="Shown once" onClose={() => setShown(null)}>
-          <p>Copy it now: the service keeps only a hash of it.</p>
-          <dl class="fields">
-            {Object.entries(shown).map(([name, value]) => [
-              <dt key={name}>{name}</dt>,
-              <dd key={`${name}-value`}>
-                <code>{written(value)}</code>
-                <Copy text={String(value)} />
-              </dd>,
-            ])}
-          </dl>
-        </Dialog>
-      )}
+      {removing && <Removal name={idOf(kind, removing)} onClose={() => setRemoving(null)} onRemove={() => void remove(removing)} />}
+      {shown && <ShownOnce entry={shown} onClose={() => setShown(null)} />}
     </div>
+  )
+}
+
+interface EntriesProps {
+  kind: Kind
+  entries: Entry[]
+  onDisable: (entry: Entry) => void
+  onRemove: (entry: Entry) => void
+}
+
+function Entries({ kind, entries, onDisable, onRemove }: EntriesProps) {
+  const columns = [...new Set(entries.flatMap((entry) => Object.keys(entry)))].slice(0, 8)
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={kind.title}>
+      <table class="grid">
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+            <th scope="col">
+              <span class="hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map((entry) => (
+            <tr key={idOf(kind, entry)}>
+              {columns.map((name) => (
+                <td key={name}>
+                  <div class="cell">{written(entry[name])}</div>
+                </td>
+              ))}
+              <td>
+                {'disabled' in entry && (
+                  <button class="quiet" onClick={() => onDisable(entry)}>
+                    {entry['disabled'] ? 'Enable' : 'Disable'}
+                  </button>
+                )}
+                <button class="quiet" aria-label={`Remove ${idOf(kind, entry)}`} onClick={() => onRemove(entry)}>
+                  Remove
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Removal({ name, onClose, onRemove }: { name: string; onClose: () => void; onRemove: () => void }) {
+  return (
+    <Dialog title={`Remove ${name}?`} onClose={onClose}>
+      <p>What it allows ends at once. This cannot be undone.</p>
+      <div class="dialog-foot">
+        <button onClick={onClose}>Keep it</button>
+        <button class="danger" onClick={onRemove}>
+          Remove
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+function ShownOnce({ entry, onClose }: { entry: Entry; onClose: () => void }) {
+  return (
+    <Dialog title="Shown once" onClose={onClose}>
+      <p>Copy it now: the service keeps only a hash of it.</p>
+      <dl class="fields">
+        {Object.entries(entry).map(([name, value]) => [
+          <dt key={name}>{name}</dt>,
+          <dd key={`${name}-value`}>
+            <code>{written(value)}</code>
+            <Copy text={String(value)} />
+          </dd>,
+        ])}
+      </dl>
+    </Dialog>
   )
 }
 
