@@ -17,7 +17,7 @@ from diptych.compile.meaning import compatibility
 from diptych.errors import StartError
 from diptych.migrate.ddl import quote, value_ddl
 from diptych.migrate.key_steps import add_check, add_key, drop_check, drop_key, set_search
-from diptych.migrate.state import Column, State, Table
+from diptych.migrate.state import COUNTER, Column, State, Table
 from diptych.migrate.step import Step
 from diptych.migrate.table_steps import (
     add_column,
@@ -170,7 +170,9 @@ class _Finder:
             elif old.columns[name] != column:
                 self._alter(table, name, old.columns[name], column)
         for name, column in old.columns.items():
-            if name not in new.columns and not (column.nullable or column.default is not None or column.generated):
+            is_counter = column.generated.startswith(COUNTER)  # what the model does not have is not counted for it
+            filled = column.default is not None or (column.generated and not is_counter)
+            if name not in new.columns and not (column.nullable or filled):
                 self._do(alter_column(table, name, msgspec.structs.replace(column, nullable=True)))
 
     def _add(self, table: str, name: str, column: Column) -> None:

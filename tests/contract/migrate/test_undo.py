@@ -27,6 +27,7 @@ SHORT = (
     "null forbidden",
     "another check",
     "no field, required before",
+    "no counter",
 )
 KINDS = [name for name, case in CASES.items() if not case.answers.get("usings") and "digits" not in name]
 
