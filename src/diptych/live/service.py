@@ -38,7 +38,7 @@ from diptych.live.rated_sink import RatedSink
 from diptych.live.retention import Retention
 from diptych.live.shares import CallerAccount, Shares
 from diptych.live.sink import Sink
-from diptych.live.tail import Tail, Touched
+from diptych.live.tail import Tail, Touched, is_another
 from diptych.live.token_watch import TokenWatch
 from diptych.live.topics import RestingGroups, Topics
 
@@ -271,7 +271,7 @@ class LiveService:
     def _advance(self, before: FeedHead, after: FeedHead, touched: Touched) -> None:
         """Schedule all groups that the new changes may concern."""
         upto = FeedPosition(after.position, after.mark)
-        if _is_another(before, after):
+        if is_another(before, after):
             for member in tuple(self._members):
                 self._end(member, gap())
             self._topics.end = upto
@@ -396,9 +396,3 @@ class LiveService:
         elif await mark_at(self._store, position.position) != position.mark:
             raise gap()
         return position
-
-
-def _is_another(before: FeedHead, after: FeedHead) -> bool:
-    """Was the database replaced by another one, or restored from an older copy?"""
-    same = after.position != before.position or after.mark == before.mark
-    return after.feed != before.feed or after.position < before.position or not same

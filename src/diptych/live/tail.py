@@ -173,3 +173,9 @@ class Tail:
         for table, row in pairs:
             touched.setdefault(table, set()).add(row)
         return touched
+
+
+def is_another(before: FeedHead, after: FeedHead) -> bool:
+    """Was the database replaced by another one, or restored from an older copy?"""
+    same = after.position != before.position or after.mark == before.mark
+    return after.feed != before.feed or after.position < before.position or not same
