@@ -95,10 +95,11 @@ class Spender:
         self._policies: tuple[Header, ...] = ((b"ratelimit-policy", self.policies),) if general else ()
         # what is left of a bucket that others spend from says what they do
         self._shown = tuple((buckets[rate.name], template(rate)) for rate in general if is_own(rate))
-        self._only: tuple[RateBucket, bytes] | None = None
+        self._only: tuple[RateBucket, bytes, bytes] | None = None
         if len(self._shown) == 1 and self._shown[0][0].per_unit <= 1:  # there is more within a second
             bucket, text = self._shown[0]
-            self._only = bucket, text.replace(b"t=%d", b"t=1")
+            text = text.replace(b"t=%d", b"t=1")
+            self._only = bucket, text, text % round(bucket.seconds / bucket.per_unit)
 
     async def settle(self) -> None:
         """Wait until what it has spent is shared, if it has spent so much that its next request should."""
@@ -149,10 +150,12 @@ class Spender:
         """The items of `RateLimit`."""
         now = self._clock()
         if self._only is not None:
-            bucket, text = self._only
+            bucket, text, full = self._only
             free = now + bucket.limit - bucket.full_at
-            if 0 < free < bucket.limit:  # it is neither empty nor full
-                return text % (free / bucket.per_unit)
+            if free >= bucket.limit:
+                return full
+            if free > 0:
+                return text % int(free / bucket.per_unit)
         return b", ".join([limit_item(text, bucket, now) for bucket, text in self._shown])
 
     def headers(self) -> tuple[Header, ...]:
