@@ -162,6 +162,7 @@ class Config:
     drain: float = _setting(
         0.0, read_delay, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
     )
+    traces: bool = _setting(False, read_boolean, "Send traces by OpenTelemetry, to where its variables say")
     slow_query: float = _setting(
         0.0, read_delay, "Seconds from which on a request is logged with its statement; 0 logs none"
     )

@@ -53,6 +53,7 @@ from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRA
 from diptych.serve.public_address import issuer_of
 from diptych.serve.rate_headers import with_rate_headers
 from diptych.serve.readiness import Readiness
+from diptych.serve.traces import traced
 
 if TYPE_CHECKING:
     from diptych.serve.console.endpoint import ConsoleEndpoint
@@ -103,6 +104,7 @@ class Handler:
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, keeps_one=True
         )
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
+        self._tracing = traced(self, is_on=config.traces)
 
     @functools.cached_property
     def graphql(self) -> GraphqlEndpoint:
@@ -145,6 +147,7 @@ class Handler:
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
+        self._tracing.close()
         await self.node.stop()
         await self.readiness.stop()
         if "webhooks" in vars(self):

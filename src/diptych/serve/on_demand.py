@@ -27,6 +27,7 @@ TOKENS = "joserfc.jwt"
 SLOW_LOG = "diptych.serve.slow_log"
 EXPLAINING = "diptych.serve.explaining"
 """The handler of development servers, with all that explains."""
+TRACING = "diptych.serve.tracing"
 EXPOSITION = "diptych.metrics.exposition"
 
 
