@@ -14,6 +14,7 @@ CALLERS = {
     "api/graphql/merge.py": "nodes of graphql-core",
     "cli/dev.py": "Config",
     "cli/move.py": "Config",
+    "cli/operators.py": "Config",
     "cli/server.py": "Config",
     "config.py": "Config",
     "contract/lock.py": "nodes of graphql-core",
