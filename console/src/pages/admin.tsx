@@ -1,4 +1,4 @@
-/** Admin: accounts, clients, API keys, signing keys, trusted documents, migrations. */
+/** Admin: accounts, clients, API keys, signing keys, trusted documents, webhooks, migrations. */
 import { useEffect, useState } from 'preact/hooks'
 import { call, Failure, failure } from '../api'
 import { Migrations } from '../parts/migrations'
@@ -54,6 +54,20 @@ const KINDS: Kind[] = [
   },
   { id: 'signing-keys', title: 'Signing keys', one: 'signing key', doc: 'Keys that sign tokens. A new one is used from now on; old ones verify until they retire.', fields: [] },
   { id: 'documents', title: 'Trusted documents', one: 'document', doc: 'GraphQL documents that clients name by their hash.', fields: [{ name: 'documents', label: 'Document', required: true, whole: true }] },
+  {
+    id: 'webhooks',
+    title: 'Webhooks',
+    one: 'webhook',
+    doc: 'Addresses that changes are sent to, signed. The secret is shown once.',
+    fields: [
+      { name: 'name', label: 'Name', required: true },
+      { name: 'url', label: 'Address', required: true, hint: 'https://erp.example/hook' },
+      { name: 'on', label: 'Changes of', required: true, hint: 'A resource, such as Order' },
+      { name: 'query', label: 'Filter and fields', hint: 'status=paid&fields=total' },
+      { name: 'roles', label: 'Roles', list: true, hint: 'It is sent what they may see.' },
+      { name: 'user', label: 'Id of the user row' },
+    ],
+  },
 ]
 
 /** Lists that are read only, each with a page of its own. */
@@ -93,7 +107,7 @@ function MigrationsTab() {
 
 type Entry = Record<string, unknown>
 
-const KEYS: Record<string, string> = { accounts: 'email', clients: 'name', keys: 'name', 'signing-keys': 'kid', documents: 'hash' }
+const KEYS: Record<string, string> = { accounts: 'email', clients: 'name', keys: 'name', 'signing-keys': 'kid', documents: 'hash', webhooks: 'name' }
 
 const idOf = (kind: Kind, entry: Entry) => String(entry[KEYS[kind.id] ?? 'id'] ?? '')
 
@@ -130,6 +144,7 @@ function List({ kind }: { kind: Kind }) {
     if (problem) say(problem)
     setRemoving(null)
   }
+  const replay = (entry: Entry) => void send('PATCH', at(entry), { replay: true }).then((problem) => problem && say(problem))
   const disable = (entry: Entry) => void send('PATCH', at(entry), { disabled: !entry['disabled'] }).then((problem) => problem && say(problem))
   return (
     <div class="form">
@@ -139,7 +154,7 @@ function List({ kind }: { kind: Kind }) {
           New {kind.one}
         </button>
       </div>
-      {entries.length === 0 ? <Empty title={`There is no ${kind.one} yet`} /> : <Entries kind={kind} entries={entries} onDisable={disable} onRemove={setRemoving} />}
+      {entries.length === 0 ? <Empty title={`There is no ${kind.one} yet`} /> : <Entries kind={kind} entries={entries} onDisable={disable} onReplay={replay} onRemove={setRemoving} />}
       {adding && <Add kind={kind} onClose={() => setAdding(false)} onAdd={(body) => send('POST', path, body)} />}
       {removing && <Removal name={idOf(kind, removing)} onClose={() => setRemoving(null)} onRemove={() => void remove(removing)} />}
       {shown && <ShownOnce entry={shown} onClose={() => setShown(null)} />}
@@ -151,10 +166,11 @@ interface EntriesProps {
   kind: Kind
   entries: Entry[]
   onDisable: (entry: Entry) => void
+  onReplay: (entry: Entry) => void
   onRemove: (entry: Entry) => void
 }
 
-function Entries({ kind, entries, onDisable, onRemove }: EntriesProps) {
+function Entries({ kind, entries, onDisable, onReplay, onRemove }: EntriesProps) {
   const columns = [...new Set(entries.flatMap((entry) => Object.keys(entry)))].slice(0, 8)
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={kind.title}>
@@ -183,6 +199,11 @@ function Entries({ kind, entries, onDisable, onRemove }: EntriesProps) {
                 {'disabled' in entry && (
                   <button class="quiet" onClick={() => onDisable(entry)}>
                     {entry['disabled'] ? 'Enable' : 'Disable'}
+                  </button>
+                )}
+                {Number(entry['dead']) > 0 && (
+                  <button class="quiet" aria-label={`Replay ${idOf(kind, entry)}`} onClick={() => onReplay(entry)}>
+                    Replay
                   </button>
                 )}
                 <button class="quiet" aria-label={`Remove ${idOf(kind, entry)}`} onClick={() => onRemove(entry)}>

@@ -95,6 +95,44 @@ def test_a_change_of_an_account_needs_a_name_and_something_to_change(dev: Consol
     assert dev.send("admin/accounts/x", {}, dev.admin, "POST").status == 405
 
 
+def test_webhooks_are_added_listed_replayed_and_removed(dev: Console) -> None:
+    sent = {
+        "name": "erp",
+        "url": "https://erp.example/hook",
+        "on": "Order",
+        "query": "fields=total",
+        "roles": ["staff"],
+    }
+    added = dev.send("admin/webhooks", sent, dev.admin).json()
+    assert added["name"] == "erp" and added["secret"].startswith("whsec_")
+    (listed,) = dev.get("admin/webhooks", dev.admin).json()
+    assert listed == {
+        "name": "erp",
+        "on": "Order?fields=total",
+        "url": "https://erp.example/hook",
+        "state": "active",
+        "pending": 0,
+        "dead": 0,
+        "delivered": None,
+        "reason": None,
+    }
+    assert dev.send("admin/webhooks", sent, dev.admin).status == 409
+    assert dev.send("admin/webhooks/erp", {"replay": True}, dev.admin, "PATCH").json() == {"name": "erp", "replayed": 0}
+    assert dev.send("admin/webhooks/erp", {"url": "x"}, dev.admin, "PATCH").status == 422
+    assert dev.send("admin/webhooks/erp", {}, dev.admin, "DELETE").json() == {"name": "erp"}
+    assert dev.get("admin/webhooks", dev.admin).json() == []
+
+
+@cases(
+    "wrong",
+    [{"url": "http://erp.example/"}, {"url": "https://127.0.0.1/"}, {"on": "Nothing"}, {"query": "fields=nothing"}],
+)
+def test_a_webhook_that_could_not_be_delivered_is_refused(dev: Console, wrong: dict[str, str]) -> None:
+    sent = {"name": "erp", "url": "https://erp.example/", "on": "Order", "roles": ["staff"], **wrong}
+    assert 400 <= dev.send("admin/webhooks", sent, dev.admin).status < 500
+    assert dev.get("admin/webhooks", dev.admin).json() == []
+
+
 def test_migrations_are_listed_and_cannot_be_changed(dev: Console, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert dev.get("admin/migrations", dev.admin).json() == {

@@ -193,7 +193,7 @@ STATES: dict[str, State] = {
     **{f"activity: {tab}": activity(tab) for tab in ("Recent", "Slowest", "Refused", "By statement")},
     **{
         f"admin: {tab}": on(f"admin?tab={tab}")
-        for tab in ("accounts", "clients", "keys", "signing-keys", "documents", "migrations")
+        for tab in ("accounts", "clients", "keys", "signing-keys", "documents", "webhooks", "migrations")
     },
     "admin: new account": on("admin", "New account", name="New account"),
     "signed out": signed_out,

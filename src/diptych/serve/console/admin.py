@@ -1,5 +1,5 @@
-"""The admin pages: accounts, clients, API keys, signing keys, trusted documents and migrations, as the commands of the
-same names.
+"""The admin pages: accounts, clients, API keys, signing keys, trusted documents, webhooks and migrations, as the
+commands of the same names.
 
     GET    admin/accounts                 the list
     POST   admin/accounts                 {"email": …, "password": …, "roles": […], "user": …}
@@ -20,6 +20,7 @@ from diptych.api.graphql.persisted import HASH_PREFIX, is_hash
 from diptych.api.graphql.schema import build_schema
 from diptych.db.trusted_documents import TrustedDocument, add_documents, all_documents, remove_documents
 from diptych.engine.read import Engine
+from diptych.engine.watch import WatchEngine
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.api_keys import ApiKeys
@@ -32,6 +33,9 @@ from diptych.identity.revocation_list import RevocationList
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.migrate.status import migration_status
 from diptych.model.model import Model
+from diptych.webhooks import manage
+from diptych.webhooks.manage import WebhookStatus
+from diptych.webhooks.owner import fixed_owner
 
 Json = dict[str, Any]
 Act = Callable[[str, Json], Awaitable[Any]]
@@ -41,8 +45,10 @@ _MAX_TTL = 10**9
 class Admin:
     """The lists of one service, and what may be done with them."""
 
-    def __init__(self, engine: Engine, revoked: RevocationList) -> None:
+    def __init__(self, engine: Engine, revoked: RevocationList, webhook_networks: str = "") -> None:
         self.model = engine.model
+        self._engine = engine
+        self._webhook_networks = webhook_networks
         self.store = engine.store
         self.checks = engine.checks
         self._accounts = Accounts(engine.store, revoked)
@@ -63,6 +69,12 @@ class Admin:
                 "DELETE": self._remove_signing_key,
             },
             "documents": {"GET": self._list_documents, "POST": self._add_documents, "DELETE": self._remove_document},
+            "webhooks": {
+                "GET": self._list_webhooks,
+                "POST": self._add_webhook,
+                "PATCH": self._replay_webhook,
+                "DELETE": self._remove_webhook,
+            },
             "migrations": {"GET": self._migrations},
         }
         """What each method does, by list; the arguments are the name in the path and the body."""
@@ -200,6 +212,33 @@ class Admin:
             raise Refusal(Code.NOT_FOUND, "There is no such document.")
         return {"hash": HASH_PREFIX + (await remove_documents(self.store, [hash]))[0].hash}
 
+    # webhooks
+
+    async def _list_webhooks(self, name: str, body: Json) -> Any:
+        return [_webhook(status) for status in await manage.statuses(self.store)]
+
+    async def _add_webhook(self, name: str, body: Json) -> Any:
+        roles, user = self._roles(body), checked_user(_text_or_none(body, "user"))
+        webhook, secret = await manage.add(
+            WatchEngine(self._engine),
+            _text(body, "name"),
+            _text(body, "url"),
+            _text(body, "on"),
+            (_text_or_none(body, "query") or "").removeprefix("?"),
+            fixed_owner(roles, user),
+            allowed=self._webhook_networks,
+        )
+        return {"name": webhook.name, "secret": secret}
+
+    async def _replay_webhook(self, name: str, body: Json) -> Any:
+        if body != {"replay": True}:
+            raise bad("", "expected replay: true")
+        webhook, count = await manage.replay(self.store, name)
+        return {"name": webhook.name, "replayed": count}
+
+    async def _remove_webhook(self, name: str, body: Json) -> Any:
+        return {"name": (await manage.remove(self.store, name)).name}
+
     # migrations
 
     async def _migrations(self, name: str, body: Json) -> Any:
@@ -253,6 +292,20 @@ def _client(client: Client, details: ClientDetails | None) -> Json:
         "roles": list(client.roles),
         "scopes": list(client.scopes),
         "created": client.created_at,
+    }
+
+
+def _webhook(status: WebhookStatus) -> Json:
+    webhook = status.webhook
+    return {
+        "name": webhook.name,
+        "on": f"{webhook.resource}?{webhook.query}" if webhook.query else webhook.resource,
+        "url": webhook.url,
+        "state": status.state,
+        "pending": status.pending,
+        "dead": status.dead,
+        "delivered": webhook.delivered_at,
+        "reason": webhook.reason,
     }
 
 

@@ -78,7 +78,7 @@ class ConsoleEndpoint:
         self._documents = ModelDocuments(engine)
         self._explainer = Explainer(engine)
         self._rows = RowExplainer(engine, self._explainer, dev=dev)
-        self._admin = Admin(engine, context.revoked)
+        self._admin = Admin(engine, context.revoked, config.webhook_networks)
         self._matrix = b""
         self._routes = {
             "boot": Route("GET", self._boot),
