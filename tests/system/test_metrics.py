@@ -87,20 +87,18 @@ def test_several_processes_are_counted_together_also_after_one_was_replaced(new_
     ) as service:
         port = operators(service)
 
-        def count() -> float:
-            found = samples(port.get("/metrics"))
-            return found.get(("diptych_requests_total", "GET", "200", "rest"), 0)
+        requests = ("diptych_requests_total", "GET", "200", "rest")
 
-        def until(expected: float) -> None:
+        def until(expected: float, name: tuple[str, ...] = requests) -> None:
             end = time.monotonic() + 20
-            while count() != expected:
-                assert time.monotonic() < end, count()
+            while (count := samples(port.get("/metrics")).get(name, 0)) != expected:
+                assert time.monotonic() < end, count
                 time.sleep(0.1)
 
         for _ in range(40):
             assert service.get("/users").status == 200
         until(40)
-        assert samples(port.get("/metrics"))["diptych_pool_size",] == 8  # of two processes
+        until(8, ("diptych_pool_size",))  # of two processes
         service.process.send_signal(signal.SIGHUP)  # both are replaced
         before = time.monotonic()
         while samples(port.get("/metrics"))["diptych_ready",] != 1 or time.monotonic() < before + 3:

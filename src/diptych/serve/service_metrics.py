@@ -34,6 +34,7 @@ from diptych.serve.on_demand import EXPOSITION
 from diptych.serve.readiness import Readiness
 from diptych.serve.request_metrics import RequestMetrics
 from diptych.serve.stream.send_queue import StreamLimits
+from diptych.webhooks.counts import MESSAGES
 
 _STARTED = time.time()
 _PRICES = (1, 10, 50, 100, 500, 1_000, 5_000, 10_000)
@@ -92,6 +93,12 @@ class ServiceMetrics:
             "diptych_queue_length", "Those that wait, by queue.", lambda: self._queues(store.load), ("queue",)
         )
         self.registry.histogram("diptych_price_objects", "Prices of requests, in objects.", self.prices)
+        self.registry.counter(
+            "diptych_webhook_messages_total",
+            "Messages of webhooks, by what became of them.",
+            lambda: {(outcome,): count for outcome, count in MESSAGES.items()},
+            ("outcome",),
+        )
         _register_caches(self.registry)
         _register_process(self.registry)
 

@@ -28,6 +28,7 @@ from diptych.fair.caller import CALLER
 from diptych.live.tail import Tail
 from diptych.webhooks.address import Resolver, parts_of
 from diptych.webhooks.backoff import RETRIED_FOR, delay
+from diptych.webhooks.counts import MESSAGES
 from diptych.webhooks.message import body_of, message_id, row_of, watch_of
 from diptych.webhooks.owner import viewer_of
 from diptych.webhooks.post import Outcome, Sender
@@ -332,6 +333,7 @@ class Dispatcher:
             return None
         now, attempts = time.time(), delivery.attempts + 1
         state = "dead" if now > delivery.first_at + RETRIED_FOR else "pending"
+        MESSAGES["dead"] += state == "dead"
         next_at = int((now + delay(attempts, outcome.retry_after)) * 1000)
         return replace(delivery, attempts=attempts, state=state, next_at=next_at, last=outcome.text)
 
@@ -345,6 +347,7 @@ class Dispatcher:
         body = body_of(change, engine.engine.model.resources[webhook.resource].path)
         secrets = secrets_at(engine.engine.secret, webhook.id, webhook.generation, webhook.rotated_at, now)
         outcome = await self._sender.post(signed_headers(secrets, id, now, body), body)
+        MESSAGES["delivered" if outcome.is_delivered else "failed"] += 1
         if outcome.is_delivered:
             self._failures, self._reason, self._delivered_at = 0, None, now
         else:
