@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -378,8 +379,17 @@ def failures_of(event: events.ScenarioFinished) -> Iterator[str]:
                 answer = event.recorder.interactions[number].response
                 if answer is not None and is_of_others(node.name, case, answer, ELSEWHERE.get(case.path, {})):
                     continue
+                if answer is not None and node.name == "positive_data_acceptance" and lacks_values(case, answer):
+                    continue
                 body = answer.content[:500].decode(errors="replace") if answer else ""
                 yield f"{node.name} in {event.phase.value}: {node.failure_info.failure.message}\n{case.as_curl_command()}\n{body}"
+
+
+def lacks_values(case: Case[Any], answer: Response) -> bool:
+    """PUT creates a row that is not there: what it needs then, beyond what a change needs, is said in words."""
+    if case.method != "PUT" or answer.status_code != 422:
+        return False
+    return {error["message"] for error in json.loads(answer.content)["errors"]} == {"expected a value"}
 
 
 def is_of_others(check: str, case: Case[Any], answer: Response, item: Document) -> bool:

@@ -111,6 +111,11 @@ _REFUSALS: Mapping[ViolationKind, tuple[Code, str]] = {
 }
 
 
+def is_moved(error: Exception) -> bool:
+    """Does an error say that the data has moved to another database?"""
+    return isinstance(error, Refusal) and error.message == _REFUSALS["moved"][1]
+
+
 def refusal_of(kind: ViolationKind) -> Refusal:
     """The refusal of a violation, without the path of a field."""
     return Refusal(*_REFUSALS[kind])

@@ -47,7 +47,6 @@ from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
 from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
-from diptych.serve.logs import REQUEST
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
@@ -199,7 +198,7 @@ class Handler:
         except Refusal as refusal:
             reply = refusal_reply(request, refusal)
         except Exception:
-            reply = refusal_reply(request, internal(f"{request.method} {request.path}"))
+            reply = refusal_reply(request, internal(f"{request.method} {request.path}", request))
         return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
 
     async def spend(self, request: Request, caller: Caller) -> None:
@@ -377,9 +376,8 @@ class Handler:
             return ""
 
 
-def internal(where: str) -> Refusal:
+def internal(where: str, request: Request | None = None) -> Refusal:
     """Log the current exception; the refusal contains only its number in the log."""
-    request = REQUEST.get()
     number = secrets.token_hex(8) if request is None else request.id
     log.exception("error %s in %s", number, where)
     return Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}.")

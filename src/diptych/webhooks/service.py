@@ -14,6 +14,7 @@ import secrets
 import time
 
 from diptych.config import Config
+from diptych.db.violations import is_moved
 from diptych.errors import Refusal
 from diptych.fair.background import Background
 from diptych.fair.caller import CALLER
@@ -93,6 +94,8 @@ class WebhookService:
                 await self.look()
                 failed = False
             except Exception as error:
+                if is_moved(error):  # another process delivers, from there
+                    return
                 if not failed:
                     unforeseen = None if isinstance(error, Refusal) else error
                     log.warning("webhooks cannot be read: %s", error, exc_info=unforeseen)

@@ -22,6 +22,7 @@ from graphql.validation.validation_context import ValidationContext
 from diptych.api.ask_builder import AskBuilder
 from diptych.api.reply import Reply
 from diptych.errors import Code, Refusal
+from diptych.fair.caller import CALLER
 from diptych.lru import LRUCache
 from diptych.serve.http.request import Request
 from tests.contract.http.data import ANN
@@ -73,7 +74,7 @@ class Scene:
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
         def counted(*given: Any, **more: Any) -> Any:
-            self.ran += 1
+            self.ran += CALLER.get() not in ("", "webhooks")  # what the service does by itself
             return call(*given, **more)
 
         return counted

@@ -27,8 +27,8 @@ CHANGES = scaled(200, 60)
 BUFFER = 262_144
 PATIENCE = 5
 """Seconds for which the service waits for one who takes nothing."""
-SMALL = "subscription { postChanged { cursor kind rowId at post { title } } }"
-LARGE = "subscription { postChanged { cursor kind rowId at post { title body } } }"
+SMALL = "subscription { postChanged { eventId cursor kind rowId at post { title } } }"
+LARGE = "subscription { postChanged { eventId cursor kind rowId at post { title body } } }"
 STYLES: dict[str, Callable[[str], list[bytes]]] = {
     "rest": lambda fields: rest_stream(f"/posts/changes?fields={fields}"),
     "graphql": lambda fields: graphql_stream(SMALL if fields == "title" else LARGE),
