@@ -81,11 +81,14 @@ class Answer:
 class Service:
     """One model on one store, opened, with its handler."""
 
-    def __init__(self, app: Diptych, runner: asyncio.Runner) -> None:
+    def __init__(self, app: Diptych, runner: asyncio.Runner, *, rounds: bool = False) -> None:
         self.app = app
         self.runner = runner
         self.handler: Handler = runner.run(app.start())
         runner.run(self.handler.context.revoked.stop())  # so that nothing runs but what a test asks for
+        if not rounds:
+            runner.run(self.handler.node.stop())
+            runner.run(self.handler.webhooks._going.stop())
         self.runs = 0
         self._count_runs(app.store)
 
@@ -259,11 +262,13 @@ def in_process(
     database: str,
     runner: asyncio.Runner,
     rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    *,
+    rounds: bool = False,
     **settings: Any,
 ) -> Iterator[Service]:
-    """A service with rows of canonical values, by resource. (All that tests ask for is new.)"""
+    """A service with rows of canonical values, by resource; with `rounds`, it tells that it runs, and sends webhooks."""
     config = Config(database=with_tables(database, model), **{"planning_share": 0.0, **settings})
-    service = Service(Diptych(model, config=config), runner)
+    service = Service(Diptych(model, config=config), runner, rounds=rounds)
     try:
         for name, some in (rows or {}).items():
             resource = model.resources[name]

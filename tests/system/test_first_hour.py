@@ -268,5 +268,7 @@ def test_a_failure_is_logged_with_its_time_its_level_and_its_request(
     else:
         warning, error, *traceback = service.err.lines
         assert re.fullmatch(r"\S+Z WARNING notes POST /notes/fail [0-9a-f]{16}: about to\\nfail\n", warning)
-        assert re.fullmatch(rf"\S+Z ERROR diptych POST /notes/fail {number[0]}: error {number[0]} in POST /notes/fail\n", error)
+        assert re.fullmatch(
+            rf"\S+Z ERROR diptych POST /notes/fail {number[0]}: error {number[0]} in POST /notes/fail\n", error
+        )
         assert traceback[-1] == "RuntimeError: broken\n"

@@ -46,7 +46,7 @@ def test_contract_waits_for_services_of_before(project: Project, runner: asyncio
     old, new, url = model(*OLD), model(*NEW), project.outside.url
     config, chain = Config(database=url), read_folder(project.folder)
     listed = commands.Project(new, project.folder)
-    with in_process(old, url, runner):
+    with in_process(old, url, runner, rounds=True):
         runner.run(asyncio.sleep(0.2))
         (node,) = listed.nodes(config)
         assert version_of(node, chain) == "0001_first" and node.age <= 30
@@ -58,7 +58,7 @@ def test_contract_waits_for_services_of_before(project: Project, runner: asyncio
         with pytest.raises(StartError, match=r"The service .* has things\.note"):
             project.apply(new)
     assert listed.nodes(config) == [], "it has stopped"
-    with in_process(new, url, runner):
+    with in_process(new, url, runner, rounds=True):
         runner.run(asyncio.sleep(0.2))
         assert [version_of(each, chain) for each in listed.nodes(config)] == ["0002_next"]
         project.apply(new)
@@ -84,7 +84,7 @@ def test_a_rename_waits_too_unless_nodes_are_ignored(
     project.make(old, "first")
     project.apply(old)
     project.make(new, renames={"things.title": "headline"})
-    with in_process(old, project.outside.url, runner):
+    with in_process(old, project.outside.url, runner, rounds=True):
         runner.run(asyncio.sleep(0.2))
         with pytest.raises(StartError, match=r"has things\.title"):
             project.apply(new)

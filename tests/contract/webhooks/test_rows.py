@@ -57,7 +57,7 @@ def served(new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterat
     rows = {"User": [{**user, "version": 1, "createdAt": now, "updatedAt": now} for user in users]}
     with asyncio.Runner() as runner:
         receiver = runner.run(Receiver().__aenter__())
-        with in_process(model, new_database(), runner, rows, webhook_networks="127.0.0.1") as found:
+        with in_process(model, new_database(), runner, rows, rounds=True, webhook_networks="127.0.0.1") as found:
             accounts = Accounts(found.app.store, RevocationList(found.app.store))
             for email, user in (("ann@example.org", ANN), ("ben@example.org", BEN)):
                 runner.run(accounts.add(email, None, ["partner"], user))
