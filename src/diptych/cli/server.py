@@ -53,7 +53,9 @@ _SHARED_ACCEPTS = 2
 """The same for each of several processes: the first to wake leaves the rest of a burst to the others."""
 
 _ACCEPTED = 0.5
-"""Seconds in which the first request of a connection that was accepted last must arrive, if the service drains."""
+"""Seconds in which the first request of a connection that was accepted last must arrive, if the service drains or
+starts anew.
+"""
 _STARTING, _UNANSWERED = 60, 5.0
 """Seconds after which one of several processes that does not answer is replaced: while it starts, and later."""
 
@@ -234,7 +236,8 @@ class Server(uvicorn.Server):
             app.begin_drain()
             await self._drain(app.config.drain)
             await app.closing()
-            await self._serve_accepted([*(sockets or ())[:1], *self._duplicates], app.config.drain)
+            patience = _ACCEPTED if signal.SIGHUP in self._captured_signals else min(app.config.drain, _ACCEPTED)
+            await self._serve_accepted([*(sockets or ())[:1], *self._duplicates], patience)
         await super().shutdown([*(sockets or ()), *self._duplicates])
         for server in self._operators:
             server.close()
@@ -255,13 +258,13 @@ class Server(uvicorn.Server):
             await self.on_tick(0)  # the Date header
             await asyncio.sleep(min(left, 0.1))
 
-    async def _serve_accepted(self, listeners: Sequence[socket.socket], drain: float) -> None:
+    async def _serve_accepted(self, listeners: Sequence[socket.socket], patience: float) -> None:
         """Stop listening, and answer those who have connected and whose request is on its way."""
         for server in self.servers:
             server.close()
         for listener in listeners:
             listener.close()
-        await asyncio.sleep(min(drain, _ACCEPTED))
+        await asyncio.sleep(patience)
 
 
 class Worker(multiprocess.Process):
