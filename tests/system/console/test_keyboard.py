@@ -41,7 +41,8 @@ def sign_in(page: Console, email: str) -> None:
     tab_to(page.tab, "Sign in")
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_url("**/oauth/authorize?**")
-    page.tab.keyboard.type(email)  # the field has the focus
+    expect(page.tab.get_by_label("E-mail")).to_be_focused()
+    page.tab.keyboard.type(email)
     tab_to(page.tab, "Password")
     page.tab.keyboard.type(PASSWORD)
     page.tab.keyboard.press("Enter")
