@@ -80,7 +80,7 @@ class RateSharing:
                 timer.cancel()
 
     async def _rounds(self) -> None:
-        CALLER.set("")  # it is work of the service, whoever's request has started it
+        CALLER.set("")  # work of the service, not of the caller whose request has started it
         while True:
             try:
                 async with asyncio.timeout(EVERY):

@@ -3,7 +3,7 @@
     RateLimit-Policy: "requests-per-minute";q=600;w=60
     RateLimit: "requests-per-minute";r=598;t=1
 
-Only what concerns the caller alone is told: of a bucket that several callers spend from, there is the policy, and not
+Only what concerns the caller alone is shown: of a bucket that several callers spend from, there is the policy, and not
 what is left. A response that shared caches may keep has neither, as it is sent to others.
 """
 

@@ -6,7 +6,7 @@ A change that fails is stored as pending, and so is every later change of its ro
 first has been. All other rows go on. If nothing gets through any more, the webhook pauses as a whole (a circuit
 breaker) and its changes stay in the feed; a single message is tried now and then.
 
-Nothing is stored before it was sent: whoever delivers next after a crash sends the last page again, with the same ids.
+Nothing is stored before it was sent: after a crash the next node sends the last page again, with the same ids.
 """
 
 from __future__ import annotations

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -198,3 +200,14 @@ def crash_images(events: list[Event], count: int, dice: random.Random) -> Iterat
         contents = {name: disk.after(luck, dice) for name, disk in disks.items()}
         files = {name: content for name, content in contents.items() if content is not None}
         yield Image(luck, moment, files, list(acknowledged))
+
+
+def count_faults(images: Iterable[Image], faults: Callable[[Image, Path], Iterable[str]], folder: Path) -> Counter[str]:
+    """How many images have which fault, without its number."""
+    found: Counter[str] = Counter()
+    for number, image in enumerate(images):
+        place = folder / f"{number}"
+        place.mkdir()
+        found.update(f"{image.luck.value}: {fault.lstrip('0123456789 ')}" for fault in faults(image, place))
+        shutil.rmtree(place)
+    return found

@@ -8,9 +8,7 @@ and an entry of the feed for it. With `synchronous=NORMAL` the same check must f
 from __future__ import annotations
 
 import random
-import shutil
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import diptych.db.sqlite.connection as connection
 from diptych import testing
 from diptych.demo.model import model
 from tests.proof.long_running.parts import tell
-from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Recorder, crash_images
+from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Recorder, count_faults, crash_images
 from tests.support.effort import scaled
 
 CLIENTS = 16
@@ -149,27 +147,17 @@ def is_lost(user_id: str, turn: int, rows: dict[str, int]) -> bool:
     return rows.get(user_id, -1) < turn
 
 
-def check_images(events: list[Event], folder: Path) -> Counter[str]:
-    """How many images have which fault, without its number."""
-    found: Counter[str] = Counter()
-    for number, image in enumerate(crash_images(events, IMAGES, random.Random(SEED))):
-        place = folder / f"{number}"
-        place.mkdir()
-        found.update(f"{image.luck.value}: {fault.lstrip('0123456789 ')}" for fault in faults(image, place))
-        shutil.rmtree(place)
-    return found
-
-
 def test_no_acknowledged_change_is_lost_and_nothing_is_corrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "synchronous=FULL" in connection._PRAGMAS
     events = record(tmp_path, monkeypatch, "FULL")
-    found = check_images(events, tmp_path)
+    found = count_faults(crash_images(events, IMAGES, random.Random(SEED)), faults, tmp_path)
     tell(f"power loss: {IMAGES} images of {len(events)} events, faults: {dict(found)}")
     assert not found
     assert any(isinstance(event, Acknowledged) and event.what[1] == GONE for event in events)
 
 
 def test_the_check_sees_what_normal_synchronisation_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = check_images(record(tmp_path, monkeypatch, "NORMAL"), tmp_path)
+    events = record(tmp_path, monkeypatch, "NORMAL")
+    found = count_faults(crash_images(events, IMAGES, random.Random(SEED)), faults, tmp_path)
     tell(f"power loss, synchronous=NORMAL: {IMAGES} images, faults: {dict(found)}")
     assert sum(count for fault, count in found.items() if "are lost" in fault) > IMAGES / 4

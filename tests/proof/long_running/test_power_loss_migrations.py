@@ -8,8 +8,6 @@ tables are those of one version, at least the last that was acknowledged, and ha
 from __future__ import annotations
 
 import random
-import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import diptych.db.sqlite.connection as connection
 from tests.contract.migrate.scene import Project
 from tests.contract.migrate.test_kinds import model
 from tests.proof.long_running.parts import tell
-from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Recorder, Write, crash_images
+from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Recorder, Write, count_faults, crash_images
 from tests.support.effort import scaled
 
 ROWS = 60
@@ -134,21 +132,10 @@ def _faults(image: Image, db: apsw.Connection) -> Iterator[str]:
         yield "a reference leads nowhere"
 
 
-def check_images(events: list[Event], folder: Path) -> Counter[str]:
-    """How many images have which fault, without its number."""
-    found: Counter[str] = Counter()
-    for number, image in enumerate(crash_images(events, IMAGES, random.Random(SEED))):
-        place = folder / f"{number}"
-        place.mkdir()
-        found.update(f"{image.luck.value}: {fault.lstrip('0123456789 ')}" for fault in faults(image, place))
-        shutil.rmtree(place)
-    return found
-
-
 def test_a_migration_is_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "synchronous=FULL" in connection._PRAGMAS
     events = record(tmp_path, monkeypatch, "FULL")
-    found = check_images(events, tmp_path)
+    found = count_faults(crash_images(events, IMAGES, random.Random(SEED)), faults, tmp_path)
     written = sum(isinstance(event, Write) for event in events)
     tell(f"power loss in {len(VERSIONS) - 1} migrations: {IMAGES} images of {written} writes, faults: {dict(found)}")
     assert not found
@@ -156,6 +143,7 @@ def test_a_migration_is_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypat
 
 
 def test_the_check_sees_what_normal_synchronisation_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = check_images(record(tmp_path, monkeypatch, "NORMAL"), tmp_path)
+    events = record(tmp_path, monkeypatch, "NORMAL")
+    found = count_faults(crash_images(events, IMAGES, random.Random(SEED)), faults, tmp_path)
     tell(f"power loss in migrations, synchronous=NORMAL: {IMAGES} images, faults: {dict(found)}")
     assert sum(count for fault, count in found.items() if "is lost" in fault) > IMAGES / 50
