@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import itertools
-import subprocess
 import sys
 from pathlib import Path
 
@@ -116,20 +115,3 @@ def test_another_schema_is_inspected_and_served_by_its_search_path(
     with asyncio.Runner() as runner, in_process(model, other, runner) as service:
         sales = service.get("/sales?fields=id,client(name)", token=service.token(None, "admin")).json()["data"]
         assert sales == [{"id": "1", "client": {"name": "Ann"}}]
-
-
-def test_it_passes_ruff_and_mypy(new_database: NewDatabase, command: Command, tmp_path: Path) -> None:
-    files = []
-    for schema in SCHEMAS:
-        file = tmp_path / f"{schema}_model.py"
-        file.write_text(command("inspect", make_existing(new_database(), schema)).stdout, "utf-8")
-        files.append(str(file))
-    rules = "B,E,F,I,UP,SIM,RUF"
-    options = ("--isolated", "--line-length", "120")
-    for arguments in (
-        ("ruff", "check", *options, "--select", rules, "--ignore", "RUF012", *files),
-        ("ruff", "format", *options, "--check", "--diff", *files),
-        ("mypy", "--strict", *files),
-    ):
-        done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr

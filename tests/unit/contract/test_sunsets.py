@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import cache
 
 import pytest
 
@@ -28,6 +29,11 @@ REMOVALS = {
 }
 
 
+@cache
+def contract(source: str) -> dict[str, str]:
+    return contract_of(model_of(source))
+
+
 def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str = DIARY) -> list[Change]:
     old, new = REMOVALS[what]
     assert old in source
@@ -37,7 +43,7 @@ def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str 
     if what == "a resource":
         text = text[: text.index("class Note")]
     monkeypatch.setattr(sunsets, "today", lambda: date.fromisoformat(today))
-    return [*changes_between(contract_of(model_of(source)), contract_of(model_of(text)))]
+    return [*changes_between(contract(source), contract(text))]
 
 
 @pytest.mark.parametrize("what", REMOVALS)
