@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from diptych.migrate.diff import Answers, Question
 from diptych.migrate.files import FOLDER, Loaded, sql_of
 from diptych.migrate.key_steps import run
 from diptych.migrate.log import HALVES, Half
-from diptych.migrate.nodes import version_of
+from diptych.migrate.nodes import StillNeeded, version_of
 from diptych.migrate.runner import Project, dialect_of
 from diptych.migrate.state import state_of
 from diptych.migrate.step import Step
@@ -113,17 +114,45 @@ def apply_(model: str | None, folder: str, database: str | None, **how: bool) ->
     migrate_now(_config(database), model, folder, **how)
 
 
-def migrate_now(config: Config, model: str | None, folder: str = FOLDER, **how: bool) -> None:
-    """Apply what is pending, and print it; `how` are the options of `apply`."""
+def migrate_now(config: Config, model: str | None, folder: str = FOLDER, *, patient: bool = False, **how: bool) -> None:
+    """Apply what is pending, and print it; `how` are the options of `apply`. If it is `patient`, services that may have
+    been killed are waited for."""
     sentences: list[str] = []
 
     def tell(sentence: str) -> None:
         sentences.append(sentence)
         click.echo(sentence)
 
-    Project(load_model(model), Path(folder)).apply(config, tell, **how)
+    project = Project(load_model(model), Path(folder))
+    if patient:
+        _apply_patiently(project, config, tell)
+    else:
+        project.apply(config, tell, **how)
     if not sentences:
         click.echo("The database has all migrations.")
+
+
+def _apply_patiently(project: Project, config: Config, tell: Callable[[str], None]) -> None:
+    """Apply what is pending. A service in its way that may have been killed is waited for: if it runs, it is seen anew,
+    and that is refused; if not, it is forgotten."""
+    ages: dict[str, int] = {}
+    while True:
+        try:
+            project.apply(config, tell)
+        except StillNeeded as needed:
+            node = needed.node
+            if node.runs or node.age < ages.get(node.id, 0):
+                raise
+            if node.id not in ages:
+                tell(f"The service {node} needs what would be dropped. Waiting until it is seen again, or forgotten.")
+            ages[node.id] = node.age
+            time.sleep(_EVERY)
+        else:
+            return
+
+
+_EVERY = 1.0
+"""Seconds between two looks at services that may have been killed."""
 
 
 @migrate.command()

@@ -36,7 +36,7 @@ def serve(model: str | None, migrate: bool, **flags: Any) -> None:
     config = config_of({**flags, "model": model_name(model)})
     if migrate:
         check_lasting(config)
-        importlib.import_module(_MIGRATE).migrate_now(config, config.model)
+        importlib.import_module(_MIGRATE).migrate_now(config, config.model, patient=True)
     loaded = load_model(config.model)
     if config.workers == 1:
         serve_here(config, prepared(loaded, config, dev=False), announce)

@@ -3,14 +3,16 @@
     id         host   tables                          started_at  seen_at
     8f2a09b1…  web-1  {"posts": ["id", "title", …]}   …           …
 
-A process writes its row at intervals and deletes it when it stops, so one that was killed is forgotten after a minute.
+A process writes its row at intervals and deletes it when it stops, so one that was killed is forgotten after a minute;
+on the same machine at once, by the mark of the process at the end of its id (`process_mark.py`).
 Moments are seconds by the clock of the database. `diptych migrate` looks here for services that still need what it
 would take away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +20,7 @@ from msgspec import Struct
 from diptych.compile.dialect import Dialect
 from diptych.compile.meaning import meanings
 from diptych.compile.system.object import DialectName
+from diptych.db.process_mark import is_running
 from diptych.db.script import Script, Step
 from diptych.model.model import Model
 
@@ -46,6 +49,11 @@ class Node(Struct, frozen=True):
     tables: dict[str, list[str]]
     age: int
 
+    @property
+    def runs(self) -> bool | None:
+        """Does it run still? None if that is not known, as it is, or was, on another machine."""
+        return is_running(self.id.partition("-")[2])
+
     def __str__(self) -> str:
         return f"{self.id[:8]} on {self.host} (seen {self.age} s ago)"
 
@@ -73,10 +81,15 @@ def forget(dialect: Dialect, node_id: str) -> Script[None]:
 
 
 def recent_nodes(dialect: DialectName) -> str:
-    """The query for the processes that run: rows for `node_of`."""
+    """The query for the processes that run: rows for `nodes_of`."""
     age = f"{_NOW[dialect]} - seen_at"
     return f"SELECT id, host, tables, {age} FROM diptych_nodes WHERE {age} <= {RECENT} ORDER BY started_at, id"
 
 
-def node_of(node_id: str, host: str, tables: str, age: int) -> Node:
-    return Node(node_id, host, msgspec.json.decode(tables, type=dict[str, list[str]]), age)
+def nodes_of(rows: Iterable[Any]) -> list[Node]:
+    """The processes of these rows, but for those of this machine that have ended."""
+    nodes = [Node(id, host, _TABLES.decode(tables), age) for id, host, tables, age in rows]
+    return [node for node in nodes if node.runs is not False]
+
+
+_TABLES = msgspec.json.Decoder(dict[str, list[str]])

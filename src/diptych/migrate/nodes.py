@@ -13,6 +13,14 @@ from diptych.migrate.step import Step
 from diptych.migrate.table_steps import add_column, alter_column, drop_column, drop_table, rename_column, rename_table
 
 
+class StillNeeded(StartError):
+    """Services that run, as far as is known, need what a migration takes away."""
+
+    def __init__(self, text: str, node: Node) -> None:
+        super().__init__(text)
+        self.node = node
+
+
 def refuse_needed(left: Sequence[Half], nodes: Sequence[Node]) -> None:
     """Raise if one of the halves takes away what a service that runs needs."""
     for node in nodes:
@@ -31,9 +39,10 @@ def refuse_steps(steps: Sequence[Step], nodes: Sequence[Node]) -> None:
 
 def _refuse(node: Node, needs: Sequence[str], more: str = "") -> None:
     if needs:
-        raise StartError(
+        raise StillNeeded(
             f"The service {node} {'; it '.join([*dict.fromkeys(needs)][:5])}. Nothing was changed. "
-            f"Stop it first{more}; one that was killed is forgotten after {RECENT} s. --ignore-nodes does it anyway."
+            f"Stop it first{more}; one that was killed is forgotten after {RECENT} s. --ignore-nodes does it anyway.",
+            node,
         )
 
 

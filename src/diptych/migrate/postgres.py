@@ -18,7 +18,7 @@ from typing import Any
 import asyncpg
 
 from diptych.db.catalogue import postgres_catalogue
-from diptych.db.nodes import Node, node_of, recent_nodes
+from diptych.db.nodes import Node, nodes_of, recent_nodes
 from diptych.db.postgres.ddl import PATIENCE, patiently
 from diptych.db.postgres.store import LOCK, PostgresStore
 from diptych.errors import StartError
@@ -78,7 +78,7 @@ async def read_nodes(store: PostgresStore) -> list[Node]:
 async def _nodes(connection: asyncpg.Connection) -> list[Node]:
     if not await connection.fetchval(_HAS, "diptych_nodes"):
         return []
-    return [node_of(*row) for row in await connection.fetch(recent_nodes("postgres"))]
+    return nodes_of(await connection.fetch(recent_nodes("postgres")))
 
 
 async def apply(

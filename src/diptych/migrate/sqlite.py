@@ -19,7 +19,7 @@ from diptych.compile.indexes import ExistingIndex
 from diptych.compile.system.feed_sqlite import sqlite_feed
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.fitting import fit
-from diptych.db.nodes import Node, node_of, recent_nodes
+from diptych.db.nodes import Node, nodes_of, recent_nodes
 from diptych.db.sqlite.backup import back_up
 from diptych.db.sqlite.connection import SqliteConnection
 from diptych.db.sqlite.placeholders import numbered
@@ -63,8 +63,7 @@ def read_nodes(path: str) -> list[Node]:
 def _nodes(db: apsw.Connection) -> list[Node]:
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_nodes'").fetchall():
         return []
-    rows: list[Any] = db.execute(recent_nodes("sqlite")).fetchall()
-    return [node_of(*row) for row in rows]
+    return nodes_of(db.execute(recent_nodes("sqlite")).fetchall())
 
 
 def apply(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import secrets
 import socket
 
 from diptych.db.nodes import columns_of, forget, see
+from diptych.db.process_mark import mark_of
 from diptych.db.store import Store
 from diptych.errors import Refusal
 from diptych.fair.background import Background
@@ -25,7 +27,7 @@ class NodeRecord:
 
     def __init__(self, store: Store, model: Model) -> None:
         self._store, self._model = store, model
-        self._id = secrets.token_hex(16)
+        self._id = f"{secrets.token_hex(16)}-{mark_of(os.getpid())}"
         self._is_written = False
         self._going = Background()
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from diptych.cli import migrate as migrate_command
 from diptych.config import Config
+from diptych.db.nodes import Node
+from diptych.db.process_mark import is_running, mark_of
 from diptych.errors import StartError
 from diptych.migrate import runner as commands
 from diptych.migrate.files import read_folder
-from diptych.migrate.nodes import version_of
+from diptych.migrate.nodes import StillNeeded, version_of
 from diptych.serve import node_record
 from tests.contract.migrate.scene import Project, structure
 from tests.contract.migrate.test_kinds import model
@@ -74,6 +79,58 @@ def test_one_that_was_killed_is_forgotten(project: Project, runner: asyncio.Runn
         project.apply(new)
     outside.sql(f"UPDATE diptych_nodes SET seen_at = {now} - 70")
     project.apply(new)
+
+
+def add_node(project: Project, id: str, age: int) -> None:
+    outside = project.outside
+    now = "CAST(strftime('%s', 'now') AS INTEGER)" if outside.is_sqlite else "extract(epoch FROM now())::bigint"
+    tables = '{"things": ["id", "title", "note"]}'
+    outside.sql(
+        "INSERT INTO diptych_nodes (id, host, tables, started_at, seen_at) "
+        f"VALUES ('{id}', 'web-1', '{tables}', 0, {now} - {age})"
+    )
+
+
+def test_one_that_was_killed_on_this_machine_is_forgotten_at_once(project: Project) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        mark = mark_of(other.pid)
+        add_node(project, f"aa-{mark}", 1)
+        with pytest.raises(StartError, match="has things"):
+            project.apply(model(*NEW))
+        other.kill()
+    assert mark and is_running(mark) is False
+    project.apply(model(*NEW))
+
+
+def test_the_mark_of_a_process() -> None:
+    mine = mark_of(os.getpid())
+    assert is_running(mine) is True
+    place, _, started = mine.rpartition(".")
+    assert is_running(f"{place}.{int(started) + 1}") is False, "another process has got its id"
+    assert is_running(mine[1:]) is is_running("") is is_running("x.y") is None, "another machine"
+
+
+class Looks:
+    """`apply` of a project that refuses while a service was seen so many seconds ago."""
+
+    def __init__(self, *ages: int) -> None:
+        self.ages = [*ages]
+
+    def apply(self, config: Config, tell: Callable[[str], None]) -> None:
+        if self.ages:
+            raise StillNeeded("The service runs.", Node("aa-", "web-1", {}, self.ages.pop(0)))
+
+
+def test_a_start_waits_until_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`serve --migrate`: a service on another machine that was killed is forgotten, one that runs is seen again."""
+    monkeypatch.setattr(migrate_command, "_EVERY", 0.0)
+    said: list[str] = []
+    killed, runs = Looks(3, 4, 59), Looks(3, 4, 0, 1)
+    migrate_command._apply_patiently(cast(Any, killed), Config(), said.append)
+    assert killed.ages == [] and len(said) == 1 and "Waiting until it is seen again" in said[0]
+    with pytest.raises(StillNeeded):
+        migrate_command._apply_patiently(cast(Any, runs), Config(), said.append)
+    assert runs.ages == [1]
 
 
 def test_a_rename_waits_too_unless_nodes_are_ignored(
