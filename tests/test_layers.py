@@ -91,7 +91,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     # the documents of a model under version control, beside the pipeline
     "contract": ["api", "model"],
     # a database of others as the text of a model file
-    "inspection": ["compile.existing", "model"],
+    "inspection": ["compile.affinity", "model"],
     # a model file like any other, and rows for it
     "demo": ["__init__", "db", "model"],
 }

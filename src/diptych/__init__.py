@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from diptych.model.declare.markers import (
         BigInt,
         Column,
+        Columns,
         Counter,
         Digits,
         Example,
@@ -60,6 +61,7 @@ __all__ = [
     "Claims",
     "Code",
     "Column",
+    "Columns",
     "Config",
     "Counter",
     "Digits",
@@ -137,8 +139,8 @@ _MODULES = {
     "model.declare.deprecated": "deprecated deprecated_values",
     "model.declare.fault": "Fault",
     "model.declare.keys": "check index unique",
-    "model.declare.markers": "BigInt Column Counter Digits Example Id Index Json Max MaxLen Min MinLen Move OnDelete "
-    "Pattern Public ReadBy RenamedFrom States Unique Weight WriteBy",
+    "model.declare.markers": "BigInt Column Columns Counter Digits Example Id Index Json Max MaxLen Min MinLen Move "
+    "OnDelete Pattern Public ReadBy RenamedFrom States Unique Weight WriteBy",
     "model.declare.rate": "Rate",
     "model.declare.resource": "Resource allow auto from_viewer grant inverse now through today",
     "model.declare.roles": "Claims Role Viewer signed_in",

@@ -26,9 +26,9 @@ from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.scalars import DATE
 from diptych.policy.limits import Checks
 from tests.contract.existing import chinook, northwind, pagila
-from tests.support.edge_cases import in_order, load
 from tests.support.effort import scaled
 from tests.support.existing import make_existing, run_sql
+from tests.support.oracle import key_text
 from tests.support.proof import Proof
 from tests.support.reading import parsed
 from tests.support.running import NewDatabase
@@ -51,7 +51,18 @@ SCHEMAS = {
     "northwind": Schema(
         northwind.MODEL,
         (
-            *("Order Details", "Orders", "Products", "Suppliers", "EmployeeTerritories", "Territories", "Region"),
+            *(
+                "Crate Lines",
+                "Crates",
+                "Shipments",
+                "Order Details",
+                "Orders",
+                "Products",
+                "Suppliers",
+                "EmployeeTerritories",
+                "Territories",
+                "Region",
+            ),
             "Customers",
         ),
     ),
@@ -80,7 +91,7 @@ class ExistingProof(Proof):
         self.engine = Engine(model, store, Checks(), secret=b"secret")
         self.runner = runner
         runner.run(store.open(model))
-        runner.run(load(store, model, self.rows))
+        runner.run(_load(store, model, self.rows))
         for resource in model.resources.values():
             digest = self._versions(store, resource)
             for row in self.rows[resource.name]:
@@ -103,21 +114,58 @@ class ExistingProof(Proof):
         return {row["id"]: row["version"] for row in msgspec.json.decode(answer or b"null")}
 
 
+def _in_order(model: Model) -> Iterator[ResourceDef]:
+    """Every resource after those that its rows may refer to."""
+    left = dict(model.resources)
+    while left:
+        for name, resource in [*left.items()]:
+            targets = {each.target for each in resource.relations.values() if each.kind == "one"}
+            if not targets & (left.keys() - {name}):
+                yield left.pop(name)
+
+
+async def _load(store: Store, model: Model, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    for resource in _in_order(model):
+        names = [field.name for field in resource.fields.values() if field.stored]
+        await store.insert(resource, names, [[row[name] for name in names] for row in rows[resource.name]])
+
+
 class _Maker:
     """Random rows of a model."""
 
     def __init__(self, model: Model, random: Random) -> None:
         self.random = random
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in model.resources}
-        for resource in in_order(model):
+        self.keys = {
+            name: [
+                next(field.name for field in resource.fields.values() if field.stored and field.column == column)
+                for column in resource.key_columns
+            ]
+            for name, resource in model.resources.items()
+        }
+        for resource in _in_order(model):
             for number in range(9):
                 stored = {name: field for name, field in resource.fields.items() if field.stored}
                 row = {name: self._value(resource, field, number) for name, field in stored.items()}
+                names = {field.column: name for name, field in stored.items()}
+                self._refer(resource, row, names)
                 if len(resource.key_columns) > 1:
-                    names = {field.column: name for name, field in stored.items()}
-                    row["id"] = ",".join(str(row[names[column]]) for column in resource.key_columns)
+                    row["id"] = key_text([row[names[column]] for column in resource.key_columns])
                 if row["id"] not in {other["id"] for other in self.rows[resource.name]}:
                     self.rows[resource.name].append(row)
+
+    def _refer(self, resource: ResourceDef, row: dict[str, Any], names: Mapping[str, str]) -> None:
+        """Make references by several columns lead to rows that are there; one of them is null at times."""
+        for relation in resource.relations.values():
+            if relation.kind == "one" and relation.columns:
+                target = self.random.choice(self.rows[relation.target])
+                keys = self.keys[relation.target]
+                for column, key in zip(relation.columns, keys, strict=True):
+                    row[names[column]] = target[key]
+                if relation.nullable and self.random.random() < 0.4:
+                    row[names[self.random.choice(relation.columns)]] = None
+                parts = [row[names[column]] for column in relation.columns]
+                row[relation.name + "Id"] = None if None in parts else key_text(parts)
 
     def _value(self, resource: ResourceDef, field: FieldDef, number: int) -> Any:
         random, kind = self.random, field.scalar.python

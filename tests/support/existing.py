@@ -1,7 +1,7 @@
 """Databases that others made: three schemas, for both stores, and a few rows in each.
 
 chinook     names in mixed case, integer keys, a junction table, a view, no times
-northwind   natural keys, a composite key with values of its own, checks, names with spaces
+northwind   natural keys, composite keys, references by several columns, checks, names with spaces
 pagila      enums, a domain, arrays, comments, times without a zone, views, a composite key
 """
 
@@ -92,6 +92,15 @@ CREATE TABLE "Orders" ("OrderID" {COUNTED}, "CustomerID" VARCHAR(5) REFERENCES "
 CREATE TABLE "Order Details" ("OrderID" INTEGER NOT NULL REFERENCES "Orders" ("OrderID") ON DELETE CASCADE,
   "ProductID" INTEGER NOT NULL REFERENCES "Products" ("ProductID"), "Quantity" INTEGER NOT NULL CHECK ("Quantity" > 0),
   "Note" TEXT, PRIMARY KEY ("OrderID", "ProductID"));
+CREATE TABLE "Shipments" ("ShipmentID" {COUNTED}, "OrderID" INTEGER, "ProductID" INTEGER, "Carrier" VARCHAR(20),
+  FOREIGN KEY ("OrderID", "ProductID") REFERENCES "Order Details" ON DELETE SET NULL);
+CREATE TABLE "Crates" ("Depot" VARCHAR(20) NOT NULL, "Number" INTEGER NOT NULL, "Label" TEXT,
+  PRIMARY KEY ("Depot", "Number"));
+CREATE TABLE "Crate Lines" ("Depot" VARCHAR(20) NOT NULL, "Number" INTEGER NOT NULL, "OrderID" INTEGER NOT NULL,
+  "ProductID" INTEGER NOT NULL, "Pieces" INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY ("Depot", "Number", "OrderID", "ProductID"),
+  FOREIGN KEY ("Number", "Depot") REFERENCES "Crates" ("Number", "Depot"),
+  FOREIGN KEY ("OrderID", "ProductID") REFERENCES "Order Details" ("OrderID", "ProductID") ON DELETE CASCADE);
 CREATE TABLE "Log" ("Message" TEXT);
 CREATE VIEW "Products by Category" AS SELECT p."ProductID", p."ProductName", c."CategoryName"
   FROM "Products" p JOIN "Categories" c ON c."CategoryID" = p."CategoryID";
@@ -105,6 +114,10 @@ INSERT INTO "Employees" ("LastName", "ReportsTo") VALUES ('Fuller', NULL), ('Dav
 INSERT INTO "EmployeeTerritories" VALUES (1, '01581'), (2, '98004');
 INSERT INTO "Orders" ("CustomerID", "EmployeeID", "OrderDate") VALUES ('ALFKI', 1, '2026-01-02'), ('BERGS', 2, '2026-02-03');
 INSERT INTO "Order Details" VALUES (1, 1, 10, NULL), (1, 2, 5, 'soon'), (2, 1, 1, NULL);
+INSERT INTO "Shipments" ("OrderID", "ProductID", "Carrier") VALUES (1, 1, 'Ship'), (1, 2, 'Rail'), (1, NULL, 'Van'),
+  (NULL, NULL, 'Foot');
+INSERT INTO "Crates" VALUES ('a,b%', 1, 'odd'), ('North', 1, NULL), ('North', 2, 'full');
+INSERT INTO "Crate Lines" VALUES ('a,b%', 1, 1, 1, 4), ('North', 2, 1, 1, 6), ('North', 2, 2, 1, 1);
 """
 
 _PAGILA_TYPES = """

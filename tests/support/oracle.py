@@ -50,6 +50,7 @@ from diptych.model.rules.expr import (
     Has,
     HasRole,
     IsNull,
+    KeyText,
     May,
     Not,
     Or,
@@ -215,6 +216,9 @@ class Sight:
                 return self.value(then if self.holds(when, row) else other, row)
             case RowDigest():  # read back from the store, which alone knows it
                 return row.data["version"]
+            case KeyText(of):
+                texts = [self.value(part, row) for part in of]
+                return None if None in texts else key_text(texts)
             case Concat(of):
                 parts = [self.value(part, row) for part in of]
                 return None if None in parts else "".join(parts)
@@ -243,12 +247,17 @@ class Sight:
         return found
 
 
+def key_text(parts: Sequence[Any]) -> str:
+    """The id of a row whose key has several columns."""
+    return ",".join(str(part).replace("%", "%25").replace(",", "%2C") for part in parts)
+
+
 def columns(expr: Expr) -> list[tuple[str, ...]]:
     """The paths that a computed field is made of."""
     match expr:
         case Col(path):
             return [path]
-        case And(of) | Or(of) | Concat(of):
+        case And(of) | Or(of) | Concat(of) | KeyText(of):
             return [path for part in of for path in columns(part)]
         case Not(of) | IsNull(of) | Slice(of):
             return columns(of)

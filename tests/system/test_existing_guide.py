@@ -33,7 +33,7 @@ def run_lines(block: str, folder: Path) -> None:
 
 def test_the_guide(tmp_path: Path) -> None:
     database = make_shop(tmp_path)
-    inspected, ruled, serving, asking = code(PAGE, "console")
+    inspected, ruled, serving, asking, following, removing = code(PAGE, "console")
     run_lines(inspected, tmp_path)
     text = (tmp_path / "shop.py").read_text("utf-8")
     (shown,) = code(PAGE, "python")
@@ -44,6 +44,14 @@ def test_the_guide(tmp_path: Path) -> None:
     (answer,) = code(PAGE, "json")
     with running("serve", "shop:model", database=database, cwd=tmp_path, noise="mode 0644") as service:
         assert json.loads(service.get(url).body) == json.loads(answer)
+    words, _ = following.strip().splitlines()
+    run_lines(words, tmp_path)
+    with running("serve", "shop:model", database=database, cwd=tmp_path, noise="mode 0644") as service:
+        run_sql(database, """UPDATE "Orders" SET "Freight" = 30""")
+        (change,) = json.loads(service.get("/orders/changes?fields=freight").body)["data"]
+        assert change["order"] == {"freight": 30.0}
+    run_lines(removing, tmp_path)
+    assert run_sql(database, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'Orders'") == []
 
 
 FILES = [".gitignore", "Containerfile", "README.md", "diptych.toml", "model.py", "test_model.py"]

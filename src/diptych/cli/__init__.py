@@ -1,6 +1,6 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
-export | backup | restore | move | limits | token | login`, and the groups `diptych account | client | contract |
-issuer | key | api-key | documents | migrate | webhook`.
+export | backup | restore | move | triggers | limits | token | login`, and the groups `diptych account | client |
+contract | issuer | key | api-key | documents | migrate | webhook`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -45,6 +45,7 @@ _COMMANDS = {
     "schema": "documents:schema",
     "serve": "serve:serve",
     "token": "token:token",
+    "triggers": "triggers:triggers",
     "webhook": "webhook:webhook",
 }
 """Each command: its module in this package, and its name there."""

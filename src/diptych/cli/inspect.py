@@ -16,18 +16,19 @@ from diptych.inspection.model_file import write_model
 
 @click.command()
 @click.argument("database", metavar="DATABASE")
-def inspect(database: str) -> None:
+@click.option("--triggers", is_flag=True, help="Let Diptych put triggers on the tables, by which changes are followed.")
+def inspect(database: str, triggers: bool) -> None:
     """Print a model file for DATABASE, which is only read: `diptych inspect sqlite:///shop.db > model.py`.
 
     What cannot be expressed is said in the file, at its place, and on stderr.
     """
-    text, left = model_of(database)
+    text, left = model_of(database, triggers=triggers)
     click.echo(text, nl=False)
     for sentence in left:
         click.echo(f"Left out: {sentence}", err=True)
 
 
-def model_of(database: str) -> tuple[str, list[str]]:
+def model_of(database: str, *, triggers: bool = False) -> tuple[str, list[str]]:
     """The model file of a database, and what it leaves out."""
     config = config_of({"database": database})
     check_lasting(config)
@@ -38,4 +39,4 @@ def model_of(database: str) -> tuple[str, list[str]]:
         found = importlib.import_module("diptych.inspection.sqlite").inspect_sqlite(database.removeprefix(SQLITE))
     else:
         found = asyncio.run(importlib.import_module("diptych.inspection.postgres").inspect_postgres(database))
-    return write_model(found)
+    return write_model(found, triggers=triggers)

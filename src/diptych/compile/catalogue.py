@@ -37,6 +37,17 @@ class ExistingReference(Struct, frozen=True):
     """The column that it refers to; "" if that is the primary key."""
 
 
+class CompositeReference(Struct, frozen=True):
+    """A foreign key of several columns, as a database has it."""
+
+    table: str
+    columns: tuple[str, ...]
+    target: str
+    keys: tuple[str, ...]
+    """The columns that it refers to; empty names if those are the primary key."""
+    on_delete: str
+
+
 TableColumns = Mapping[str, Mapping[str, Column]]
 
 
@@ -53,6 +64,8 @@ class Catalogue(Struct, frozen=True):
     views: TableColumns = field(default_factory=dict)
     recorded: Mapping[str, Mapping[str, Meaning]] = field(default_factory=dict)
     """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
+    composites: Sequence[CompositeReference] = ()
+    """The foreign keys of several columns, which only tables of others have."""
 
     def has_any_of(self, model: Model) -> bool:
         return any(

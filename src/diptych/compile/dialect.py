@@ -121,7 +121,9 @@ class Dialect(Struct, frozen=True, eq=False):
     left_out: str
     """The same where the value {0} of the column {2} may be left out, as it is long and was not changed: then {1}."""
     later: str
-    """The column {1} of the table {0}, as it was before the next change of it, or as it is."""
+    """The column {1} of the table {0}, as it was before the next change of it, or as it is where {2}."""
+    is_now: str
+    """The condition that a row `_t` of a table is that of a change of the feed."""
     stored_json: str
     """The same {} of a JSON column that is never null."""
     oldest: str
@@ -287,7 +289,8 @@ SQLITE = Dialect(
     later="coalesce((SELECT json_extract(_g.old, '$.{1}') FROM diptych_feed _g WHERE _g.resource = '{0}' "
     f"AND _g.row_id = _f.row_id AND _g.position > _f.position AND length(_g.old) > {LONG_VALUE} "
     "AND typeof(json_extract(_g.old, '$.{1}')) = 'text' ORDER BY _g.position LIMIT 1), "
-    '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f.row_id))',
+    '(SELECT _t."{1}" FROM "{0}" _t WHERE {2}))',
+    is_now='_t."id" = _f.row_id',
     stored_json="{}",
     oldest="coalesce((SELECT min(position) FROM diptych_feed), 0)",
     changes="(SELECT _f.*, {2} AS _was, {3} AS _becomes FROM diptych_feed _f WHERE {0}) _f "
@@ -349,7 +352,8 @@ POSTGRES = Dialect(
     later='coalesce((SELECT (diptych_row((SELECT _t FROM "{0}" _t WHERE false), _g.old))."{1}" FROM diptych_feed _g '
     f"WHERE _g.resource = '{{0}}' AND _g.row_id = _f.row_id AND _g.id > _f.id AND length(_g.old::text) > {LONG_VALUE} "
     "AND strpos(coalesce((_g.old -> '=')::text, ''), '\"{1}\"') = 0 ORDER BY _g.id LIMIT 1), "
-    '(SELECT _t."{1}" FROM "{0}" _t WHERE _t."id" = _f_new."id"))',
+    '(SELECT _t."{1}" FROM "{0}" _t WHERE {2}))',
+    is_now='_t."id" = _f_new."id"',
     stored_json="coalesce({}, 'null'::json)",
     oldest="(SELECT oldest FROM diptych_feed_head)",
     # the row type is that of the table: a type of the system may have its name

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from diptych.compile.catalogue import Catalogue, Column
+from diptych.compile.affinity import affinity
+from diptych.compile.catalogue import Catalogue, Column, CompositeReference
 from diptych.compile.differences import Difference
 from diptych.compile.system.object import DialectName
-from diptych.model.defs import FieldDef, ResourceDef
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.scalars import (
     BIGINT,
@@ -122,6 +123,9 @@ class _Existing:
     def _reference(self, field: FieldDef) -> Iterator[Difference]:
         relation = self.resource.relations[field.relation]
         target = self.model.resources[relation.target]
+        if relation.columns:
+            yield from self._composite(relation, target)
+            return
         place = (self.resource.table, field.column, target.table)
         there = [
             reference
@@ -136,6 +140,26 @@ class _Existing:
         elif there and relation.on_delete not in {reference.on_delete for reference in there}:
             does = there[0].on_delete
             yield _differs(f"the column {name} has ON DELETE {does.upper()}", f'write OnDelete("{does}")')
+
+    def _composite(self, relation: RelationDef, target: ResourceDef) -> Iterator[Difference]:
+        there = [
+            reference
+            for reference in self.have.composites
+            if (reference.table, reference.target) == (self.resource.table, target.table)
+            and _pairs(reference, target) == dict(zip(relation.columns, target.key_columns, strict=True))
+        ]
+        name = f"{self.resource.table} ({', '.join(relation.columns)})"
+        if not there and not target.is_view:
+            yield _differs(f"{name} is no foreign key to {target.table}", f"remove {relation.attr}")
+        elif there and relation.on_delete not in {reference.on_delete for reference in there}:
+            does = there[0].on_delete
+            yield _differs(f"{name} has ON DELETE {does.upper()}", f'write OnDelete("{does}")')
+
+
+def _pairs(reference: CompositeReference, target: ResourceDef) -> dict[str, str]:
+    """The columns of a foreign key, each with that which it refers to."""
+    keys = reference.keys if all(reference.keys) else target.key_columns
+    return dict(zip(reference.columns, keys, strict=False))
 
 
 def _differs(sentence: str, fix: str) -> Difference:
@@ -166,15 +190,3 @@ def _fits_sqlite(kind: str, scalar: Scalar) -> bool:
     if scalar.sqlite == "INTEGER" and scalar not in _AFFINITIES:
         allowed = ("INTEGER",)
     return affinity(kind) in allowed
-
-
-def affinity(kind: str) -> str:
-    """The affinity of a declared type of SQLite, by its own rules."""
-    upper = kind.upper()
-    return next((found for part, found in _RULES if part in upper), "NUMERIC" if kind else "BLOB")
-
-
-_RULES = (
-    *(("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("BLOB", "BLOB")),
-    *(("REAL", "REAL"), ("FLOA", "REAL"), ("DOUB", "REAL")),
-)

@@ -9,6 +9,7 @@ So a key of several columns is found by its index: each part of the id is bound 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,9 +22,9 @@ from diptych.model.rules.expr import Slot
 from diptych.model.scalars import Scalar
 
 
-def own_row(row: TableRef, id: Slot, dialect: Dialect) -> Fragment:
-    """Is it the row with this id?"""
-    columns = row.resource.key_columns
+def own_row(row: TableRef, id: Slot, dialect: Dialect, columns: Sequence[str] = ()) -> Fragment:
+    """Is it the row with this id, or does it refer to that by these columns?"""
+    columns = columns or row.resource.key_columns
     if len(columns) == 1:
         return sql("{} = {}", row.id, dialect.value(SlotBind(id.index, id.scalar)))
     scalars = {field.column: field.scalar for field in row.resource.fields.values() if field.stored}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from diptych.compile.fragment import Fragment, column, identifier, join, sql
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import Expr
@@ -24,13 +26,22 @@ class TableRef:
     def id(self) -> Fragment:
         """The id; of a key of several columns, their texts with a comma between."""
         columns = [self.column(name) for name in self.resource.key_columns]
-        if len(columns) == 1:
-            return columns[0]
-        return sql("({})", join(" || ',' || ", (sql(_KEY_PART, column) for column in columns)))
+        return columns[0] if len(columns) == 1 else key_text(columns)
 
 
 _KEY_PART = "replace(replace(CAST({} AS text), '%', '%25'), ',', '%2C')"
 """A column of such a key: a comma in it is not the one between two columns."""
+
+
+def key_text(columns: Iterable[Fragment]) -> Fragment:
+    """The id of a row whose key has several columns."""
+    return sql("({})", join(" || ',' || ", (sql(_KEY_PART, column) for column in columns)))
+
+
+def same_key(left: TableRef, columns: Iterable[str], right: TableRef, others: Iterable[str]) -> Fragment:
+    """Are the columns of one row equal to those of the other?"""
+    pairs = zip(columns, others, strict=True)
+    return join(" AND ", (sql("{} = {}", left.column(mine), right.column(theirs)) for mine, theirs in pairs))
 
 
 class BareRef(TableRef):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from diptych.compile.catalogue import Catalogue, Column, TableColumns
 from diptych.compile.constraints import check_constraints, literal
+from diptych.compile.existing_triggers import existing_table
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
 from diptych.compile.system.counters import number_rows
@@ -60,8 +61,9 @@ def create_missing(
 
     `parts_there` are those that it has, with their text in its catalogue.
     """
-    followed = [resource for resource in model.managed.values() if resource.followed]
-    needed = parts([_for_triggers(resource, have) for resource in followed], dialect)
+    followed = [resource for resource in model.resources.values() if resource.followed]
+    tables = [(_for_triggers if each.managed else existing_table)(each, have) for each in followed]
+    needed = parts(tables, dialect)
     needed += trash_objects(model.resources, dialect)
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 

@@ -107,10 +107,24 @@ class FeedRow(TableRef):
         value = self._dialect.stored.format(side, identifier(name).text.strip('"'))
         if name not in self._texts:
             return Fragment(value)
-        later = self._dialect.later.format(self.resource.table, name)
+        later = self._dialect.later.format(self.resource.table, name, self._is_now())
         if side == "old":
             later = self._stored("new", name).text
         return Fragment(self._dialect.left_out.format(value, later, name))
+
+    def _is_now(self) -> str:
+        """The condition that a row `_t` of the table is the one that was changed."""
+        if self.resource.managed:
+            return self._dialect.is_now
+        stored = ((name, self._dialect.stored.format("new", name)) for name in self.resource.key_columns)
+        return " AND ".join(f'_t."{name}" = {value}' for name, value in stored)
+
+    def is_row(self, now: TableRef) -> Fragment:
+        """The condition that a row of the table is this one."""
+        if self.resource.managed:
+            return sql("{} = {}", now.id, self.id)
+        stored = ((name, self._dialect.stored.format(self._side, name)) for name in self.resource.key_columns)
+        return join(" AND ", (sql("{} = {}", now.column(name), Fragment(value)) for name, value in stored))
 
 
 class _Watches(Reads):
@@ -140,7 +154,7 @@ class _Watches(Reads):
         condition = self._held(seen, row)
         if deleted != seen:
             now = self.open(row.resource.name)
-            there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, sql("{} = {}", now.id, row.id)))
+            there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, row.is_row(now)))
             condition = sql("CASE WHEN {} THEN {} ELSE {} END", there, condition, self._held(deleted, row))
         return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", condition))
 
@@ -196,7 +210,7 @@ class _Watches(Reads):
         """The row after the change, if there is one that can be read now."""
         now = self.open(resource.name)
         stored = self._row(resource, "new", now)
-        there = (sql("{} = {}", now.id, stored.id), readable, *self._present(part.pick, stored))
+        there = (stored.is_row(now), readable, *self._present(part.pick, stored))
         select = sql("SELECT {} FROM {}{}", self.object(part.pick, stored), self.source(now), self.all(now, *there))
         return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", select)
 

@@ -20,7 +20,7 @@ from diptych.compile.plan import ConstBind, NowBind, SlotBind, ViewerBind
 from diptych.compile.related import RelatedValues
 from diptych.compile.sets import as_element, membership
 from diptych.compile.system.searching import SearchIndex
-from diptych.compile.table_ref import GroupRef, TableRef
+from diptych.compile.table_ref import GroupRef, TableRef, key_text, same_key
 from diptych.compile.time_arithmetic import between, shifted
 from diptych.model.aggregates import measure_scalar
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
@@ -39,6 +39,7 @@ from diptych.model.rules.expr import (
     Has,
     IsNull,
     Key,
+    KeyText,
     Mask,
     Matches,
     Measure,
@@ -57,7 +58,7 @@ from diptych.model.rules.expr import (
     is_condition,
     rewrite,
 )
-from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, INT, STRING, Scalar
+from diptych.model.scalars import BOOLEAN, DATETIME, DURATION, ID, INT, STRING, TEXT_ID, Scalar
 from diptych.model.searching import MARKS, search_scalar
 from diptych.model.viewer_object import USER, USER_KEY
 
@@ -135,6 +136,8 @@ class Expressions(RelatedValues):
                 return sql("{} IS NULL", self.value(of, row))
             case Compare("eq", Col(("id",)), Slot() as id) if len(row.resource.key_columns) > 1:
                 return own_row(row, id, self.dialect)
+            case Compare("eq", Col((name,)), Slot() as id) if columns := _refers_by(row.resource, name):
+                return own_row(row, id, self.dialect, columns)
             case Compare():
                 return self._compare(expr, row)
             case Matches(of, text):
@@ -209,16 +212,17 @@ class Expressions(RelatedValues):
 
     def tie(self, row: TableRef, relation: RelationDef, target: TableRef, link: Expr) -> Fragment:
         """The condition that ties a related row to this one."""
+        mine = row.resource.key_columns
         if relation.kind == "one":
-            return sql("{} = {}", target.id, row.column(relation.column))
+            return same_key(target, target.resource.key_columns, row, relation.refers_by)
         if relation.kind == "many":
-            return sql("{} = {}", target.column(relation.column), row.id)
+            return same_key(target, relation.refers_by, row, mine)
         between = self.open(relation.link)
-        mine = sql("{} = {}", between.column(relation.column), row.id)
-        where = self.all(between, mine, link)
-        return sql(
-            "{} IN (SELECT {} FROM {}{})", target.id, between.column(relation.other_column), self.source(between), where
-        )
+        where = self.all(between, same_key(between, relation.refers_by, row, mine), link)
+        key = join(", ", map(target.column, target.resource.key_columns))
+        theirs = join(", ", map(between.column, relation.leads_by))
+        several = "({})" if relation.other_columns else "{}"
+        return sql(several + " IN (SELECT {} FROM {}{})", key, theirs, self.source(between), where)
 
     # values
 
@@ -248,7 +252,7 @@ class Expressions(RelatedValues):
                 )
             case Concat(of):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
-            case Slice() | Shift() | Span() | Part() | RowDigest():
+            case Slice() | Shift() | Span() | Part() | KeyText() | RowDigest():
                 return self._derived(expr, row)
             case Key() | Measure() | Via():
                 return self.of_others(expr, row)
@@ -261,8 +265,10 @@ class Expressions(RelatedValues):
         value = self.value(expr, row, scalar)
         return self.dialect.collated(value, scalar) if isinstance(expr, Slot) else value
 
-    def _derived(self, expr: Slice | Shift | Span | Part | RowDigest, row: TableRef) -> Fragment:
+    def _derived(self, expr: Slice | Shift | Span | Part | KeyText | RowDigest, row: TableRef) -> Fragment:
         match expr:
+            case KeyText(of):
+                return sql(self.dialect.plain_text, key_text(self.value(part, row) for part in of))
             case RowDigest():
                 stored = [field.column for field in row.resource.fields.values() if field.stored]
                 return self.dialect.digest_of(map(row.column, stored))
@@ -312,6 +318,8 @@ class Expressions(RelatedValues):
                 return DURATION
             case Concat() | Slice():
                 return STRING
+            case KeyText():
+                return TEXT_ID
             case RowDigest():
                 return INT
             case Key(of):
@@ -342,13 +350,19 @@ class Expressions(RelatedValues):
                 return self.nullable(left, resource) or self.nullable(right, resource)
             case Moment() | RowDigest():
                 return False
-            case Concat(of):
+            case Concat(of) | KeyText(of):
                 return any(self.nullable(part, resource) for part in of)
             case Const(value):
                 return value is None
             case Measure(fn):
                 return fn not in ("count", "distinct")
         return not is_condition(expr)
+
+
+def _refers_by(resource: ResourceDef, name: str) -> tuple[str, ...]:
+    """The columns of a field that is the key of a relation by several; () if it is none."""
+    field = resource.fields.get(name)
+    return resource.relations[field.relation].columns if field is not None and field.relation else ()
 
 
 def _shared_step(expr: Expr) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from itertools import groupby
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from diptych.compile.catalogue import Catalogue, Column, ExistingReference
+from diptych.compile.catalogue import Catalogue, Column, CompositeReference, ExistingReference
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import FORMAT, Meaning, decode_meanings
 from diptych.compile.tables import RESERVED_PREFIX
@@ -34,6 +35,13 @@ _SQLITE_REFERENCES = """
     FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) k WHERE t.type = 'table'
     GROUP BY t.name, k.id HAVING count(*) = 1
 """
+_SQLITE_COMPOSITES = """
+    SELECT k.name, k.columns, k."table", k.keys, k.on_delete FROM (
+      SELECT t.name AS name, k."table", k.on_delete, json_group_array(k."from") AS columns,
+        json_group_array(coalesce(k."to", '')) AS keys
+      FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) k WHERE t.type = 'table'
+      GROUP BY t.name, k.id HAVING count(*) > 1) k
+"""
 _SQLITE_CHECKS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%'"
 _CHECK = re.compile(r'CONSTRAINT "([a-z0-9_]+)" CHECK')
 _SEARCHES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych_search_%'"
@@ -56,7 +64,11 @@ def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     checks = {table: frozenset(_CHECK.findall(text)) for table, text in db.execute(_SQLITE_CHECKS)}
     searches = frozenset(name for (name,) in db.execute(_SEARCHES))
     record = _recorded(db.execute(_RECORD) if is_recorded else ())
-    return Catalogue(tables, indexes, references, checks, searches, views, record)
+    composites = [
+        CompositeReference(table, tuple(json.loads(columns)), target, tuple(json.loads(keys)), _action(action))
+        for table, columns, target, keys, action in db.execute(_SQLITE_COMPOSITES)
+    ]
+    return Catalogue(tables, indexes, references, checks, searches, views, record, composites)
 
 
 _POSTGRES_COLUMNS = """
@@ -91,6 +103,17 @@ _POSTGRES_REFERENCES = """
     WHERE k.contype = 'f' AND cardinality(k.conkey) = 1
       AND t.relnamespace = quote_ident(current_schema())::regnamespace
 """
+_POSTGRES_COMPOSITES = """
+    SELECT t.relname::text, ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY AS c (attnum, place)
+        JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = c.attnum ORDER BY c.place), o.relname::text,
+      ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY AS c (attnum, place)
+        JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = c.attnum ORDER BY c.place),
+      CASE k.confdeltype WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE'
+        WHEN 'n' THEN 'SET NULL' ELSE 'SET DEFAULT' END
+    FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid JOIN pg_class o ON o.oid = k.confrelid
+    WHERE k.contype = 'f' AND cardinality(k.conkey) > 1
+      AND t.relnamespace = quote_ident(current_schema())::regnamespace
+"""
 _POSTGRES_CHECKS = """
     SELECT t.relname::text, array_agg(k.conname::text) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
     WHERE k.contype = 'c' AND t.relnamespace = quote_ident(current_schema())::regnamespace GROUP BY t.relname
@@ -116,14 +139,23 @@ async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     checks = {table: frozenset(names) for table, names in await connection.fetch(_POSTGRES_CHECKS)}
     rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
     searches = frozenset(index.name for index in indexes if index.name.startswith("diptych_search_"))
-    return Catalogue(tables, indexes, references, checks, searches, views, _recorded(rows))
+    composites = [
+        CompositeReference(table, tuple(columns), target, tuple(keys), _action(action))
+        for table, columns, target, keys, action in await connection.fetch(_POSTGRES_COMPOSITES)
+    ]
+    return Catalogue(tables, indexes, references, checks, searches, views, _recorded(rows), composites)
 
 
 def _references(rows: Iterable[Any]) -> list[ExistingReference]:
     return [
-        ExistingReference(name, table, column, target, "restrict" if action == "NO ACTION" else action.lower(), key)
+        ExistingReference(name, table, column, target, _action(action), key)
         for name, table, column, target, action, key in rows
     ]
+
+
+def _action(action: str) -> str:
+    """What a deletion does, in the words of the model."""
+    return "restrict" if action == "NO ACTION" else action.lower()
 
 
 def _recorded(rows: Iterable[Any]) -> dict[str, dict[str, Meaning]]:

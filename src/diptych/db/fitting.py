@@ -176,10 +176,11 @@ def _record(means: Meanings, have: Catalogue, dialect: DialectName) -> Fitting[N
             yield Step(_UPSERT.format(_PLACEHOLDERS[dialect]), (table, FORMAT, encode(now)))
 
 
-_NEW_FEED: Mapping[DialectName, str] = {
+NEW_FEED: Mapping[DialectName, str] = {
     "sqlite": "lower(hex(randomblob(8)))",
     "postgres": "right(replace(gen_random_uuid()::text, '-', ''), 16), oldest = 1",
 }
+"""The name of a feed that begins anew."""
 
 
 def _begin_feed_anew(means: Meanings, have: Catalogue, dialect: DialectName, accept: bool) -> Fitting[list[str]]:
@@ -195,7 +196,7 @@ def _begin_feed_anew(means: Meanings, have: Catalogue, dialect: DialectName, acc
     if not changed:
         return []
     yield Step("DELETE FROM diptych_feed", ())
-    yield Step(f"UPDATE diptych_feed_head SET feed = {_NEW_FEED[dialect]}", ())
+    yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
     return [f"Forgot the changes so far, which hold {', '.join(changed)} with another meaning."]
 
 

@@ -25,14 +25,15 @@ _ORIGINS = {
     "uuid": ("UUID",),
 }
 _DIPTYCH = (
-    *("BigInt", "Column", "Digits", "Json", "Max", "MaxLen", "Min", "Model", "OnDelete", "Resource", "Role", "Unique"),
-    *("grant", "inverse", "now", "through", "today", "unique"),
+    *("BigInt", "Column", "Columns", "Digits", "Json", "Max", "MaxLen", "Min", "Model", "OnDelete", "Resource", "Role"),
+    *("Unique", "grant", "inverse", "now", "through", "today", "unique"),
 )
 
 
-def write_model(found: FoundDatabase) -> tuple[str, list[str]]:
-    """The text of the model file, and sentences about what it leaves out."""
-    return _ModelFile(found).written()
+def write_model(found: FoundDatabase, *, triggers: bool = False) -> tuple[str, list[str]]:
+    """The text of the model file, and sentences about what it leaves out; with `triggers`, Diptych may put its own on
+    the tables."""
+    return _ModelFile(found, triggers).written()
 
 
 class _Class:
@@ -55,8 +56,8 @@ class _Class:
 
 
 class _ModelFile:
-    def __init__(self, found: FoundDatabase) -> None:
-        self.found = found
+    def __init__(self, found: FoundDatabase, triggers: bool) -> None:
+        self.found, self.triggers = found, triggers
         self.left: list[str] = []
         self.used: set[str] = {"Model", "Resource", "Role", "grant"}
         self.enums: dict[str, str] = {}
@@ -137,9 +138,6 @@ class _ModelFile:
     def _fields(self, each: _Class) -> None:
         table = each.table
         references = {reference.columns[0]: reference for reference in table.references if len(reference.columns) == 1}
-        for reference in table.references:
-            if len(reference.columns) > 1:
-                each.notes.append(f"({', '.join(reference.columns)}) refers to {reference.target}, by several columns.")
         checks = list(table.checks)
         for column in table.columns:
             if table.key == (column.name,):
@@ -147,6 +145,9 @@ class _ModelFile:
                     each.notes.append(f"Its key {column.name} refers to {references[column.name].target}.")
                 continue
             self._field(each, column, references.get(column.name), checks)
+        for reference in table.references:
+            if len(reference.columns) > 1:
+                self._composite(each, reference)
         each.notes += [f"The database checks {check}" for check in checks]
         each.notes += [f"It has {left}." for left in table.left]
 
@@ -235,17 +236,36 @@ class _ModelFile:
         kind, default = target.name + " | None" * column.nullable, "None" if column.nullable else ""
         each.lines.append(self._declared(attr, kind, markers, default))
 
+    def _composite(self, each: _Class, reference: FoundReference) -> None:
+        """A relation by several columns, which are fields of their own."""
+        target = self.classes.get(reference.target)
+        columns = {column.name: column for column in each.table.columns}
+        nullable = any(columns[name].nullable for name in reference.columns)
+        keys = () if target is None else target.table.key
+        by = dict(zip(reference.keys if all(reference.keys) else keys, reference.columns, strict=False))
+        served = {*each.attributes, *(each.table.key if len(each.table.key) == 1 else ())}
+        cleared = reference.on_delete == "set null" and not nullable
+        if target is None or {*by} != {*keys} or not {*reference.columns} <= served or cleared:
+            each.notes.append(f"({', '.join(reference.columns)}) refers to {reference.target}, by several columns.")
+            return
+        attr = relation(target.name, target.name, each.name, each.taken)
+        each.attributes[" ".join(reference.columns)] = attr
+        each.relations[attr] = reference
+        markers = [f"Columns({', '.join(_text(by[key]) for key in keys)})"]
+        if reference.on_delete in ("cascade", "set null"):
+            markers.append(f"OnDelete({_text(reference.on_delete)})")
+        each.lines.append(self._declared(attr, target.name + " | None" * nullable, markers, "None" if nullable else ""))
+
     def _lists(self, each: _Class) -> None:
         """The other sides of the relations of a class; a junction table is a relation of many to many."""
-        ends = [
-            (attr, reference) for attr, reference in each.relations.items() if reference.columns[0] in each.table.key
-        ]
-        junction = len(each.table.key) == len(ends) == 2
+        key = sorted(each.table.key)
+        ends = [(attr, reference) for attr, reference in each.relations.items() if {*reference.columns} <= {*key}]
+        junction = len(ends) == 2 and sorted([*ends[0][1].columns, *ends[1][1].columns]) == key
         if junction:
             (one, first), (other, second) = ends
             self._through(each, one, first, other, second)
             self._through(each, other, second, one, first)
-        if junction and len(each.table.columns) == 2:
+        if junction and len(each.table.columns) == len(each.table.key):
             return
         for attr, reference in each.relations.items():
             target = self.classes[reference.target]
@@ -301,6 +321,7 @@ class _ModelFile:
             ids = _ids(kind.python, column.counted) or ""
             options += [f"ids={_text(ids)}"] * bool(ids)
         options += ["managed=False"] * (not table.is_view)
+        options += ["triggers=True"] * (self.triggers and not table.is_view)
         line = f"class {each.name}(Resource, {', '.join(options)}):"
         return line if len(line) <= _WIDTH else f"class {each.name}(\n    Resource, {', '.join(options)}\n):"
 

@@ -26,6 +26,7 @@ _TAKEN_CLASSES = frozenset(
             "Model",
             "Role",
             "Column",
+            "Columns",
             "Decimal",
             "Annotated",
             "BigInt",

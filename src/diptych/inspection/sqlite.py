@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from diptych.compile.existing import affinity
+from diptych.compile.affinity import affinity
 from diptych.errors import StartError
 from diptych.inspection.found import FoundColumn, FoundDatabase, FoundReference, FoundTable, likely_keys
 

@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from diptych.compile.existing import affinity
+from diptych.compile.affinity import affinity
 from diptych.inspection.found import FoundColumn
 
 _SIZED = re.compile(r"(?:n?var)?char(?:acter)?(?: varying)?\s*\((\d+)\)", re.IGNORECASE)

@@ -131,6 +131,8 @@ class RelationDef(Struct, frozen=True, eq=False):
     one:     this row's `column` holds the other's id
     many:    the other row's `column` holds this row's id
     through: a row of `link` holds this row's id in `column` and the other's in `other_column`
+
+    Where the key that a row refers to has several columns, the references are `columns` and `other_columns`.
     """
 
     name: str
@@ -144,6 +146,8 @@ class RelationDef(Struct, frozen=True, eq=False):
     link_mine: str = ""
     link_theirs: str = ""
     other_column: str = ""
+    columns: tuple[str, ...] = ()
+    other_columns: tuple[str, ...] = ()
     nullable: bool = False
     hideable: bool = False
     on_delete: Literal["restrict", "cascade", "set null"] = "restrict"
@@ -152,6 +156,16 @@ class RelationDef(Struct, frozen=True, eq=False):
     description: str = ""
     deprecated: Deprecation | None = None
     """Its own deprecation, or that of its target."""
+
+    @property
+    def refers_by(self) -> tuple[str, ...]:
+        """The columns that hold the id: of this row, of the other one, or of the link to this one."""
+        return self.columns or (self.column,)
+
+    @property
+    def leads_by(self) -> tuple[str, ...]:
+        """The columns of the link that hold the id of the other row."""
+        return self.other_columns or (self.other_column,)
 
 
 class KeyDef(Struct, frozen=True, eq=False):
@@ -273,6 +287,11 @@ class ResourceDef(Struct, frozen=True, eq=False):
     def returns_id(self) -> bool:
         """Is the id of a new row known only once the row is there?"""
         return bool(self.cls.__diptych__["ids"] == "integer") or len(self.key_columns) > 1
+
+    @property
+    def unfollowed(self) -> str:
+        """Why its changes cannot be followed, as a sentence."""
+        return f"Changes of {self.path} are not recorded, and cannot be followed."
 
     @property
     def present(self) -> Expr:

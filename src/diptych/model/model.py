@@ -102,10 +102,16 @@ class Model:
         self.looked_at = looked_at(self.resources)
         """The fields that any rule reads from other rows."""
 
-    def without_feed(self) -> Model:
-        """The same model, whose changes nobody can follow, as no triggers log them."""
+    def without_feed(self, *, existing: bool = False) -> Model:
+        """The same model, whose changes nobody can follow, as no triggers log them.
+
+        With `existing`, that is so only for tables that Diptych did not make.
+        """
         twin = copy.copy(self)
-        unfollowed = {name: replace(resource, followed=False) for name, resource in self.resources.items()}
+        unfollowed = {
+            name: replace(resource, followed=resource.followed and existing and resource.managed)
+            for name, resource in self.resources.items()
+        }
         twin._hold(unfollowed, self.user.name if self.user else "")
         return twin
 

@@ -73,13 +73,18 @@ def all_nests(resource: ResourceView, view: View, verb: NestTaking) -> Mapping[s
     key = ("nests", resource.resource.name, verb)
     known: Mapping[str, NestView] | None = view.memo.get(key)
     if known is None:
-        shown = (relation.relation for relation in resource.relations.values())
+        shown = (each.relation for each in resource.relations.values() if not _by_several(each.relation))
         nests = [
             _through(relation, view, verb) if relation.kind == "through" else _nest(relation, resource, view, verb)
             for relation in shown
         ]
         view.memo[key] = known = {nest.relation.name: nest for nest in nests}
     return known
+
+
+def _by_several(relation: RelationDef) -> bool:
+    """Is it a reference by several columns? Those are fields of their own, by which it is written."""
+    return bool(relation.columns or relation.other_columns)
 
 
 def offered(relation: str, resource: ResourceView, view: View) -> tuple[NestWord, ...]:

@@ -236,6 +236,8 @@ class View:
 
     def _relation_rule(self, resource: ResourceDef, relation: RelationDef) -> Expr:
         key = resource.fields.get(relation.name + "Id") if relation.kind == "one" else None
+        if key is not None and key.computed is not None:  # it reveals the columns that it refers by
+            return and_(self._own_rule(resource, relation.name, key.read_roles), self._field_rule(resource, key.name))
         return self._own_rule(resource, relation.name, key.read_roles if key else None)
 
     def _shows(self, resource: ResourceDef, path: tuple[str, ...]) -> Expr:

@@ -74,7 +74,7 @@ def narrow_watch(watch: Watch, view: View) -> Watched:
     they are visible now too."""
     resource = _visible(view, watch.resource)
     if not resource.resource.followed:
-        raise Refusal(Code.NOT_FOUND, f"Changes of {resource.resource.path} are not recorded, and cannot be followed.")
+        raise Refusal(Code.NOT_FOUND, resource.resource.unfollowed)
     past = _past(resource, there=True)
     parts = tuple(replace(part, pick=tuple(_pick(pick, past, view) for pick in part.pick)) for part in watch.parts)
     seen, deleted = (

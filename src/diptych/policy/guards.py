@@ -181,7 +181,8 @@ class _WriteGuards:
         for part in leaves(rule):
             name = part.path[0] if isinstance(part, Col) else part.relation if isinstance(part, Has) else ""
             field = self.fields.get(name)
-            computed = field is not None and not field.stored
+            key = self.fields.get(name + "Id")
+            computed = any(each is not None and not each.stored for each in (field, key))
             if computed or name in values or name + "Id" in values or name in SERVER_FIELDS[1:]:
                 return True
         return False

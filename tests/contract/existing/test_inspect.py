@@ -87,7 +87,7 @@ SAID = (
 
 
 def test_what_is_left_out_is_said_at_its_place(postgres: Postgres, command: Command, tmp_path: Path) -> None:
-    """Arrays, bytes, other schemas, and references by several columns or to another schema."""
+    """Arrays, bytes, other schemas, and references to them."""
     database = postgres.create()
     run_sql(database, ODD)
     printed = command("inspect", database)
@@ -96,7 +96,7 @@ def test_what_is_left_out_is_said_at_its_place(postgres: Postgres, command: Comm
         "# Left out: the schema sales",
         "# counts is left out: integer[] is an array",
         "# picture is left out: bytea holds bytes",
-        "# (shelf, place) refers to box, by several columns.",
+        'box: Annotated[Box | None, Columns("shelf", "place")] = None',
         "# It refers to sales.client, which is not served.",
     ):
         assert sentence in printed.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from diptych.compile.fragment import identifier
 from diptych.compile.system.object import LONG_VALUE, MARK, SystemObject, Table
@@ -13,7 +15,7 @@ def postgres_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
     yield from _TABLES
     yield from _FUNCTIONS
     for table in tables:
-        yield from _triggers(table.name)
+        yield from _existing(table) if table.key else _triggers(table.name)
 
 
 # `id` has an index only of rows without a position; a publication of all tables needs a replica identity for updates.
@@ -83,26 +85,26 @@ _ROW = r"""  {0} := row_to_json({1});
   END IF;"""
 _WAS, _NOW = _ROW.format("was", "OLD"), _ROW.format("now", "NEW")
 # Every expression counts, since this runs for each row that anyone writes: what inserts decides once.
-_FEED_BODY = f"""
+_BODY = f"""
 DECLARE
   was json;
   now json;
   same text[];
 BEGIN
-  IF TG_OP = 'INSERT' THEN
+<first>  IF TG_OP = 'INSERT' THEN
 {_NOW}
-    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
+    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], <new>, now);
     RETURN NULL;
   END IF;
 {_WAS}
   IF TG_OP = 'DELETE' THEN
-    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
+    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], <old>, was);
     RETURN NULL;
   END IF;
 {_NOW}
-  IF NEW.id <> OLD.id THEN  -- a row with another id is another row
-    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], OLD.id, was);
-    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], NEW.id, now);
+  IF <moves> THEN  -- a row with another id is another row
+    INSERT INTO diptych_feed (resource, row_id, old) VALUES (TG_ARGV[0], <old>, was);
+    INSERT INTO diptych_feed (resource, row_id, new) VALUES (TG_ARGV[0], <new>, now);
     RETURN NULL;
   END IF;
   IF length(was::text) > {LONG_VALUE} THEN  -- what is long and the same is left out
@@ -115,10 +117,18 @@ BEGIN
         SELECT key, value FROM json_each(now) WHERE key <> ALL (same) UNION ALL SELECT '=', to_json(same)) AS _r;
     END IF;
   END IF;
-  INSERT INTO diptych_feed (resource, row_id, old, new) VALUES (TG_ARGV[0], NEW.id, was, now);
+  INSERT INTO diptych_feed (resource, row_id, old, new) VALUES (TG_ARGV[0], <new>, was, now);
   RETURN NULL;
 END
 """
+
+
+def _feed_body(old: str, new: str, moves: str, first: str = "") -> str:
+    """The function that logs a change, with the ids of the old and the new row, and whether they differ."""
+    parts = {"<old>": old, "<new>": new, "<moves>": moves, "<first>": first}
+    return re.sub("<[a-z]+>", lambda part: parts[part[0]], _BODY)
+
+
 # A change may hold what its table cannot take any more: a column has another type since, or a document escapes half a
 # character. It is shown without its row, so that readers can go on.
 _ROW_BODY = """
@@ -225,6 +235,9 @@ def _function(declared: str, result: str, body: str, settings: str = "", *after:
     )
 
 
+_FEED_SETTINGS = " SECURITY DEFINER SET extra_float_digits = 1 SET TimeZone = 'UTC'"
+
+
 # Who writes from outside may have another search_path, another zone and fewer digits for floats, and needs no right to
 # the feed: the function has those of its owner. So nobody else may put it on a table of their own, and log what did
 # not happen.
@@ -232,8 +245,8 @@ _FUNCTIONS = (
     _function(
         "diptych_feed()",
         "trigger",
-        _FEED_BODY,
-        " SECURITY DEFINER SET extra_float_digits = 1 SET TimeZone = 'UTC'",
+        _feed_body("OLD.id", "NEW.id", "NEW.id <> OLD.id"),
+        _FEED_SETTINGS,
         "REVOKE ALL ON FUNCTION diptych_feed() FROM PUBLIC",
     ),
     _function("diptych_row(base anyelement, stored json)", "anyelement", _ROW_BODY, " STABLE"),
@@ -253,3 +266,45 @@ _FUNCTIONS = (
     ),
     _function("diptych_trim(before timestamp with time zone, rows bigint, most integer)", "integer", _TRIM_BODY),
 )
+
+
+# Tables that Diptych did not make have a function each, since their keys are of any columns. A TRUNCATE, which is the
+# owner's to run, is logged as the deletion of each row.
+
+
+def existing_function(table: str) -> str:
+    """The name of the function that logs changes of a table that Diptych did not make."""
+    plain = re.sub("[^a-z0-9_]", "_", table.lower())[:36]
+    return f"diptych_feed_{plain}_{sha256(table.encode()).hexdigest()[:8]}"
+
+
+def _existing(table: Table) -> Iterable[SystemObject]:
+    quoted, function = identifier(table.name).text, existing_function(table.name)
+    old, new = _key_text(table.key, "OLD"), _key_text(table.key, "NEW")
+    body = _feed_body(old, new, f"{new} <> {old}", _TRUNCATED.format(_key_text(table.key, "_t"), quoted))
+    revoke = f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC"
+    yield _function(f"{function}()", "trigger", body, _FEED_SETTINGS, revoke)
+    events = {"feed": "AFTER INSERT OR UPDATE OR DELETE {} ROW", "truncate": "BEFORE TRUNCATE {} STATEMENT"}
+    for kind, event in events.items():
+        on = event.format(f"ON {quoted} FOR EACH")
+        create = f"CREATE TRIGGER \"!diptych_{kind}\" {on} EXECUTE FUNCTION {function}('{table.name}')"
+        yield SystemObject(f"!diptych_{kind} on {table.name}", (create,))
+
+
+_TRUNCATED = r"""  IF TG_OP = 'TRUNCATE' THEN
+    INSERT INTO diptych_feed (resource, row_id, old)
+    SELECT TG_ARGV[0], {0}, CASE WHEN strpos(row_to_json(_t)::text, '\u0000') > 0 THEN
+      regexp_replace(row_to_json(_t)::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::json
+      ELSE row_to_json(_t) END FROM {1} AS _t;
+    RETURN NULL;
+  END IF;
+"""
+
+
+def _key_text(key: Sequence[str], row: str) -> str:
+    """The id of a row as `TableRef.id` has it: the texts of the columns of its key, with a comma between."""
+    texts = [f"{row}.{identifier(column).text}::text" for column in key]
+    if len(texts) > 1:
+        texts = [f"replace(replace({text}, '%', '%25'), ',', '%2C')" for text in texts]
+    joined = " || ',' || ".join(texts)
+    return f"coalesce({joined}, '')"

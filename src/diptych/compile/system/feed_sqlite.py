@@ -18,7 +18,7 @@ def sqlite_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
     """The parts of a SQLite feed, in the order in which they can be made."""
     yield from _TABLES
     for table in tables:
-        yield from _Triggers(table).parts()
+        yield from (_ExistingTriggers if table.key else _Triggers)(table).parts()
 
 
 _TABLES = (
@@ -60,7 +60,9 @@ class _Triggers:
         self.columns = {column: identifier(column).text for column in table.columns}
         self.texts = frozenset(table.texts)
         self.textual = frozenset(table.textual)
-        self.unique = [[identifier(column).text for column in columns] for columns in (("id",), *table.unique)]
+        self.key = [identifier(column).text for column in table.key]
+        keys = (table.key or ("id",), *table.unique)
+        self.unique = [[identifier(column).text for column in columns] for columns in keys]
 
     def parts(self) -> Iterable[SystemObject]:
         """Each with its text, so that it is made anew when the columns are others."""
@@ -126,7 +128,7 @@ class _Triggers:
 
     def _before(self) -> str:
         """The row before, for the newest change of it: the row after that one is the row as it is, if it is there."""
-        return f"(SELECT {self._json('OLD', '_t')} FROM (SELECT 1) LEFT JOIN {self.table} _t ON _t.id = NEW.id)"
+        return f"(SELECT {self._json('OLD', '_t')} FROM (SELECT 1) LEFT JOIN {self.table} _t ON {self._is_same})"
 
     def _log(self, row_id: str, old: str, new: str, source: str = "") -> str:
         return (
@@ -136,11 +138,11 @@ class _Triggers:
 
     def _log_current(self, old: str, when: str = "_t.version = NEW.version", other: str = "") -> str:
         """Log a row as it is, unless it has changed again."""
-        source = f" FROM {self.table} _t WHERE _t.id = NEW.id AND {when}"
-        return self._log("_t.id", old, self._json("_t", other), source)
+        source = f" FROM {self.table} _t WHERE {self._is_same} AND {when}"
+        return self._log(self._id("_t"), old, self._json("_t", other), source)
 
     def _log_deleted(self) -> str:
-        return self._log("OLD.id", self._json("OLD"), "NULL")
+        return self._log(self._id("OLD"), self._json("OLD"), "NULL")
 
     def _overtaken(self, old: str) -> str:
         """If nothing was logged just now, complete the newest change of the row."""
@@ -152,7 +154,20 @@ class _Triggers:
         return f"(SELECT position FROM diptych_feed WHERE {self._is_row('NEW')} ORDER BY position DESC LIMIT 1)"
 
     def _is_row(self, row: str) -> str:
-        return f"resource = '{self.name}' AND row_id = CAST({row}.id AS TEXT)"
+        return f"resource = '{self.name}' AND row_id = {self._id_text(row)}"
+
+    # the id of a row
+
+    _is_same = "_t.id = NEW.id"
+    """Is the row of the table the new one?"""
+    _is_logged = "_t.id = _r.row_id"
+    """Is the row of the table that which may have been replaced?"""
+
+    def _id(self, row: str) -> str:
+        return f"{row}.id"
+
+    def _id_text(self, row: str) -> str:
+        return f"CAST({row}.id AS TEXT)"
 
     # an update that does not move the version, or that moves the id
 
@@ -186,17 +201,55 @@ class _Triggers:
         return (
             f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
             "INSERT INTO diptych_feed_replaced (resource, row_id, old) "
-            f"SELECT '{self.name}', _t.id, {self._json('_t')} {self._rivals()}",
+            f"SELECT '{self.name}', {self._id('_t')}, {self._json('_t')} {self._rivals()}",
         )
 
     def _replaced(self) -> tuple[str, str]:
         """A new row is there, so those in its way are gone; what was left alone or updated before is not."""
-        deleted = f"NOT EXISTS (SELECT 1 FROM {self.table} _t WHERE _t.id = _r.row_id)"
+        deleted = f"NOT EXISTS (SELECT 1 FROM {self.table} _t WHERE {self._is_logged})"
         source = (
             f" FROM diptych_feed_replaced _r WHERE _r.resource = '{self.name}' "
-            f"AND (_r.row_id = CAST(NEW.id AS TEXT) OR {deleted})"
+            f"AND (_r.row_id = {self._id_text('NEW')} OR {deleted})"
         )
         return (
             self._log("_r.row_id", "_r.old", "NULL", source),
             f"DELETE FROM diptych_feed_replaced WHERE resource = '{self.name}'",
         )
+
+
+class _ExistingTriggers(_Triggers):
+    """The triggers of a table that Diptych did not make: it has a key of any columns, and no version.
+
+    A row has changed again if one of its values is another. A key that is null, which SQLite allows, is empty text.
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._is_same = " AND ".join(f"_t.{column} IS NEW.{column}" for column in self.key)
+        self._is_logged = " AND ".join(
+            f"_t.{column} IS json_extract(_r.old, '$.{name}')" for name, column in zip(table.key, self.key, strict=True)
+        )
+        self._unchanged = " AND ".join(f"_t.{column} IS NEW.{column}" for column in self.columns.values())
+
+    def parts(self) -> Iterable[SystemObject]:
+        moves = " OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in self.key)
+        changed = self._log_current(self._json("OLD", "_t"), self._unchanged, other="OLD")
+        created = self._log_current("NULL", self._unchanged), self._overtaken("NULL")
+        rivals = f"EXISTS (SELECT 1 {self._rivals()})"
+        forget = f"DELETE FROM diptych_feed_replaced WHERE {self._is_row('OLD')}"
+        yield self._trigger("changed", "AFTER UPDATE", f"NOT ({moves})", changed, self._overtaken(self._before()))
+        yield self._trigger("moved", "AFTER UPDATE", moves, self._log_deleted(), *created)
+        yield self._trigger("replacing", "BEFORE INSERT", rivals, *self._replacing())
+        yield self._trigger("created", "AFTER INSERT", "", *self._replaced(), *created)
+        yield self._trigger("deleted", "AFTER DELETE", "", self._log_deleted(), forget)
+
+    def _id(self, row: str) -> str:
+        return self._id_text(row)
+
+    def _id_text(self, row: str) -> str:
+        """The id as `TableRef.id` has it: the texts of the columns of its key, with a comma between."""
+        texts = [f"CAST({row}.{column} AS TEXT)" for column in self.key]
+        if len(texts) > 1:
+            texts = [f"replace(replace({text}, '%', '%25'), ',', '%2C')" for text in texts]
+        joined = " || ',' || ".join(texts)
+        return f"coalesce({joined}, '')"

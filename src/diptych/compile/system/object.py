@@ -63,3 +63,5 @@ class Table(Struct, frozen=True):
     """The columns that count, each with the column within which it does, or ""."""
     textual: Sequence[str] = ()
     """The columns of SQLite whose declared type converts numbers to text: they hold nothing but text and blobs."""
+    key: Sequence[str] = ()
+    """The columns of the primary key of a table that Diptych did not make; none of one that has `id` and `version`."""

@@ -1,8 +1,9 @@
 """The system tables and triggers of a database.
 
-Every table has the trigger `diptych_touch`: a row whose update does not move `version` (SQL from outside, a foreign
-key that is set to null) gets the next version and the moment of the change. Statements of Diptych's own move both
-by themselves, so for them the trigger is a comparison and nothing more. Other triggers log every change in the feed.
+Every table that Diptych makes has the trigger `diptych_touch`: a row whose update does not move `version` (SQL from
+outside, a foreign key that is set to null) gets the next version and the moment of the change. Statements of Diptych's
+own move both by themselves, so for them the trigger is a comparison and nothing more. Other triggers log every change
+in the feed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def parts(tables: Sequence[Table], dialect: DialectName) -> list[SystemObject]:
     """All parts that a database with these tables of a model needs, in the order in which they can be made."""
     if dialect == "sqlite":
         return [*_system_tables(dialect), *counters(tables, dialect), *sqlite_feed(tables)]
-    touch = [_TOUCH_FUNCTION, *(_touch(table.name) for table in tables)]
+    touch = [_TOUCH_FUNCTION, *(_touch(table.name) for table in tables if not table.key)]
     return [*_system_tables(dialect), *counters(tables, dialect), *folding(), *touch, *postgres_feed(tables)]
 
 

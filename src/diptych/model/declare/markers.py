@@ -40,6 +40,19 @@ class Column(Struct, frozen=True):
     type: str = ""
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Columns:
+    """The columns by which a relation refers to a row whose key has several, in the order of that key.
+
+    line: Annotated[OrderLine, Columns("OrderID", "ProductID")]
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+
 class Counter(Struct, frozen=True):
     """A number that the server gives to a new row: 1, 2, 3 … in the rows that have the same `within`, or in all rows.
 
@@ -171,6 +184,7 @@ MARKERS: tuple[type[Any], ...] = (
     Unique,
     Index,
     Column,
+    Columns,
     Counter,
     MinLen,
     MaxLen,

@@ -117,9 +117,9 @@ class Resource:
     that number of seconds. With `trash=timedelta(days=30)`, a deleted row can be restored for that time (soft delete),
     and has a field `deletedAt`. `table="person"` names the table. With `managed=False` the table exists, and Diptych
     never changes it: `key="person_id"` names its primary key, and `ids="text"` or `ids="number"` says that clients give
-    the key; `view="people_by_age"` is a view, which is read only. With
-    `deprecated=deprecated(…)`, all that is served of it is deprecated; `renamed_from="Note"` is
-    its name before, for the next migration. Subclasses inherit `ids` alone.
+    the key; with `triggers=True`, Diptych puts triggers on it by which its changes can be followed;
+    `view="people_by_age"` is a view, which is read only. With `deprecated=deprecated(…)`, all that is served of it is
+    deprecated; `renamed_from="Note"` is its name before, for the next migration. Subclasses inherit `ids` alone.
     """
 
     id: Id = auto()
@@ -142,6 +142,7 @@ class Resource:
         view: str = "",
         key: str | tuple[str, ...] = "",
         managed: bool = True,
+        triggers: bool = False,
         deprecated: DeprecatedMark | None = None,
         renamed_from: str = "",
     ) -> None:
@@ -150,6 +151,7 @@ class Resource:
         cls.__diptych__ = {
             **{"plural": plural, "ids": ids, "public": public, "trash": trash},
             **{"table": table, "view": view, "key": key, "managed": managed},
+            "triggers": triggers,
             "deprecated": deprecated,
             "renamed_from": renamed_from,
         }

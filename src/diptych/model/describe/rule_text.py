@@ -28,6 +28,7 @@ from diptych.model.rules.expr import (
     HasRole,
     IsNull,
     Key,
+    KeyText,
     Mask,
     Matches,
     May,
@@ -145,7 +146,7 @@ def _render(expr: Expr) -> Rendered:
             return f"viewer.{name}", Precedence.WORD
         case RowDigest():
             return "version", Precedence.WORD
-        case Mask() | Slice() | Concat() | Choose() | Shift() | Span() | Part():
+        case Mask() | Slice() | Concat() | KeyText() | Choose() | Shift() | Span() | Part():
             return _compound(expr)
         case Key(of):
             return _render(of)
@@ -162,7 +163,7 @@ def _delta(delta: timedelta) -> str:
     return f" {'-' if delta < timedelta() else '+'} {repr(abs(delta)).removeprefix('datetime.')}"
 
 
-def _compound(expr: Mask | Slice | Concat | Choose | Shift | Span | Part) -> Rendered:
+def _compound(expr: Mask | Slice | Concat | KeyText | Choose | Shift | Span | Part) -> Rendered:
     """The text of a compound value."""
     match expr:
         case Mask(rule, of):
@@ -176,6 +177,8 @@ def _compound(expr: Mask | Slice | Concat | Choose | Shift | Span | Part) -> Ren
             return _at(of, Precedence.SUM) + _delta(delta), Precedence.SUM
         case Span(left, right):
             return f"{_at(left, Precedence.SUM)} - {_at(right, Precedence.WORD)}", Precedence.SUM
+        case KeyText(of):
+            return f"({', '.join(_at(part, Precedence.WORD) for part in of)})", Precedence.WORD
         case Concat(of):
             return " + ".join(_at(part, Precedence.SUM) for part in of), Precedence.SUM
         case Choose(when, then, other):

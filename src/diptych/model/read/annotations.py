@@ -138,6 +138,8 @@ def _check_marker(marker: Any, wrong: Wrong) -> None:
             wrong(f"OnDelete({do!r}) is unknown", 'Write OnDelete("restrict"), "cascade" or "set null"')
         case mark.Column(column, kind) if named := column_fault(column, kind):
             wrong(*named)
+        case mark.Columns(names=names) if len(names) < 2 or any(map(column_fault, names)):
+            wrong(f"Columns{names!r} names no columns", 'Write Columns("list_id", "place")')
         case DeprecatedMark() if wrongly := deprecation_fault(marker):
             wrong(*wrongly)
         case mark.RenamedFrom(old) if renamed := _rename_fault(old):

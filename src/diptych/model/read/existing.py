@@ -5,8 +5,8 @@
     table="entry", key=("list_id", "place"), managed=False  the id of a row is made of two columns
     view="sales_by_day", key="day", ids="text"              a view exists, and is read only
 
-A table that Diptych did not make has no columns of Diptych: the version of a row is a digest of its values, there are
-no times of its own, and no trigger logs its changes.
+A table that Diptych did not make has no columns of Diptych: the version of a row is a digest of its values, and there
+are no times of its own. Triggers log its changes only with `triggers=True`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def _managed_faults(cls: type[Resource]) -> Iterator[NameFault]:
         yield f"ids={said['ids']!r} is for a table that exists", 'Write managed=False, or ids="client"'
     if said["table"] and not _PLAIN.fullmatch(str(said["table"])):
         yield f"the table {said['table']!r} is not made by Diptych", "Use letters, digits and _, or write managed=False"
+    if said["triggers"]:
+        yield "triggers= is for a table that exists", "Remove it: a table that Diptych makes has them"
 
 
 def _unmanaged_faults(cls: type[Resource]) -> Iterator[NameFault]:
@@ -80,6 +82,8 @@ def _unmanaged_faults(cls: type[Resource]) -> Iterator[NameFault]:
     if cls.search is not None:
         yield "a search needs a table that Diptych makes", "Remove search"
     if said["view"]:
+        if said["triggers"]:
+            yield "a view has no triggers", "Remove triggers="
         access = cls.access if isinstance(cls.access, tuple) else ()
         verbs: set[str] = {verb for grant in access if isinstance(grant, VerbGrant) for verb in grant.verbs}
         verbs |= {verb for member in vars(cls).values() for note in allowances(member) for verb in note.verbs}
@@ -147,5 +151,5 @@ def table_options(cls: type[Resource]) -> dict[str, Any]:
         "managed": is_managed(cls),
         "is_view": bool(cls.__diptych__["view"]),
         "key_columns": key_columns(cls),
-        "followed": is_managed(cls),
+        "followed": is_managed(cls) or bool(cls.__diptych__["triggers"]),
     }

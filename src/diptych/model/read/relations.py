@@ -7,7 +7,7 @@ tags: list[Tag] = through("PostTag", "post", "tag")  through   a PostTag holds b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
 from msgspec.structs import replace
@@ -20,11 +20,13 @@ from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import camel
 from diptych.model.read.annotations import Annotation, Wrong, check_markers, check_use
 from diptych.model.read.fields import column_of, key_scalar, of_viewer
-from diptych.model.scalars import ID, Scalar
+from diptych.model.rules.expr import Col, KeyText
+from diptych.model.scalars import ID, TEXT_ID
 
 _ON_A_RELATION = (
     *(mark.OnDelete, mark.ReadBy, mark.WriteBy, mark.Unique, mark.Index, mark.Weight, mark.Public),
     mark.Column,
+    mark.Columns,
     mark.RenamedFrom,
     DeprecatedMark,
 )
@@ -41,14 +43,15 @@ def read_relation(
     hideable = read_by is not None or line.attr in restricted
     name = camel(line.attr)
     from_viewer = isinstance(line.default, FromViewer)
+    several = line.marker(mark.Columns)
     field = FieldDef(
         name=name + "Id",
         attr=line.attr + "_id",
-        column=column_of(line, line.attr + "_id"),
+        column="" if several else column_of(line, line.attr + "_id"),
         scalar=ID,
         nullable=line.optional,
         hideable=hideable,
-        required=not line.optional and not from_viewer,
+        required=not (line.optional or from_viewer or several),
         generated="viewer" if from_viewer else "",
         of_viewer=of_viewer(line, ID, wrong),
         unique=line.marker(mark.Unique) is not None,
@@ -67,6 +70,7 @@ def read_relation(
         kind="one",
         target=target,
         column=field.column,
+        columns=several.names if several else (),
         nullable=line.optional,
         hideable=hideable,
         on_delete=on_delete.do,
@@ -146,7 +150,7 @@ def _link(resource: ResourceDef, resources: Mapping[str, ResourceDef], wrong: Re
             target = resources[resolved.target].deprecated
             relations[name] = replace(resolved, deprecated=resolved.deprecated or target)
     fields = {
-        name: replace(field, scalar=_key(relations[field.relation], resources))
+        name: _key_field(field, relations[field.relation], resource, resources)
         if field.relation in relations
         else field
         for name, field in resource.fields.items()
@@ -154,28 +158,40 @@ def _link(resource: ResourceDef, resources: Mapping[str, ResourceDef], wrong: Re
     return replace(resource, relations=relations, fields=fields)
 
 
+def _key_field(
+    field: FieldDef, relation: RelationDef, resource: ResourceDef, resources: Mapping[str, ResourceDef]
+) -> FieldDef:
+    """The key of a to-one relation. One of several columns is made of their fields, and so is written by them."""
+    if not relation.columns:
+        return replace(field, scalar=key_scalar(resources[relation.target].cls.__diptych__["ids"]))
+    names = _fields_of(relation.columns, resource)
+    return replace(
+        field, scalar=TEXT_ID, computed=KeyText(tuple(Col((name,)) for name in names)), hideable=relation.hideable
+    )
+
+
+def _fields_of(columns: Iterable[str], resource: ResourceDef) -> list[str]:
+    """The fields that have these columns."""
+    names = {field.column: name for name, field in resource.fields.items() if field.stored}
+    return [names[column] for column in columns if column in names]
+
+
 _HOW = {
-    "one": "Declare the columns as values",
+    "one": 'Declare each column as a field; write Columns("list_id", "place") in the order of the key',
     "many": 'Write inverse("author"): the field there that leads here',
     "through": 'Write through("PostTag", "post", "tag"): the link, its field to here, its field to there',
 }
 
 
-def _key(relation: RelationDef, resources: Mapping[str, ResourceDef]) -> Scalar:
-    return key_scalar(resources[relation.target].cls.__diptych__["ids"])
-
-
 def _resolve(resource: ResourceDef, relation: RelationDef, resources: Mapping[str, ResourceDef]) -> RelationDef | str:
     """The resolved relation, or the fault in it."""
-    if relation.kind == "one" and len(resources[relation.target].key_columns) > 1:
-        return f"the key of {relation.target} has several columns"
     if relation.kind == "one":
-        return replace(relation, hideable=relation.hideable or not _is_open(resources[relation.target]))
+        return _resolve_one(resource, relation, resources[relation.target])
     if relation.kind == "many":
         back = _to_one(resources.get(relation.target), relation.inverse, resource.name)
         if back is None:
             return f"{relation.target} has no relation {relation.inverse!r} to {resource.name}"
-        return replace(relation, column=back.column, inverse=back.name)
+        return replace(relation, column=back.column, columns=back.columns, inverse=back.name)
     linking = resources.get(relation.link)
     mine = _to_one(linking, relation.link_mine, resource.name)
     theirs = _to_one(linking, relation.link_theirs, relation.target)
@@ -186,9 +202,25 @@ def _resolve(resource: ResourceDef, relation: RelationDef, resources: Mapping[st
             f"{relation.link} does not link {resource.name} by {relation.link_mine!r} to {relation.target} by "
             f"{relation.link_theirs!r}"
         )
-    return replace(
-        relation, column=mine.column, other_column=theirs.column, link_mine=mine.name, link_theirs=theirs.name
-    )
+    mine_by = {"column": mine.column, "columns": mine.columns, "link_mine": mine.name}
+    theirs_by = {"other_column": theirs.column, "other_columns": theirs.columns, "link_theirs": theirs.name}
+    return replace(relation, **mine_by, **theirs_by)
+
+
+def _resolve_one(resource: ResourceDef, relation: RelationDef, target: ResourceDef) -> RelationDef | str:
+    count = len(target.key_columns)
+    hideable = relation.hideable or not _is_open(target)
+    if max(1, len(relation.columns)) != count:
+        return f"the key of {relation.target} has {'several columns' if count > 1 else 'one column'}"
+    if not relation.columns:
+        return replace(relation, hideable=hideable)
+    if resource.managed:
+        return "a table that Diptych makes refers by one column"
+    names = _fields_of(relation.columns, resource)
+    if len(names) < count:
+        stored = {field.column for field in resource.fields.values()}
+        return f"no field has the column {next(name for name in relation.columns if name not in stored)}"
+    return replace(relation, hideable=hideable or any(resource.fields[name].hideable for name in names))
 
 
 def _to_one(owner: ResourceDef | None, attr: object, target: str) -> RelationDef | None:

@@ -206,6 +206,12 @@ class Part(Struct, frozen=True):
     scalar: Scalar
 
 
+class KeyText(Struct, frozen=True):
+    """The id of a row whose key has several columns, from the columns that refer to it; null if one of them is."""
+
+    of: tuple[Expr, ...]
+
+
 class RowDigest(Struct, frozen=True):
     """A number that changes with the values of the row: the version of a row whose table has none."""
 
@@ -236,6 +242,7 @@ Expr = (
     | Shift
     | Span
     | Part
+    | KeyText
     | RowDigest
 )
 
@@ -310,6 +317,8 @@ def _rewrite_value(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
             return Span(rewrite(left, leaf), rewrite(right, leaf))
         case Concat(of):
             return Concat(tuple(rewrite(part, leaf) for part in of))
+        case KeyText(of):
+            return KeyText(tuple(rewrite(part, leaf) for part in of))
         case Choose(when, then, other):
             return choose(rewrite(when, leaf), rewrite(then, leaf), rewrite(other, leaf))
     return expr

@@ -68,10 +68,18 @@ def _cascade(deleted: str, model: Resources, seen: set[str]) -> Iterator[FieldRe
             if (relation.kind, relation.target) != ("one", deleted) or relation.on_delete == "restrict":
                 continue
             if relation.on_delete == "set null":
-                yield from altered("update", (relation.name + "Id",), other, model)
+                yield from altered("update", _keys(other, relation.name), other, model)
             elif other.name not in seen:
                 yield from _existence(other)
                 yield from _cascade(other.name, model, seen)
+
+
+def _keys(resource: ResourceDef, relation: str) -> tuple[str, ...]:
+    """The fields by which a to-one relation refers to a row."""
+    key = resource.fields.get(relation + "Id")
+    if key is None or key.computed is None:
+        return (relation + "Id",)
+    return tuple(part.path[0] for part in leaves(key.computed) if isinstance(part, Col))
 
 
 class _Dependencies:
@@ -90,7 +98,7 @@ class _Dependencies:
                     yield from self._may(path, resource, own=own)
                 case Has(name):
                     if not own and resource.relations[name].kind == "one":
-                        yield resource.name, name + "Id"
+                        yield from ((resource.name, key) for key in _keys(resource, name))
                     yield from self._has(part, resource)
 
     def inside(self, expr: Expr, resource: ResourceDef) -> Iterator[FieldRef]:
@@ -109,7 +117,7 @@ class _Dependencies:
         step, *rest = path
         if rest:
             if not own:
-                yield resource.name, step + "Id"
+                yield from ((resource.name, key) for key in _keys(resource, step))
             yield from self._column(tuple(rest), self._target(resource.relations[step]), own=False)
             return
         computed = resource.fields[step].computed
@@ -121,17 +129,19 @@ class _Dependencies:
     def _may(self, path: tuple[str, ...], resource: ResourceDef, *, own: bool) -> Iterator[FieldRef]:
         for step in path:
             if not own:
-                yield resource.name, step + "Id"
+                yield from ((resource.name, key) for key in _keys(resource, step))
             resource, own = self._target(resource.relations[step]), False
         yield from self.readable(resource)
 
     def _has(self, part: Has, resource: ResourceDef) -> Iterator[FieldRef]:
         relation = resource.relations[part.relation]
         if relation.kind == "many":
-            yield from ((relation.target, name) for name in ("", relation.inverse + "Id"))
+            keys = _keys(self._target(relation), relation.inverse)
+            yield from ((relation.target, name) for name in ("", *keys))
         elif relation.kind == "through":
-            names = ("", relation.link_mine + "Id", relation.link_theirs + "Id")
-            yield from ((relation.link, name) for name in names)
+            link = self.model[relation.link]
+            names = (*_keys(link, relation.link_mine), *_keys(link, relation.link_theirs))
+            yield from ((relation.link, name) for name in ("", *names))
             if part.link is not None:
                 yield from self.inside(part.link, self.model[relation.link])
         yield from self.inside(part.where, self._target(relation))

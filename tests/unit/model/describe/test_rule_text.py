@@ -29,6 +29,7 @@ from diptych.model.rules.expr import (
     HasRole,
     IsNull,
     Key,
+    KeyText,
     Mask,
     Matches,
     May,
@@ -134,6 +135,7 @@ TOLD: list[tuple[Expr, str]] = [
     (Measure("sum", Col(("total",)), "works"), "works.total.sum"),
     (Via("author", Col(("name",))), "author.name"),
     (Key(TITLE), "title"),
+    (KeyText((TITLE, TITLE)), "(title, title)"),
     (RowDigest(), "version"),
 ]
 

@@ -74,7 +74,7 @@ class T(Resource, table="t", key=("a", "b"), managed=False):
     b: int
 
 class U(Resource):
-    t: T  #! U.t: the key of T has several columns | Declare the columns as values
+    t: T  #! U.t: the key of T has several columns | Declare each column as a field; write Columns("list_id", "place") in the order of the key
 """,
 ]
 

@@ -1,0 +1,60 @@
+"""`diptych triggers`: which tables of others have triggers of Diptych, and how to take them off."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from diptych.cli.database import opened
+from diptych.cli.model import load_model, model_argument
+from diptych.cli.settings import config_of, options
+from diptych.compile.existing_triggers import TRIGGERS, existing_tables, take_off
+from diptych.compile.plan import Plan
+from diptych.config import Config
+from diptych.db.fitting import NEW_FEED
+from diptych.db.nodes import name_of, nodes_of, recent_nodes
+from diptych.db.script import Script, Step
+from diptych.db.store import Store
+from diptych.errors import StartError
+from diptych.model.model import Model
+
+
+@click.command()
+@model_argument
+@click.option("--remove", is_flag=True, help="Take them off. Stop the services first.")
+@options("database")
+def triggers(model: str | None, remove: bool, **flags: Any) -> None:
+    """List the tables that Diptych did not make and whose changes its triggers log, by `triggers=True` in MODEL.
+
+    With --remove the tables are as their owner made them. A service whose model has the word puts the triggers on again
+    when it starts; who followed changes before then is told of the gap.
+    """
+    tables = asyncio.run(_triggers(config_of(flags), load_model(model), remove))
+    for table in tables:
+        click.echo(table)
+    if remove:
+        click.echo(f"Took the triggers off {len(tables)} tables." if tables else "There were none.", err=True)
+
+
+async def _triggers(config: Config, model: Model, remove: bool) -> list[str]:
+    async with opened(config, model.without_feed(existing=True)) as store:
+        (found,) = await store.run(Plan(TRIGGERS[name_of(store.dialect)]), [])
+        tables = [table for table in existing_tables(model) if table in json.loads(found or b"[]")]
+        if remove and tables:
+            await store.write(lambda: _remove(store, model))
+        return tables
+
+
+def _remove(store: Store, model: Model) -> Script[None]:
+    """Take the triggers off, and begin the feed anew: changes that nobody logged must not look like none."""
+    dialect = name_of(store.dialect)
+    row = yield Step(recent_nodes(dialect), ())
+    if row is not None and (nodes := nodes_of([row])):
+        raise StartError(f"The service {nodes[0]} runs, and would miss changes. Stop it first.")
+    for statement in take_off(model, dialect):
+        yield Step(statement, ())
+    yield Step("DELETE FROM diptych_feed", ())
+    yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
