@@ -14,6 +14,7 @@ from diptych.compile.plan import (
     Bind,
     ConstBind,
     Getter,
+    GroupsBind,
     KeyBind,
     NowBind,
     PageLayout,
@@ -153,6 +154,7 @@ class Dialect(Struct, frozen=True, eq=False):
             return bind(what)
         if isinstance(what, SealBind):
             return sql("{}::bytea", bind(what))
+        assert not isinstance(what, GroupsBind)
         cast = what.scalar.postgres_param
         if isinstance(what, ConstBind) and cast == "text":
             return sql('({}::text COLLATE "C")', bind(what))
@@ -224,6 +226,8 @@ class Dialect(Struct, frozen=True, eq=False):
                 return cursor_key(page)
             case NowBind(scalar, offset):
                 return clock(scalar, offset)
+            case GroupsBind():
+                raise TypeError("the values of a batch come from many runs")
 
     def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from diptych.compile.plan import Bind
 from diptych.model.naming import MAPPED
@@ -125,6 +125,18 @@ def merge_literals(pieces: Iterable[str | Fragment]) -> list[Fragment]:
             constant = ""
         parts.append(piece)
     return [*parts, literal_text(constant)] if constant else parts
+
+
+def substitute(fragment: Fragment, by: Mapping[Bind, Fragment]) -> Fragment:
+    """The fragment with other fragments in the place of some bound values."""
+    pieces = fragment.text.split(_MARK)
+    text = [pieces[0]]
+    binds: list[Bind] = []
+    for value, piece in zip(fragment.binds, pieces[1:], strict=True):
+        there = by.get(value) or bind(value)
+        text += [there.text, piece]
+        binds += there.binds
+    return Fragment("".join(text), tuple(binds))
 
 
 def to_sql(fragment: Fragment, placeholder: str) -> tuple[str, tuple[Bind, ...]]:

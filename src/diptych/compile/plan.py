@@ -100,6 +100,17 @@ class NowBind(Struct, frozen=True):
     offset: timedelta = timedelta()
 
 
+class GroupsBind(Struct, frozen=True):
+    """Values of many runs of another plan, as one value of a batch (`compile/watch_batch.py`).
+
+    `of` has the numbers of the values in that plan. `values` is the array of one; `items` has the items of all its
+    lists, and `starts` and `ends` where each list is in there; `rows` is a JSON array of the rows of them all.
+    """
+
+    of: tuple[int, ...]
+    form: Literal["values", "items", "starts", "ends", "rows"]
+
+
 class PagePiece(Struct, frozen=True):
     """A part of a page that is known when its rows are.
 
@@ -132,7 +143,7 @@ ROW_END = b"\x1e"
 UNREADABLE = b"\x1d"
 """In the place of a row in which a stored value is not allowed by its type, and before the keys of its cursor."""
 
-Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind
+Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind | GroupsBind
 Getter = Callable[[SlotValues, Viewer, Mapping[int, bytes]], Any]
 
 

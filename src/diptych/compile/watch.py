@@ -55,9 +55,14 @@ def compile_watch(
     `seen` says which rows it sees, as they were and became, `deleted` the same of rows that were deleted since, and
     `readable` which the viewer may read now.
     """
-    writer = _Watches(model, dialect, sizes)
+    writer = WatchStatements(model, dialect, sizes)
     statement = writer.changes(watch, seen, deleted, readable, slots)
     return dialect.plan(statement, searches=writer.searches)
+
+
+def between(resource: ResourceDef, after: Fragment, upto: Fragment) -> Fragment:
+    """The rows of the feed in a range that are changes of a resource."""
+    return sql("_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, literal_text(resource.table))
 
 
 class FeedRow(TableRef):
@@ -127,28 +132,35 @@ class FeedRow(TableRef):
         return join(" AND ", (sql("{} = {}", now.column(name), Fragment(value)) for name, value in stored))
 
 
-class _Watches(Reads):
+class WatchStatements(Reads):
     def changes(self, watch: Watch, seen: Expr, deleted: Expr, readable: Expr, slots: int) -> Fragment:
         """The whole statement."""
+        resource = self.model.resources[watch.resource]
+        after, upto, most = self.bounds(slots)
+        rows = sql(
+            "{} LIMIT {}",
+            self.rows(watch, seen, deleted, readable, between(resource, after, upto)),
+            sql(self.dialect.unseen, most),
+        )
+        whole = self.dialect.concat(["[", *self.oldest(), ",[", sql(self.dialect.rows, rows), "]]"])
+        return sql("SELECT {}", sql(self.dialect.bounded, whole))
+
+    def bounds(self, slots: int) -> tuple[Fragment, ...]:
+        """The values of BOUNDS."""
+        return tuple(self.dialect.value(SlotBind(slots + at, BIGINT)) for at in range(len(BOUNDS)))
+
+    def oldest(self) -> Sequence[Piece]:
+        """The oldest position that is kept."""
+        return self.json(Fragment(self.dialect.oldest), INT, nullable=False)
+
+    def rows(self, watch: Watch, seen: Expr, deleted: Expr, readable: Expr, among: Fragment) -> Fragment:
+        """The changes of some rows of the feed that the viewer sees, each as JSON, in their order."""
         self.joins = False
         resource = self.model.resources[watch.resource]
         was, becomes = (self._sees(seen, deleted, self._row(resource, side), side) for side in ("old", "new"))
-        after, upto, most = (self.dialect.value(SlotBind(slots + at, BIGINT)) for at in range(len(BOUNDS)))
-        between = sql(
-            "_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, literal_text(resource.table)
-        )
-        source = sql(self.dialect.changes, between, identifier(resource.table), was, becomes)
+        source = sql(self.dialect.changes, among, identifier(resource.table), was, becomes)
         change_json = self.dialect.concat(self._change_json(watch.parts, resource, readable))
-        rows = sql(
-            "SELECT {} AS _j FROM {}{} ORDER BY _f.position LIMIT {}",
-            change_json,
-            source,
-            self._kinds(watch),
-            sql(self.dialect.unseen, most),
-        )
-        oldest = self.json(Fragment(self.dialect.oldest), INT, nullable=False)
-        whole = self.dialect.concat(["[", *oldest, ",[", sql(self.dialect.rows, rows), "]]"])
-        return sql("SELECT {}", sql(self.dialect.bounded, whole))
+        return sql("SELECT {} AS _j FROM {}{} ORDER BY _f.position", change_json, source, self._kinds(watch))
 
     def _sees(self, seen: Expr, deleted: Expr, row: FeedRow, side: str) -> Fragment:
         condition = self._held(seen, row)

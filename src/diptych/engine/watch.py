@@ -10,30 +10,34 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from diptych.ask.change_cursor import EventIds, FeedPosition
+from diptych.ask.change_cursor import ChangeCursors, EventIds, FeedPosition
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Read, Watch
 from diptych.ask.python_fields import PythonFields, extract_watch
 from diptych.ask.wish import WatchWish
+from diptych.compile.dialect import Dialect
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
+from diptych.compile.watch_batch import BatchPlan, compile_watch_batch, is_exact, varying
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.engine.read import FINISH, Engine, Paged, known_sizes, without_viewer
 from diptych.errors import Code
 from diptych.lru import footprint
 from diptych.model.declare.roles import NOBODY, Viewer
+from diptych.model.model import Model
 from diptych.model.rules.expr import And, Col, Compare, Slot
 from diptych.model.scalars import BIGINT
 from diptych.model.view import View
 from diptych.nesting import decode
-from diptych.policy.access import narrow_watch
+from diptych.policy.access import Watched, narrow_watch
 from diptych.policy.cost import Cost, cost_of_watch
 from diptych.policy.deprecations import Uses
 from diptych.policy.values import Binder
@@ -46,15 +50,32 @@ _STATEMENT = 10
 _feed_rows = msgspec.json.Decoder(tuple[int, list[list[msgspec.Raw]]])
 
 
+class LazyBatch:
+    """The plan of a batch, compiled when there is a first one; `numbers` are the values that differ in it."""
+
+    __slots__ = ("_compile", "_plan", "numbers")
+
+    def __init__(self, numbers: tuple[int, ...], compile: Callable[[tuple[int, ...]], BatchPlan]) -> None:
+        self.numbers = numbers
+        self._compile = compile
+        self._plan: BatchPlan | None = None
+
+    def plan(self) -> BatchPlan:
+        if self._plan is None:
+            self._plan = self._compile(self.numbers)
+        return self._plan
+
+
 class WatchPlan(Struct, frozen=True, eq=False):
-    """The plan of a Watch, and the Python fields of its rows."""
+    """The plan of a Watch, that of a batch of groups, and the Python fields of its rows."""
 
     plan: Plan
     finish: tuple[PythonFields | None, ...]
+    batch: LazyBatch
 
     @property
     def size(self) -> int:
-        return self.plan.size + FINISH * sum(python_fields is not None for python_fields in self.finish)
+        return 2 * self.plan.size + FINISH * sum(python_fields is not None for python_fields in self.finish)
 
 
 class PreparedWatch(Struct, frozen=True, eq=False):
@@ -80,7 +101,7 @@ class PreparedWatch(Struct, frozen=True, eq=False):
         return self.filtering + many * self.cost.price(values)
 
 
-class Change(NamedTuple):
+class Change(Struct, eq=False):
     """A change as one viewer sees it: its feed position, and its JSON, split where the cursor is inserted."""
 
     feed_position: FeedPosition
@@ -89,10 +110,18 @@ class Change(NamedTuple):
     """What happened, the id of the row, and when, each as JSON."""
     row_id: bytes
     at: bytes
+    _sealed: tuple[ChangeCursors, str, bytes] | None = None
 
     def body(self, cursor: str) -> bytes:
         """The JSON with its cursor."""
         return cursor.encode().join(self.pieces)
+
+    def sealed(self, change_cursors: ChangeCursors) -> tuple[str, bytes]:
+        """Its cursor and its JSON with that, which are the same for all who receive this change."""
+        if self._sealed is None or self._sealed[0] is not change_cursors:
+            cursor = change_cursors.seal(self.feed_position)
+            self._sealed = change_cursors, cursor, self.body(cursor)
+        return self._sealed[1:]
 
 
 class ChangeBatch(NamedTuple):
@@ -141,7 +170,9 @@ class WatchEngine:
             plan = compile_watch(
                 narrowed.watch, narrowed.seen, narrowed.deleted, narrowed.readable, slots, model, store.dialect, sizes
             )
-            return WatchPlan(plan, todo)
+            numbers = varying(plan, slots)
+            batch = LazyBatch(numbers, partial(_compile_batch, narrowed, slots, model, store.dialect, sizes, plan))
+            return WatchPlan(plan, todo, batch)
 
         return self._plans.get((ask, slots), view, sizes, compile)
 
@@ -154,6 +185,24 @@ class WatchEngine:
             self.engine.charge(price, prepared.measures.resources)
         keys = self.engine.cursor_keys(prepared.pages, prepared.binder, values, viewer)
         return BoundWatch(self.engine, self.event_ids, prepared, values, viewer, keys)
+
+
+def _compile_batch(
+    narrowed: Watched,
+    slots: int,
+    model: Model,
+    dialect: Dialect,
+    sizes: Mapping[int, int],
+    single: Plan,
+    numbers: tuple[int, ...],
+) -> BatchPlan:
+    watch, seen, deleted, readable = narrowed.watch, narrowed.seen, narrowed.deleted, narrowed.readable
+    return compile_watch_batch(watch, seen, deleted, readable, slots, model, dialect, sizes, single, numbers)
+
+
+def segment_end(after: int, upto: int) -> int:
+    """Where a statement for a range of positions ends."""
+    return min(upto, after + _SEGMENT)
 
 
 class BoundWatch:
@@ -176,6 +225,7 @@ class BoundWatch:
         self.price = prepared.price(values)
         """The price of one change."""
         self._engine = engine
+        self.store = engine.store
         self._plan = prepared.planned.plan
         self._finish = prepared.planned.finish if any(prepared.planned.finish) else None
         self._parameters = self._plan.parameters([*values, *[None] * len(BOUNDS)], viewer, keys)
@@ -190,6 +240,8 @@ class BoundWatch:
         values_digest = hashlib.blake2b(repr(self._parameters).encode(), digest_size=32).digest()
         self.key = (self._plan.sql, values_digest, parts, computed)
         """Equal for all subscribers that receive the same changes."""
+        self.batch_key = self._batch_key(parts, computed)
+        """Equal for all that can be evaluated by one statement; None for one that is evaluated alone."""
         self.held = WatchMemory(self._plan.sql, _STATEMENT * len(self._plan.sql), footprint(self._parameters))
         """The memory it takes while anyone is subscribed."""
         self.only = self._id(values)
@@ -203,21 +255,38 @@ class BoundWatch:
                     return str(values[index])
         return None
 
-    async def changes(self, after: int, upto: int, most: int) -> ChangeBatch:
-        """The first `most` changes between two positions; at most one segment of the feed is searched."""
-        upto = min(upto, after + _SEGMENT)
+    def _batch_key(self, parts: Hashable, computed: Hashable) -> Hashable | None:
+        plan, numbers = self._plan, self.prepared.planned.batch.numbers
+        alone = plan.searches or not numbers
+        if alone or not is_exact(self._engine.store.dialect, plan.binds, self._parameters, numbers):
+            return None
+        shared = [value for at, value in enumerate(self._parameters) if at not in numbers]
+        digest = hashlib.blake2b(repr(shared).encode(), digest_size=32).digest()
+        return (plan.sql, plan.binds, digest, parts, computed)
+
+    def parameters(self, after: int, upto: int, most: int) -> list[Any]:
+        """The bound values for a range of positions, now."""
         parameters = self._parameters.copy()
         for at, value in zip(self._bounds, (after, upto, most), strict=True):
             parameters[at] = value
         for at, clock in self._clocks:
             parameters[at] = clock((), NOBODY, {})
-        (answer,) = await self._engine.store.run(self._plan, parameters)
+        return parameters
+
+    async def changes(self, after: int, upto: int, most: int) -> ChangeBatch:
+        """The first `most` changes between two positions; at most one segment of the feed is searched."""
+        upto = segment_end(after, upto)
+        (answer,) = await self._engine.store.run(self._plan, self.parameters(after, upto, most))
         oldest, rows = decode(_feed_rows, answer or b"[0,[]]")
-        shown = [row[5:] for row in rows]
+        changes = await self.finished(rows)
+        return ChangeBatch(oldest, changes, changes[-1].feed_position.position if len(changes) == most else upto)
+
+    async def finished(self, rows: Sequence[Sequence[msgspec.Raw]]) -> list[Change]:
+        """The changes from the rows of an answer."""
+        shown: Sequence[Sequence[Any]] = [row[5:] for row in rows]
         if self._finish is not None:
             shown = await self._finished(shown)
-        changes = [self._change(row, picked) for row, picked in zip(rows, shown, strict=True)]
-        return ChangeBatch(oldest, changes, changes[-1].feed_position.position if len(changes) == most else upto)
+        return [self._change(row, picked) for row, picked in zip(rows, shown, strict=True)]
 
     async def _finished(self, shown: Sequence[Sequence[msgspec.Raw]]) -> list[list[Any]]:
         """The rows with their Python fields computed. If one row fails, that row alone becomes null."""

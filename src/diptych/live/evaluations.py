@@ -3,6 +3,8 @@
     evaluations.put(group)            queued under the member account that has used least
     evaluations.put_all(groups)       the same of many, a few at a time
 
+Evaluations of one plan run together (`batches.py`), and each caller is charged for its part of the time.
+
 A caller over its share waits until its budget refills; changes that are committed meanwhile are evaluated together
 then. The event loop is never blocked for long: one task runs in time slices (`pace.py`) as long as it need not wait;
 when it waits for a connection or a thread, another task takes over.
@@ -15,13 +17,14 @@ import heapq
 import itertools
 import logging
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from diptych.fair.caller import CALLER
 from diptych.fair.pace import Pace
 from diptych.fair.semaphore import WAITED
+from diptych.live.batches import Batches
 from diptych.live.shares import CallerAccount, Evaluation, Shares
 
 T = TypeVar("T")
@@ -30,6 +33,8 @@ LATEST = 60.0
 """Seconds for which work waits for the budget of its caller before it is given up."""
 _MORE = 4
 """The factor on concurrency for callers with a full budget: most evaluations take no time."""
+_LARGE = 2
+"""Batches that take all of that concurrency."""
 _CHUNK = 50
 """Works that are queued before the event loop may run something else."""
 
@@ -49,6 +54,12 @@ class SingleWork(Generic[T]):
 
     def owner(self) -> CallerAccount:
         return self._owner
+
+    def batch_key(self) -> None:
+        return None
+
+    async def run_with(self, others: Sequence[Evaluation]) -> None:
+        raise TypeError("it runs alone")
 
     async def run(self) -> None:
         try:
@@ -83,6 +94,8 @@ class Evaluations:
         """Is that task inside a work?"""
         self._checking = False
         self._under_way = 0
+        self._batches = Batches()
+        self._batch_weight = max(1, _MORE * at_once // _LARGE)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         """When the timer fires: a timer of uvloop does not say."""
@@ -119,8 +132,11 @@ class Evaluations:
 
     def drop(self, work: Evaluation) -> None:
         """Remove a work from its queue."""
-        if work.account is not None:
-            work.account.works.pop(work, None)
+        account = work.account
+        if account is not None:
+            key = account.works.pop(work, None)
+            if key is not None:
+                self._batches.remove(key, work, account)
             work.account = None
 
     async def stop(self) -> None:
@@ -139,7 +155,9 @@ class Evaluations:
     def _queue(self, work: Evaluation) -> None:
         account = work.account = work.owner()
         work.since = time.monotonic()
-        account.works[work] = None
+        key = account.works[work] = work.batch_key()
+        if key is not None:
+            self._batches.add(key, work, account)
         self._enqueue(account)
 
     def _enqueue(self, account: CallerAccount) -> None:
@@ -153,7 +171,7 @@ class Evaluations:
         while self._may_go_on():
             account = heapq.heappop(self._heap)[2]
             account.is_queued = False
-            if account.works:
+            if account.works and not account.is_busy:
                 return account
         return None
 
@@ -162,7 +180,7 @@ class Evaluations:
         if not self._heap:
             return False
         account = self._heap[0][2]  # all others have used more
-        if not account.works:
+        if not account.works or account.is_busy:
             return True
         now = time.monotonic()
         if self._under_way >= (self._at_once if account.due > now else _MORE * self._at_once):
@@ -232,27 +250,42 @@ class Evaluations:
             self._queue(work)
 
     async def _do(self, account: CallerAccount, me: object) -> None:
-        """Run the next work of a caller, and charge it."""
-        work = next(iter(account.works))
-        self.drop(work)
+        """Run the next work of a caller, with others of the same plan, and charge it."""
+        work, key = next(iter(account.works.items()))
         if self._shares.time_share and work.since + LATEST < time.monotonic() < account.due:
+            self.drop(work)
             self._enqueue(account)
             work.timed_out()
             return
-        account.is_busy = self._is_inside = True
-        self._under_way += 1
+        others = [] if key is None else self._batches.companions(key, work, self._may_join)
+        counts = Counter([account, *(other.account for other in others if other.account is not None)])
+        for each in (work, *others):
+            self.drop(each)
+        for each_account in counts:
+            each_account.is_busy = True
+        self._is_inside = True
+        weight = self._batch_weight if others else 1
+        self._under_way += weight
         self._check_soon()
-        CALLER.set(account.name)
+        CALLER.set(account.name if len(counts) == 1 else "")  # what many share is charged to each of them below
         begun, waited = time.perf_counter(), WAITED.get()
         try:
-            await work.run()
+            await (work.run_with(others) if others else work.run())
         finally:
-            self._shares.spend(account, max(0.0, time.perf_counter() - begun - (WAITED.get() - waited)))
-            account.is_busy = False
-            self._under_way -= 1
+            took = max(0.0, time.perf_counter() - begun - (WAITED.get() - waited))
+            if key is not None:
+                self._batches.adapt(key, 1 + len(others), took)
+            self._under_way -= weight
             if self._runner is me:
                 self._is_inside = False
-            self._enqueue(account)
+            for each_account, many in counts.items():
+                self._shares.spend(each_account, took * many / (1 + len(others)))
+                each_account.is_busy = False
+                self._enqueue(each_account)
+
+    def _may_join(self, account: CallerAccount) -> bool:
+        """May an evaluation of a caller run together with that of another now?"""
+        return not account.is_busy and self._shares.until(account, time.monotonic()) <= 0
 
     def _check_soon(self) -> None:
         """Check in the next loop iteration whether the work has to wait."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchMemory
 from diptych.errors import Code, Refusal
 from diptych.fair.pace import Pace
 from diptych.identity.viewer import Caller
-from diptych.live.shares import CallerAccount
+from diptych.live.shares import BatchKey, CallerAccount, Evaluation
 from diptych.live.sink import Sink
 from diptych.live.topics import RestingGroups, Topics
 
@@ -68,6 +68,8 @@ class Host(Protocol):
 
     async def evaluate(self, group: Group) -> None: ...
 
+    async def evaluate_together(self, groups: Sequence[Group]) -> None: ...
+
     def give_up(self, group: Group) -> None: ...
 
 
@@ -85,6 +87,7 @@ class Group:
         "before",
         "failures",
         "following",
+        "is_alone",
         "last_sent",
         "members",
         "pending",
@@ -104,6 +107,8 @@ class Group:
         self.wanting: dict[CallerAccount, int] = {}
         """Number of members and waiting replays, by account."""
         self.failures = 0
+        self.is_alone = False
+        """Is it evaluated alone next time, since it could not be together with others?"""
         self._host = host
         self._topics = topics
         # its position
@@ -160,8 +165,15 @@ class Group:
             self.wanting[account] = self.wanting.pop(account)
         return min(islice(self.wanting, _ASKED), key=lambda account: account.standing(now))
 
+    def batch_key(self) -> BatchKey | None:
+        plan = self.following.batch_key
+        return None if plan is None or self.is_alone else BatchKey(plan, self.at)
+
     async def run(self) -> None:
         await self._host.evaluate(self)
+
+    async def run_with(self, others: Sequence[Evaluation]) -> None:
+        await self._host.evaluate_together([self, *cast("Sequence[Group]", others)])  # nothing else has such a key
 
     def timed_out(self) -> None:
         self._host.give_up(self)
@@ -174,8 +186,8 @@ class Group:
         for index, change in enumerate(changes):
             if index >= most or not all(member.sink.has_room() for member in self.members):
                 return changes[index:]
-            cursor = self._begin(change, change_cursors)
-            self._send_some(cursor, change.body(cursor), len(self.pending))
+            cursor, body = self._begin(change, change_cursors)
+            self._send_some(cursor, body, len(self.pending))
         return ()
 
     async def send(
@@ -189,8 +201,7 @@ class Group:
         pace = Pace()
         for change in changes:
             patience = await self._make_room(patience, apart)
-            cursor = self._begin(change, change_cursors)
-            body = change.body(cursor)
+            cursor, body = self._begin(change, change_cursors)
             try:
                 while self.pending:
                     self._send_some(cursor, body, _IN_A_ROW)
@@ -199,10 +210,10 @@ class Group:
             finally:
                 self._send_some(cursor, body, len(self.pending))
 
-    def _begin(self, change: Change, change_cursors: ChangeCursors) -> str:
+    def _begin(self, change: Change, change_cursors: ChangeCursors) -> tuple[str, bytes]:
         self.before, self.last_sent = self.last_sent, change.feed_position
         self.pending = self.members.copy()
-        return change_cursors.seal(change.feed_position)
+        return change.sealed(change_cursors)
 
     def _send_some(self, cursor: str, body: bytes, most: int) -> None:
         for _ in range(most):

@@ -6,7 +6,8 @@ A subscription with a cursor replays missed changes page by page, as fast as the
 it has caught up. Nothing is buffered for a subscription: its state is a position in the feed.
 
 Groups rest (`topics.py`) until a change may concern them. Then they are scheduled fairly, and so are replays
-(`evaluations.py`). Requests for the change log do not wait for that.
+(`evaluations.py`); what changed is evaluated and sent to them (`delivery.py`). Requests for the change log do not wait
+for that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -30,8 +31,9 @@ from diptych.engine.watch import BoundWatch, Change, PreparedWatch, WatchEngine,
 from diptych.errors import Code, Fault, Refusal
 from diptych.fair.caller import CALLER
 from diptych.identity.viewer import Caller, Context
+from diptych.live.delivery import Delivery
 from diptych.live.evaluations import Evaluations
-from diptych.live.group import PAGE, Group, Subscription, check_kept, gap
+from diptych.live.group import Group, Subscription, check_kept, gap
 from diptych.live.heartbeats import Heartbeats
 from diptych.live.log_page import LogPage, log_page
 from diptych.live.rated_sink import RatedSink
@@ -44,10 +46,6 @@ from diptych.live.topics import RestingGroups, Topics
 
 log = logging.getLogger("diptych")
 _position = msgspec.json.Decoder(tuple[int, int])
-_FAILURES = 20
-"""Failures in a row after which the subscriptions of a group are ended."""
-_AGAIN = 0.25
-"""Seconds until the next attempt."""
 _LATE = 30.0
 """The most seconds of lag with which a caller may open another stream."""
 _REPLAYED = 50
@@ -57,8 +55,6 @@ _REPLAYED = 50
 class LiveService:
     def __init__(self, watch_engine: WatchEngine, context: Context, config: Config) -> None:
         self.watch_engine = watch_engine
-        self.sent = 0
-        """Changes that were sent to streams."""
         self.shares = Shares(config.max_streams, config.stream_memory, config.stream_share, config.evaluation_share)
         engine = watch_engine.engine
         self._store = engine.store
@@ -67,13 +63,19 @@ class LiveService:
         self._topics = Topics()
         self._evaluations = Evaluations(self.shares, max(1, engine.store.places * 3 // 4))
         self.tail = Tail(engine.store, engine.secret, self._advance)
+        self._delivery = Delivery(self.tail, self._topics, self._evaluations, self.shares, self)
         self._heartbeats = Heartbeats(config.heartbeat, self._beat)
-        self._token_watch = TokenWatch(context, self._end)
+        self._token_watch = TokenWatch(context, self.end_stream)
         self._retention = Retention(engine.store, config.feed_keep, config.feed_rows, engine.model.resources.values())
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that replay to one subscription, or send many changes to a group."""
-        self._closing = False
+        self.is_closing = False
         self._listener: Callable[[Touched], None] | None = None
+
+    @property
+    def sent(self) -> int:
+        """Changes that were sent to streams."""
+        return self._delivery.sent
 
     @property
     def group_count(self) -> int:
@@ -88,9 +90,9 @@ class LiveService:
 
     async def close(self) -> None:
         """Shut down: end every subscription with its cursor, and accept no new one."""
-        self._closing = True
+        self.is_closing = True
         for member in tuple(self._members):
-            self._end(member, None)
+            self.end_stream(member, None)
 
     async def stop(self) -> None:
         await self.close()
@@ -134,11 +136,11 @@ class LiveService:
         self._token_watch.add(member)
         sink.beat(self.tail.change_cursors.seal(start))  # nothing is lost from here on, if the connection breaks
         if not self._joined(member, following):
-            self._start(self._replay(member, following))
+            self.start_task(self._replay(member, following))
         return member
 
     def _check_open(self, account: CallerAccount, held: WatchMemory | None = None) -> None:
-        if self._closing:
+        if self.is_closing:
             raise Refusal(Code.UNAVAILABLE, "The service is shutting down; try again.")
         self.shares.check(account, held)
         if account.lag(time.monotonic()) > _LATE:
@@ -158,7 +160,7 @@ class LiveService:
         """Join the group, if the subscription has reached the position of the group; returns whether it has."""
         group = self._groups.get(following.key)
         if group is None and member.reached.position >= self.tail.head.position:
-            group = self._groups[following.key] = Group(following, member.reached, self._topics, self)
+            group = self._groups[following.key] = Group(following, member.reached, self._topics, self._delivery)
             self._topics.let_rest(group)
         if group is None or group.position.position != member.reached.position:
             return False
@@ -166,7 +168,7 @@ class LiveService:
         self._evaluations.move(group)
         return True
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -195,10 +197,10 @@ class LiveService:
                 if at == upto.position:
                     member.reached = upto
         except Refusal as refusal:
-            self._end(member, refusal)
+            self.end_stream(member, refusal)
         except Exception:
             log.exception("a stream cannot be resumed")
-            self._end(member, Refusal(Code.INTERNAL, "Something went wrong."))
+            self.end_stream(member, Refusal(Code.INTERNAL, "Something went wrong."))
 
     async def _wait_for(self, group: Group, member: Subscription) -> None:
         """Wait until a group has advanced. It may be charged to this subscription's caller, if its members have no
@@ -220,16 +222,16 @@ class LiveService:
             cursor = self.tail.change_cursors.seal(change.feed_position)
             member.reached = change.feed_position
             member.sink.put(cursor, change.body(cursor))
-            self.sent += 1
+            self._delivery.sent += 1
         return True
 
-    def _detach(self, member: Subscription) -> None:
+    def detach(self, member: Subscription) -> None:
         """Detach a slow reader from its group; it replays on its own from here."""
         group = member.group
         assert group is not None
         member.reached = member.sent_up_to()
         self._drop(member, group)
-        self._start(self._replay(member, group.following))
+        self.start_task(self._replay(member, group.following))
 
     def _drop(self, member: Subscription, group: Group) -> None:
         group.drop(member)
@@ -249,7 +251,7 @@ class LiveService:
             self._drop(member, member.group)
         self.shares.give(member.account, member.held)
 
-    def _end(self, member: Subscription, refusal: Refusal | None) -> None:
+    def end_stream(self, member: Subscription, refusal: Refusal | None) -> None:
         """End a subscription, with its cursor."""
         if not member.closed:
             cursor = self.tail.change_cursors.seal(member.sent_up_to())
@@ -273,7 +275,7 @@ class LiveService:
         upto = FeedPosition(after.position, after.mark)
         if is_another(before, after):
             for member in tuple(self._members):
-                self._end(member, gap())
+                self.end_stream(member, gap())
             self._topics.end = upto
         elif upto.position > before.position:
             for rest in self._topics.advance(touched, upto):
@@ -287,60 +289,6 @@ class LiveService:
             assert isinstance(group, Group)
             self._topics.wake(group)
             yield group
-
-    async def evaluate(self, group: Group) -> None:
-        """Evaluate new changes for a group, and send them."""
-        at, upto = group.at, self.tail.end
-        try:
-            batch = await group.following.changes(at, upto.position, PAGE)
-            check_kept(at, batch)
-        except Exception as error:
-            self._fail(group, error)
-            return
-        group.failures = 0
-        left = group.send_at_once(batch.changes, self.tail.change_cursors)
-        if left:
-            self._start(self._send_all(group, left, batch.upto, upto))
-        else:
-            self._go_on(group, batch.upto, upto)
-
-    async def _send_all(self, group: Group, changes: Sequence[Change], at: int, upto: FeedPosition) -> None:
-        """Send many changes to a group, in a task of its own."""
-        await group.send(changes, self.tail.change_cursors, self._detach)
-        self._go_on(group, at, upto)
-
-    def _go_on(self, group: Group, at: int, upto: FeedPosition) -> None:
-        """Advance a group to a position; it rests, or is scheduled again."""
-        if not group.members:
-            return
-        group.at = at
-        if at == upto.position:
-            group.last_sent = upto
-        if not self._topics.let_rest(group):
-            self._evaluations.put(group)
-        group.let_in()
-
-    def _fail(self, group: Group, error: Exception) -> None:
-        """Retry a failed group from its position, unless it keeps failing."""
-        passing = isinstance(error, Refusal) and error.code in (Code.UNAVAILABLE, Code.TIMEOUT)
-        group.failures += 1
-        if passing and group.failures < _FAILURES:
-            asyncio.get_running_loop().call_later(_AGAIN, self._again, group)
-            return
-        if not isinstance(error, Refusal):
-            log.error("changes cannot be evaluated", exc_info=error)
-            error = Refusal(Code.INTERNAL, "Something went wrong.")
-        for member in tuple(group.members):
-            self._end(member, error)
-
-    def _again(self, group: Group) -> None:
-        if group.members and not self._closing:
-            self._evaluations.put(group)
-
-    def give_up(self, group: Group) -> None:
-        """End a group none of whose callers has budget left."""
-        for member in tuple(group.members):
-            self._end(member, self.shares.out_of_time(member.account))
 
     # the log
 

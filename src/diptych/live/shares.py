@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from diptych.engine.watch import WatchMemory
 from diptych.errors import Code, Refusal
@@ -25,6 +25,13 @@ _DEBTORS = 10_000
 """Callers without a stream whose used time is remembered."""
 _WAIT = 5
 """Seconds after which a caller over its quota may retry."""
+
+
+class BatchKey(NamedTuple):
+    """What evaluations of a batch have in common: the plan with the values that it shares, and the position."""
+
+    plan: Hashable
+    at: int
 
 
 class Evaluation(Protocol):
@@ -38,7 +45,13 @@ class Evaluation(Protocol):
     def owner(self) -> CallerAccount:
         """The account to charge."""
 
+    def batch_key(self) -> BatchKey | None:
+        """Equal for evaluations that can run together; it does not change while it is queued."""
+
     async def run(self) -> None: ...
+
+    async def run_with(self, others: Sequence[Evaluation]) -> None:
+        """Run together with others of the same key."""
 
     def timed_out(self) -> None:
         """Give up: it has waited too long for the budget of its owner."""
@@ -57,7 +70,8 @@ class CallerAccount:
         """How many of its streams share each statement."""
         self.due = 0.0
         """When its token bucket is full again."""
-        self.works: OrderedDict[Evaluation, None] = OrderedDict()
+        self.works: OrderedDict[Evaluation, BatchKey | None] = OrderedDict()
+        """Its queued work, each with the key under which it can join a batch."""
         self.is_queued = False
         self.is_busy = False
 

@@ -71,7 +71,7 @@ def _again(self: Topics, group: Any) -> None:
     group.at -= 1
 
 
-_SEES, _WAKE = compiling._Watches._sees, Topics.wake
+_SEES, _WAKE = compiling.WatchStatements._sees, Topics.wake
 BROKEN: Mapping[str, tuple[Any, str, Any]] = {
     "rows that cannot be read now are told": (
         watching,
@@ -84,11 +84,11 @@ BROKEN: Mapping[str, tuple[Any, str, Any]] = {
         _narrowed(lambda found: replace(found, seen=found.watch.where, deleted=found.watch.where)),
     ),
     "rows are told of that nobody can judge any more": (access, "certain", lambda rule, resource, *, there: rule),
-    "fields show that are hidden now": (compiling._Watches, "shows", Reads.shows),
-    "fields show that were hidden": (compiling._Watches, "shows", _only_now),
-    "the row before is not looked at": (compiling._Watches, "_sees", _only_after),
+    "fields show that are hidden now": (compiling.WatchStatements, "shows", Reads.shows),
+    "fields show that were hidden": (compiling.WatchStatements, "shows", _only_now),
+    "the row before is not looked at": (compiling.WatchStatements, "_sees", _only_after),
     "a row that leaves is deleted": (compiling, "_KIND", compiling._KIND.replace("LEFT", "DELETED")),
-    "kinds are not looked at": (compiling._Watches, "_kinds", lambda self, watch: Fragment("")),
+    "kinds are not looked at": (compiling.WatchStatements, "_kinds", lambda self, watch: Fragment("")),
     "a stream tells changes again": (Topics, "wake", _again),
 }
 KEPT = {
