@@ -67,6 +67,8 @@ MAY_IMPORT: dict[str, list[str]] = {
         "config",
         "fair",
     ],
+    # a job is a call as REST translates it, run later
+    "jobs": ["engine", "api", "db", "identity", "model", "config", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [
@@ -75,6 +77,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "engine",
         "live",
         "webhooks",
+        "jobs",
         "api",
         "ask",
         "policy",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from diptych.model.declare.computed import computed
     from diptych.model.declare.deprecated import deprecated, deprecated_values
     from diptych.model.declare.fault import Fault
+    from diptych.model.declare.job_resource import JobResource, JobState
+    from diptych.model.declare.job_tx import JobTx, Retry
     from diptych.model.declare.keys import check, index, unique
     from diptych.model.declare.markers import (
         BigInt,
@@ -70,6 +72,9 @@ __all__ = [
     "Fault",
     "Id",
     "Index",
+    "JobResource",
+    "JobState",
+    "JobTx",
     "Json",
     "Limits",
     "Max",
@@ -88,6 +93,7 @@ __all__ = [
     "RenamedFrom",
     "RequestMeasures",
     "Resource",
+    "Retry",
     "Role",
     "Search",
     "SignUp",
@@ -138,6 +144,8 @@ _MODULES = {
     "model.declare.computed": "computed",
     "model.declare.deprecated": "deprecated deprecated_values",
     "model.declare.fault": "Fault",
+    "model.declare.job_resource": "JobResource JobState",
+    "model.declare.job_tx": "JobTx Retry",
     "model.declare.keys": "check index unique",
     "model.declare.markers": "BigInt Column Columns Counter Digits Example Id Index Json Max MaxLen Min MinLen Move "
     "OnDelete Pattern Public ReadBy RenamedFrom States Unique Weight WriteBy",

@@ -152,6 +152,12 @@ class Config:
     webhook_networks: str = _setting(
         "", read_networks, "Networks that webhooks may reach although they are not public, also without TLS"
     )
+    job_concurrency: int = _setting(4, read_positive, "How many jobs one server process runs at a time")
+    job_timeout: float = _setting(
+        600.0, read_seconds, "Seconds that one attempt of a job may take, if it says no other"
+    )
+    job_retention: float = _setting(604_800.0, read_age, "Seconds for which jobs that ended are kept")
+    job_drain: float = _setting(5.0, read_delay, "Seconds that running jobs have to end when the service stops")
     metrics_address: str = _setting(
         "", read_listen, "Where metrics and health are served to operators: 9464 (of loopback) or 0.0.0.0:9464"
     )

@@ -23,10 +23,10 @@ from diptych.db.connect import connect
 from diptych.db.store import Store
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
+from diptych.identity.owner import fixed_owner
 from diptych.identity.tokens import load_secret
 from diptych.policy.limits import Checks
 from diptych.webhooks import manage
-from diptych.webhooks.owner import fixed_owner
 from tests.proof.webhook_node import model
 from tests.support.effort import scaled
 from tests.support.running import NewDatabase, environment

@@ -89,6 +89,8 @@ class Service:
         if not rounds:
             runner.run(self.handler.node.stop())
             runner.run(self.handler.webhooks._going.stop())
+            if self.handler.jobs is not None:
+                runner.run(self.handler.jobs._going.stop())
         self.runs = 0
         self._count_runs(app.store)
 

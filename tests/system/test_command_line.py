@@ -41,7 +41,7 @@ COMMANDS = (
     *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "limits", "token", "login"),
     *("import", "export", "backup", "restore", "move", "triggers"),
 )
-GROUPS = ("account", "client", "contract", "issuer", "key", "api-key", "documents", "migrate", "webhook")
+GROUPS = ("account", "client", "contract", "issuer", "jobs", "key", "api-key", "documents", "migrate", "webhook")
 NOTES = '''
 from diptych import Model, Resource, grant
 

@@ -1,6 +1,6 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
 export | backup | restore | move | triggers | limits | token | login`, and the groups `diptych account | client |
-contract | issuer | key | api-key | documents | migrate | webhook`.
+contract | issuer | jobs | key | api-key | documents | migrate | webhook`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -33,6 +33,7 @@ _COMMANDS = {
     "import": "import_rows:import_",
     "inspect": "inspect:inspect",
     "issuer": "issuer:issuer",
+    "jobs": "jobs:jobs",
     "key": "key:key",
     "limits": "limits:limits",
     "login": "login:login",

@@ -16,11 +16,11 @@ from diptych.config import Config
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
 from diptych.errors import Refusal, StartError
+from diptych.identity.owner import fixed_owner
 from diptych.identity.tokens import load_secret
 from diptych.policy.limits import Checks
 from diptych.serve.request_limits import request_limits
 from diptych.webhooks import manage
-from diptych.webhooks.owner import fixed_owner
 
 T = TypeVar("T")
 _NAME = click.argument("name", metavar="NAME")

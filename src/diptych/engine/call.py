@@ -27,6 +27,7 @@ from diptych.compile.table_ref import BareRef
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.background import arguments_of, enqueue
 from diptych.engine.nest import nest_steps
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import ReadPlan, without_viewer
@@ -37,6 +38,7 @@ from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult
 from diptych.engine.write_steps import locked_steps, take
 from diptych.errors import Code, Fault, Path, Refusal
+from diptych.identity.owner import owner_of
 from diptych.model.declare import rows
 from diptych.model.declare.fault import Fault as ModelFault
 from diptych.model.declare.resource import Resource
@@ -129,21 +131,27 @@ class CallEngine:
         self.engine = write_engine.engine
 
     def prepare(
-        self, wish: CallWish, inputs: Mapping[str, Any], view: View, measures: RequestMeasures | None = None
+        self,
+        wish: CallWish,
+        inputs: Mapping[str, Any],
+        view: View,
+        measures: RequestMeasures | None = None,
+        definition: CallDef | None = None,
     ) -> PreparedCall:
-        """policy → compile, once for each shape of a call; values are bound later."""
+        """policy → compile, once for each shape of a call; values are bound later. A job has a `definition` of its own,
+        with the result of its function."""
         call = wish.ask
         binder = self.write_engine.binder(wish, inputs)
         resource = self.engine.model.resources[call.resource]
-        definition = resource.call(call.name)
+        is_job, definition = definition is not None, definition or resource.call(call.name)
         read = _answer(call, definition, self.engine.model.resources, len(wish.slots))
         planned = None
         if read is not None:
             self.engine.checks.shape(measures, (read,))
             planned = self.engine.plan_reads((read,), view, {})
-        cost = cost_of_call(call, len(wish.slots), self.engine.model.resources)
+        cost = cost_of_call(call, len(wish.slots), self.engine.model.resources, definition)
         admits = self._admits(resource, view.call_rule(resource, definition))
-        age = max_age_of_call(call, view).seconds
+        age = 0 if is_job else max_age_of_call(call, view).seconds
         return PreparedCall(
             call,
             resource,
@@ -156,7 +164,7 @@ class CallEngine:
             admits,
             without_viewer(measures),
             age,
-            self.engine.uses_of(wish),
+            None if is_job else self.engine.uses_of(wish),
         )
 
     def _admits(self, resource: ResourceDef, rule: Expr) -> Plan | None:
@@ -191,7 +199,10 @@ class CallEngine:
                 ids[op.op.step] = done[-1].id
             return done
 
-        return await self.write_engine.write_apart(work, finish, kept)
+        result = await self.write_engine.write_apart(work, finish, kept)
+        if any(isinstance(op, CallOp) and op.prepared.definition.background for op in ops):
+            self.engine.wake_jobs()
+        return result
 
     async def read(self, op: CallOp, viewer: Viewer) -> bytes:
         """Run a query in a read-only session and return its result as JSON."""
@@ -256,22 +267,34 @@ class CallEngine:
         target: Any = prepared.resource.cls
         if prepared.call.id is not None:
             key = values[prepared.call.id.index]
-            await self._hold(prepared.resource, key, session)
+            await self.hold(prepared.resource, key, session)
             target = await tx.get(prepared.resource.cls, key) if key is not None else None
             if target is None:
                 raise Refusal(Code.NOT_FOUND, "There is nothing here.")
-            await self._admit(prepared, key, viewer, session)
-        result = await prepared.definition.function(target, tx, **prepared.arguments(values))
-        return WriteResult(None, await self._answered(prepared, values, result, viewer, session))
+            await self.admit(prepared, key, viewer, session)
+        if prepared.definition.background is not None:
+            result: Any = await self._enqueue(prepared, values, tx, session)
+        else:
+            result = await prepared.definition.function(target, tx, **prepared.arguments(values))
+        shown = await self.answered(prepared, values, result, viewer, session)
+        return WriteResult(result.id if prepared.definition.background else None, shown)
 
-    async def _admit(self, prepared: PreparedCall, key: Any, viewer: Viewer, session: Session) -> None:
+    async def _enqueue(self, prepared: PreparedCall, values: Sequence[Any], tx: ModelTx, session: Session) -> Any:
+        """Queue the call; the result is its job."""
+        model, definition, id = self.engine.model, prepared.definition, prepared.call.id
+        assert model.job is not None
+        arguments = arguments_of(definition, None if id is None else values[id.index], prepared.arguments(values))
+        owner, dialect = owner_of(tx.viewer), self.engine.store.dialect
+        return await enqueue(model.job, definition.root, arguments, owner, tx, session, dialect)
+
+    async def admit(self, prepared: PreparedCall, key: Any, viewer: Viewer, session: Session) -> None:
         """Refuse the call if the rules of the action do not hold on the row."""
         if prepared.admits is not None:
             step = Step(prepared.admits.sql, prepared.admits.parameters([key], viewer, {}))
             if await session.drive(lambda: _one_step(step)) is None:
                 raise not_yours(prepared.view)
 
-    async def _hold(self, resource: ResourceDef, key: Any, session: Session) -> None:
+    async def hold(self, resource: ResourceDef, key: Any, session: Session) -> None:
         """Lock the row until the transaction ends, where the database has row locks."""
         dialect = self.engine.store.dialect
         if dialect.lock:
@@ -281,9 +304,10 @@ class CallEngine:
 
     # the result
 
-    async def _answered(
+    async def answered(
         self, prepared: PreparedCall, values: Sequence[Any], result: Any, viewer: Viewer, session: Session
     ) -> bytes:
+        """The result of a function as JSON, as the viewer may read it."""
         declared, name = prepared.definition.result, f"{prepared.resource.name}.{prepared.definition.attr}"
         if declared.kind == "none":
             return b"true"
@@ -317,9 +341,11 @@ class CallEngine:
         return finished
 
 
-def cost_of_call(call: Call, slots: int, resources: Mapping[str, ResourceDef]) -> Cost:
+def cost_of_call(
+    call: Call, slots: int, resources: Mapping[str, ResourceDef], definition: CallDef | None = None
+) -> Cost:
     """The cost of a call with `slots` arguments, and of its result. The page size of a list is in slot `slots + 1`."""
-    definition = resources[call.resource].call(call.name)
+    definition = definition or resources[call.resource].call(call.name)
     read = _answer(call, definition, resources, slots)
     cost = cost_of((read,) if read else (), resources, definition.weight)
     return Cost(max(cost.depth, 1), cost.price)

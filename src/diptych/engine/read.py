@@ -150,6 +150,10 @@ def page_slots(asks: Sequence[Read]) -> list[int]:
     return [read.page.size.index for read in reads(asks) if read.page is not None]
 
 
+def _wake_nobody() -> None:
+    """Nothing runs in the background here."""
+
+
 def _nothing(price: int) -> None:
     """Prices are not counted."""
 
@@ -179,6 +183,8 @@ class Engine:
         self._keys: LRUCache[bytes] = LRUCache("keys of cursors", _KEYS, _KEY_BYTES)
         self.note_price: Callable[[int], None] = _nothing
         """Counts the price of each read."""
+        self.wake_jobs: Callable[[], None] = _wake_nobody
+        """Called after a job was queued, so that it runs soon."""
         self.usage = Usage(store) if deprecated_names(model) else None
         """Counts of what is deprecated; None if nothing is."""
         self.rates: RateLimiter | None = None

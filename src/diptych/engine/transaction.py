@@ -6,7 +6,8 @@ any request: an unknown name or an invalid value is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from diptych.api.ask_builder import AskBuilder
 from diptych.ask.nodes import Field, OrderBy, Page, Pick, Read, Write, WriteVerb
 from diptych.ask.slots import SIZE, RawValue
 from diptych.ask.webhook_secret import secret_of, secret_text, webhook_id
+from diptych.db.job_queue import QUEUE
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
@@ -23,6 +25,7 @@ from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.engine.write_steps import locked_steps
 from diptych.errors import Code, Refusal
 from diptych.model.declare import rows
+from diptych.model.declare.job_resource import ENDED, JobResource, JobState
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import Viewer
 from diptych.model.declare.tx import Tx
@@ -35,6 +38,11 @@ from diptych.model.view import View, not_yours
 from diptych.policy.values import Binder
 
 R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+
+
+class Overtaken(Refusal):
+    """Others changed a row since model code has read it: a job is tried again."""
 
 
 class ModelTx(Tx):
@@ -46,6 +54,10 @@ class ModelTx(Tx):
         self._session = session
         self._viewer = viewer
         self._view = view
+
+    async def drive(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script in this transaction, without rules."""
+        return await self._session.drive(script)
 
     @property
     def viewer(self) -> Viewer:
@@ -138,12 +150,20 @@ class ModelTx(Tx):
             return await self._session.drive(lambda: locked_steps(bound, self._engine.store.dialect))
         except Refusal as refusal:
             if refusal.code is Code.PRECONDITION_FAILED:  # the client sent no version
-                raise Refusal(Code.CONFLICT, "Others changed this meanwhile; try again.") from None
+                raise Overtaken(Code.CONFLICT, "Others changed this meanwhile; try again.") from None
             raise
 
     def webhook_secret(self, row: Resource) -> str:
         secret = secret_of(self._engine.secret, webhook_id(str(row.id)), vars(row)["generation"])
         return secret_text(secret)
+
+    async def cancel_job(self, row: R) -> R:
+        assert isinstance(row, JobResource)
+        if row.state in ENDED:
+            raise Refusal(Code.CONFLICT, f"The job has ended already: it has {row.state.value}.")
+        await self._session.drive(lambda: QUEUE.remove(self._engine.store.dialect, id=str(row.id)))
+        row.state, row.finished_at = JobState.cancelled, datetime.now(UTC)
+        return await self.trusted.save(row)
 
     async def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         return await self._session.rows(text, values)

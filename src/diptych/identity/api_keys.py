@@ -20,6 +20,7 @@ from diptych.identity.revocation_list import RevocationList, revocation
 from diptych.model.declare.roles import Claims
 
 KEY_PREFIX = "dk_"
+_REVOKED = "api-key:"
 _FRESH = 60
 """Seconds for which a key that was looked up is cached."""
 _FORM = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{16}})_[A-Za-z0-9_-]{{43}}")
@@ -109,4 +110,10 @@ async def _record_use(store: Store, key: ApiKey, moment: int) -> None:
 
 def _revocation_name(id: str) -> str:
     """The name under which a key is revoked; no `jti` of a token has this form."""
-    return f"api-key:{id}"
+    return _REVOKED + id
+
+
+def key_id_of(claims: Claims) -> str | None:
+    """The id of the API key with these claims; None if they are those of a token."""
+    name = claims.get("jti")
+    return name.removeprefix(_REVOKED) if isinstance(name, str) and name.startswith(_REVOKED) else None

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from diptych.model.declare.every import Timetable
+from diptych.model.declare.job_resource import JobResource
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import GrantVerb, Resource
 from diptych.model.deprecation import Deprecation
@@ -218,6 +220,28 @@ class ResultDef(Struct, frozen=True, eq=False):
     nullable: bool = False
 
 
+class Background(Struct, frozen=True):
+    """How a job runs: how often it is tried, for how long, after which exceptions again, and what it returns."""
+
+    attempts: int
+    timeout: float | None
+    """Seconds; None is that of the settings."""
+    retry: tuple[type[Exception], ...]
+    returns: ResultDef
+
+
+class ScheduleDef(Struct, frozen=True, eq=False):
+    """A function of the model file that runs by the clock: `await function(class, tx)`."""
+
+    name: str
+    """`Order.expire`."""
+    cls: type[Resource]
+    function: Callable[..., Awaitable[None]]
+    when: Timetable
+    roles: tuple[str, ...]
+    background: Background
+
+
 class CallDef(Struct, frozen=True, eq=False, kw_only=True):
     """A function of the model file that clients call: `await function(row or class, tx, **arguments)`."""
 
@@ -240,6 +264,8 @@ class CallDef(Struct, frozen=True, eq=False, kw_only=True):
     """The max-age in seconds of a query's answer to anonymous viewers; 0 is never cached."""
     deprecated: Deprecation | None = None
     """Its own deprecation, or that of its resource."""
+    background: Background | None = None
+    """How it runs, if a call is only queued; `result` is the job then."""
 
 
 class ActionDef(CallDef, frozen=True, eq=False, kw_only=True):
@@ -282,6 +308,11 @@ class ResourceDef(Struct, frozen=True, eq=False):
     followed: bool = True
     """Are its changes in the feed?"""
     deprecated: Deprecation | None = None
+
+    @property
+    def is_job(self) -> bool:
+        """Are its rows jobs, which a DELETE cancels?"""
+        return issubclass(self.cls, JobResource)
 
     @property
     def returns_id(self) -> bool:

@@ -17,7 +17,7 @@ from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.declare.sign_up import SignUp
 from diptych.model.declare.webhook import Webhook
-from diptych.model.defs import ResourceDef
+from diptych.model.defs import ResourceDef, ScheduleDef
 from diptych.model.naming import upper_first
 from diptych.model.read.build import Builder
 from diptych.model.read.viewers import settled
@@ -73,6 +73,9 @@ class Model:
         """How much callers may ask for in a time."""
         self.enums: tuple[Scalar, ...] = tuple(built.types.enums.values())
         self.roles: Mapping[str, Role] = built.roles
+        self.schedules: Mapping[str, ScheduleDef] = built.schedules
+        """The functions that run by the clock, by name."""
+        self._job = built.job
         self._hold(built.resources, built.user)
         self.viewer_type = viewer
         self.viewer_values: Mapping[str, ViewerValue] = built.viewer_values
@@ -83,6 +86,8 @@ class Model:
         """Set all that depends on the definitions of the resources."""
         self.user: ResourceDef | None = resources[user] if user else None
         """The resource whose rows the viewers are."""
+        self.job: ResourceDef | None = resources[self._job] if self._job else None
+        """The resource of jobs; None if nothing runs in the background."""
         self.resources: Mapping[str, ResourceDef] = ByName(resources, viewer_object(self.user))
         self.managed: Mapping[str, ResourceDef] = {
             name: resource for name, resource in self.resources.items() if resource.managed
@@ -147,6 +152,7 @@ class Model:
         viewer = self._settled(dataclasses.replace(viewer, roles=held, scopes=claims.scopes, signed_in=True))
         expires = claims.get("exp")
         object.__setattr__(viewer, "_expires", expires if isinstance(expires, int) else None)
+        object.__setattr__(viewer, "_claims", claims)
         return viewer
 
     def _settled(self, viewer: Viewer) -> Viewer:

@@ -51,6 +51,7 @@ from diptych.serve.public_address import prefix_of, with_resource_metadata, with
 from diptych.serve.rate_headers import rate_limiter
 from diptych.serve.request_limits import request_limits
 from diptych.serve.service_metrics import ServiceMetrics
+from diptych.serve.start_jobs import start_jobs
 from diptych.serve.stream.send_queue import StreamLimits
 
 if TYPE_CHECKING:
@@ -195,8 +196,7 @@ class Diptych:
         )
         engine.note_price = self.metrics.prices.observe
         engine.rates = rate_limiter(self.model, config, self.store)
-        issuers = Issuers(config.issuers, self.model.roles)
-        context = Context(self.model, tokens, self.store, issuers)
+        context = Context(self.model, tokens, self.store, Issuers(config.issuers, self.model.roles))
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running
         handler.recent, handler.metrics = self._recent, self.metrics
         try:
@@ -204,6 +204,7 @@ class Diptych:
             await handler.start()
             if config.triggers:
                 await handler.webhooks.start()
+            await start_jobs(handler)
             if engine.usage is not None:
                 engine.usage.start()
             self.metrics.start(handler.live, handler.admission, handler.readiness)

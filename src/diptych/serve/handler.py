@@ -55,6 +55,7 @@ from diptych.serve.readiness import Readiness
 from diptych.serve.traces import traced
 
 if TYPE_CHECKING:
+    from diptych.jobs.service import JobService
     from diptych.serve.console.endpoint import ConsoleEndpoint
     from diptych.serve.console.recent import Recent
     from diptych.serve.endpoint.graphql import GraphqlEndpoint, Outcome
@@ -83,6 +84,8 @@ class Handler:
     """The last requests, where the console is on."""
     metrics: ServiceMetrics | None = None
     """What is counted, for roles that may read it."""
+
+    jobs: JobService | None = None
 
     def __init__(self, engine: Engine, context: Context, config: Config) -> None:
         self.engine = engine
@@ -149,16 +152,15 @@ class Handler:
         self._tracing.close()
         await self.node.stop()
         await self.readiness.stop()
-        if "webhooks" in vars(self):
-            await self.webhooks.stop()
+        for service in (vars(self).get("webhooks"), self.jobs, vars(self).get("oauth")):
+            if service is not None:
+                await service.stop()
         if self.engine.rates is not None:
             await self.engine.rates.sharing.stop()
         if self.engine.usage is not None:
             await self.engine.usage.stop()
         await self.live.stop()
         await self.context.revoked.stop()
-        if "oauth" in vars(self):
-            await self.oauth.stop()
 
     async def handle(self, request: Request) -> Reply:
         """Answer a request; never raises."""

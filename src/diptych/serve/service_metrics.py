@@ -24,6 +24,7 @@ from diptych.api.reply import NO_STORE, REFUSED, Reply
 from diptych.db.store import Store, StoreLoad
 from diptych.fair.admission import Admission
 from diptych.fair.background import Background
+from diptych.jobs import counts as jobs
 from diptych.live.service import LiveService
 from diptych.lru import misses, sizes
 from diptych.metrics.processes import SharedMetrics
@@ -99,6 +100,7 @@ class ServiceMetrics:
             lambda: {(outcome,): count for outcome, count in MESSAGES.items()},
             ("outcome",),
         )
+        _register_jobs(self.registry)
         _register_caches(self.registry)
         _register_process(self.registry)
 
@@ -178,6 +180,25 @@ def _register_live(registry: Registry, of: Callable[[Callable[[LiveService], flo
         "diptych_feed_lag_seconds",
         "Seconds for which the oldest change has waited for its evaluation.",
         of(lambda live: live.shares.lag),
+        merge="max",
+    )
+
+
+def _register_jobs(registry: Registry) -> None:
+    """Jobs of this process, and what waited when it last looked at the queue."""
+    registry.counter(
+        "diptych_job_runs_total",
+        "Runs of jobs, by what became of them.",
+        lambda: {(outcome,): count for outcome, count in jobs.ENDED.items()},
+        ("outcome",),
+    )
+    registry.counter("diptych_job_seconds_total", "Seconds that jobs have run.", lambda: jobs.SECONDS[0])
+    registry.gauge("diptych_jobs_running", "Jobs that run now.", lambda: jobs.RUNNING[0])
+    registry.gauge("diptych_jobs_queued", "Jobs that wait, 100 at most.", lambda: jobs.QUEUED[0], merge="max")
+    registry.gauge(
+        "diptych_job_delay_seconds",
+        "Seconds for which the first of them has waited.",
+        lambda: jobs.DELAY[0],
         merge="max",
     )
 

@@ -21,21 +21,21 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from diptych.db.leases import LostLease
 from diptych.db.store import Store
 from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchEngine
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
+from diptych.identity.owner import viewer_of
 from diptych.live.tail import Tail
 from diptych.webhooks.address import Resolver, parts_of
 from diptych.webhooks.backoff import RETRIED_FOR, delay
 from diptych.webhooks.counts import MESSAGES
 from diptych.webhooks.message import body_of, message_id, row_of, watch_of
-from diptych.webhooks.owner import viewer_of
 from diptych.webhooks.post import Outcome, Sender
 from diptych.webhooks.records import (
     WEBHOOKS,
     Delivery,
-    LostLease,
     Progress,
     Webhook,
     advance,

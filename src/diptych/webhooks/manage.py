@@ -18,10 +18,10 @@ from diptych.db.store import Store
 from diptych.engine.watch import WatchEngine
 from diptych.errors import Code, Refusal, StartError
 from diptych.identity.checks import checked_name
+from diptych.identity.owner import fixed_owner, viewer_of
 from diptych.identity.records import unix_time
 from diptych.webhooks.address import RefusedAddress, Resolver, parts_of
 from diptych.webhooks.message import message_id, resource_at, watch_of
-from diptych.webhooks.owner import fixed_owner, viewer_of
 from diptych.webhooks.post import Outcome, Sender
 from diptych.webhooks.records import (
     WEBHOOKS,

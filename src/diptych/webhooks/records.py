@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from diptych.compile.dialect import Dialect
+from diptych.db.leases import Leases, LostLease
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
 from diptych.db.system_records import Records
@@ -67,16 +68,8 @@ DELIVERIES = Records("diptych_webhook_deliveries", Delivery)
 MOST = 1_000
 """Webhooks of a service."""
 
-_NOW = {
-    "sqlite": "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-    "postgres": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
-}
-_TAKE = (
-    "UPDATE diptych_webhooks SET lease_by = {0}1, lease_until = {1} + {0}2 "
-    "WHERE id = {0}3 AND disabled_at IS NULL AND (lease_until < {1} OR lease_by = {0}1) RETURNING 1"
-)
-_RENEW = "UPDATE diptych_webhooks SET lease_until = {1} + {0}2 WHERE lease_by = {0}1 AND lease_until > {1} RETURNING 1"
-_RELEASE = "UPDATE diptych_webhooks SET lease_until = 0 WHERE lease_by = {0}1"
+LEASES = Leases("diptych_webhooks", free="disabled_at IS NULL")
+
 _ADVANCE = (
     "UPDATE diptych_webhooks SET position = {0}3, failures = {0}4, next_at = {0}5, reason = {0}6, delivered_at = {0}7 "
     "WHERE id = {0}1 AND lease_by = {0}2 RETURNING 1"
@@ -89,10 +82,6 @@ _REPLAY = (
 _COUNT = "SELECT count(*) FROM diptych_webhooks"
 
 
-class LostLease(Exception):
-    """Another node delivers this webhook now, or it was removed."""
-
-
 class Progress(Struct, frozen=True):
     """How far a webhook is."""
 
@@ -101,22 +90,6 @@ class Progress(Struct, frozen=True):
     next_at: int
     reason: str | None
     delivered_at: int | None
-
-
-def take_lease(dialect: Dialect, id: str, node: str, milliseconds: int) -> Script[bool]:
-    """Lease a webhook, unless another node has it."""
-    statement = _TAKE.format(dialect.placeholder, _NOW[dialect.name])
-    return (yield Step(statement, (node, milliseconds, id))) is not None
-
-
-def renew_leases(dialect: Dialect, node: str, milliseconds: int) -> Script[None]:
-    """Renew all leases of a node that are still valid."""
-    yield Step(_RENEW.format(dialect.placeholder, _NOW[dialect.name]), (node, milliseconds))
-
-
-def release_leases(dialect: Dialect, node: str) -> Script[None]:
-    """End all leases of a node."""
-    yield Step(_RELEASE.format(dialect.placeholder), (node,))
 
 
 def advance(

@@ -18,13 +18,13 @@ from diptych.compile.plan import Plan
 from diptych.db.store import Store
 from diptych.engine.watch import WatchEngine
 from diptych.errors import Code, Refusal
+from diptych.identity.owner import user_owner
 from diptych.identity.records import unix_time
 from diptych.model.declare.webhook_resource import WebhookResource
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.webhooks.manage import check, new_webhook
 from diptych.webhooks.message import resource_at
-from diptych.webhooks.owner import user_owner
 from diptych.webhooks.records import WEBHOOKS, Webhook, add_webhook, remove_webhook
 
 _COLUMNS = ("url", "follows", "query", "owner", "generation", "rotated_at")

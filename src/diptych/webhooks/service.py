@@ -25,11 +25,9 @@ from diptych.webhooks.dispatcher import Dispatcher
 from diptych.webhooks.manage import declare_webhooks
 from diptych.webhooks.records import (
     DELIVERIES,
+    LEASES,
     WEBHOOKS,
     Webhook,
-    release_leases,
-    renew_leases,
-    take_lease,
 )
 from diptych.webhooks.rows import follow_rows
 
@@ -78,7 +76,7 @@ class WebhookService:
         self.resolver.close()
         if had:
             try:
-                await self.store.write(lambda: release_leases(self.store.dialect, self.node))
+                await self.store.write(lambda: LEASES.release(self.store.dialect, self.node))
             except Refusal as refusal:
                 log.warning("the leases of webhooks end by themselves: %s", refusal)
 
@@ -133,7 +131,7 @@ class WebhookService:
         begun = time.monotonic()
         if not self._dispatchers or begun < self._renewed_at + LEASE / 3:
             return
-        await self.store.write(lambda: renew_leases(self.store.dialect, self.node, int(LEASE * 1000)))
+        await self.store.write(lambda: LEASES.renew(self.store.dialect, self.node, int(LEASE * 1000)))
         self._renewed_at = begun
         for dispatcher in self._dispatchers.values():
             if begun < dispatcher.lease_until:  # one that was late is taken anew
@@ -142,7 +140,7 @@ class WebhookService:
     async def _take(self, webhook: Webhook) -> None:
         begun = time.monotonic()
         dialect, milliseconds = self.store.dialect, int(LEASE * 1000)
-        if not await self.store.write(lambda: take_lease(dialect, webhook.id, self.node, milliseconds)):
+        if not await self.store.write(lambda: LEASES.take(dialect, webhook.id, self.node, milliseconds)):
             return
         now = next(iter(await WEBHOOKS.all(self.store, "id", id=webhook.id)), None)
         if now is None:

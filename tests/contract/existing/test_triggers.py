@@ -11,8 +11,8 @@ import pytest
 
 from diptych import Column, Config, Diptych, Model, OnDelete, Resource, Role, Viewer, allow, grant, inverse
 from diptych.errors import ModelError, Refusal
+from diptych.identity.owner import fixed_owner
 from diptych.webhooks import backoff, manage, service
-from diptych.webhooks.owner import fixed_owner
 from tests.contract.existing import northwind, pagila
 from tests.contract.existing.test_existing import send
 from tests.support.existing import catalogue_of, make_existing, run_sql

@@ -11,11 +11,11 @@ import pytest
 from diptych import Config, Diptych
 from diptych.demo.model import model
 from diptych.identity.accounts import Accounts
+from diptych.identity.owner import account_owner, fixed_owner
 from diptych.identity.revocation_list import RevocationList
 from diptych.serve.handler import Handler
 from diptych.webhooks import backoff, dispatcher, manage, service
 from diptych.webhooks.dispatcher import BROKEN
-from diptych.webhooks.owner import account_owner, fixed_owner
 from tests.contract.http import data
 from tests.contract.http.data import POST
 from tests.support.running import NewDatabase

@@ -60,7 +60,10 @@ def action_operation(resource: ResourceDef, call: CallDef, view: View) -> JsonOb
         taken["required"] = required
     body = {"required": bool(required), "content": {"application/json": {"schema": taken}}}
     replayed = ("Idempotency-Replayed",) if view.signature.signed_in else ()
-    if call.result.kind == "none":
+    if call.background is not None:
+        text = "It is queued. `Location` is the path of its job."
+        ok = {"202": answer(text, _result(call.result), "Location", *replayed)}
+    elif call.result.kind == "none":
         ok = {"204": {"description": "Done.", "headers": headers(*replayed)}}
     else:
         ok = {"200": _answer(call.result, "ETag", *replayed)}

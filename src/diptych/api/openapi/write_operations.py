@@ -15,6 +15,7 @@ from __future__ import annotations
 from diptych.api.openapi.components import JsonObject, answer, errors, only_deleted, operation, refer
 from diptych.api.openapi.schemas import Schema, deprecated_values, ref
 from diptych.api.rest.translate import MAX_CREATED
+from diptych.model.defs import ResourceDef
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.nesting import nests_of
 from diptych.model.resource_view import ResourceView
@@ -32,6 +33,7 @@ _IF_NONE_MATCH: JsonObject = {
     "description": "`*` creates the row under the UUID in the path: 412 if there is one.",
     "schema": {"type": "string"},
 }
+_CANCEL_ERRORS = (400, 401, 404, 409, 429, 431, 503, 504)
 _BATCH = "For several at once, see `batch`; an array is accepted here too, and answered in the same way."
 
 
@@ -45,6 +47,8 @@ def member_changes(resource: ResourceView, view: View, patch: str) -> JsonObject
     operations: JsonObject = {}
     if resource.may("update"):
         operations = {"put": _replace(resource), "patch": _update(resource, view, patch)}
+    if resource.resource.is_job and any(found is resource.resource for found, _ in view.calls.values()):
+        return {**operations, "delete": _cancel(resource.resource)}
     return {**operations, "delete": _delete(resource)} if resource.may("delete") else operations
 
 
@@ -183,6 +187,14 @@ def _delete(resource: ResourceView) -> JsonObject:
         **delete,
         "responses": {"200": ok, "204": refer("responses", DELETED), **errors(_DELETE_ERRORS)},
     }
+
+
+def _cancel(job: ResourceDef) -> JsonObject:
+    """DELETE on a job."""
+    text = "None of its changes is committed after that. It stays, with the state `cancelled`."
+    done = {"204": {"description": "Cancelled."}, **errors(_CANCEL_ERRORS)}
+    delete = operation(f"Cancel {one_of(job.name)}", job.name, [refer("parameters", "fields")], text)
+    return {"operationId": "delete" + job.name, **delete, "responses": done}
 
 
 def _parameters(*names: str) -> list[JsonObject]:

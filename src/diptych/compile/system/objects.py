@@ -129,6 +129,13 @@ _RECORDS = {
         "state {text} NOT NULL, attempts {number} NOT NULL, first_at {number} NOT NULL, next_at {number} NOT NULL, "
         "last {text} NOT NULL"
     ),
+    # what is to run in the background, and when the next tick of each schedule is; moments are milliseconds
+    "diptych_jobs": (
+        "id {text} PRIMARY KEY, name {text} NOT NULL, arguments {text} NOT NULL, owner {text} NOT NULL, "
+        "attempts {number} NOT NULL, state {text} NOT NULL, created_at {number} NOT NULL, next_at {number} NOT NULL, "
+        "lease_by {text} NOT NULL, lease_until {number} NOT NULL"
+    ),
+    "diptych_schedules": "name {text} PRIMARY KEY, timetable {text} NOT NULL, next_at {number} NOT NULL",
     # what callers have spent of their rates; moments are microseconds
     "diptych_rates": (
         "policy {text} NOT NULL, owner {text} NOT NULL, full_at {number} NOT NULL, previous {number}, "
@@ -153,6 +160,7 @@ _INDEXES = {
     "diptych_device_codes_expires": "diptych_device_codes (expires_at)",
     "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
     "diptych_revocations_at": "diptych_revocations (at)",
+    "diptych_jobs_next": "diptych_jobs (next_at)",
     "diptych_webhook_deliveries_webhook": "diptych_webhook_deliveries (webhook_id, position)",
 }
 

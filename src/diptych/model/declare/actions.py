@@ -11,6 +11,10 @@
     @classmethod
     async def top(cls, tx: Tx, limit: int = 10) -> list[Post]:
 
+    @action(background=True)                    importAllPosts()       POST /posts/import-all → 202, a job
+    @classmethod
+    async def import_all(cls, tx: JobTx) -> int:
+
 In Python they remain ordinary methods. The decorators attach an Offer, which is read when the Model is built.
 """
 
@@ -23,11 +27,21 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 from msgspec import Struct
 
 from diptych.model.declare.deprecated import DeprecatedMark
+from diptych.model.declare.job_tx import JobTx
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
 
 CallFunction = TypeVar("CallFunction", bound=Callable[Concatenate[Any, Tx, ...], Coroutine[Any, Any, Any]])
+JobFunction = TypeVar("JobFunction", bound=Callable[Concatenate[Any, JobTx, ...], Coroutine[Any, Any, Any]])
 CallKind = Literal["action", "query"]
+
+
+class InBackground(Struct, frozen=True):
+    """The arguments of `@action(background=True)`."""
+
+    attempts: int
+    timeout: float | None
+    retry: tuple[type[Exception], ...]
 
 
 class Offer(Struct, frozen=True):
@@ -38,6 +52,7 @@ class Offer(Struct, frozen=True):
     weight: int | None = None
     public: int | timedelta | None = None
     deprecated: DeprecatedMark | None = None
+    background: InBackground | None = None
 
 
 @overload
@@ -46,19 +61,37 @@ def action(member: CallFunction, /) -> CallFunction: ...
 def action(
     *, to: Role | None = None, weight: int | None = None, deprecated: DeprecatedMark | None = None
 ) -> Callable[[CallFunction], CallFunction]: ...
+@overload
+def action(
+    *,
+    background: Literal[True],
+    attempts: int = 5,
+    timeout: float | None = None,
+    retry: tuple[type[Exception], ...] = (),
+    to: Role | None = None,
+    weight: int | None = None,
+    deprecated: DeprecatedMark | None = None,
+) -> Callable[[JobFunction], JobFunction]: ...
 def action(
     member: Any = None,
     /,
     *,
+    background: bool = False,
+    attempts: int = 5,
+    timeout: float | None = None,
+    retry: tuple[type[Exception], ...] = (),
     to: Role | None = None,
     weight: int | None = None,
     deprecated: DeprecatedMark | None = None,
 ) -> Any:
     """Declare a write of the model's own, on one row or, above `@classmethod`, on the class; for a role or anyone.
 
-    `weight` is what a call adds to the price of a request, besides its result.
+    `weight` is what a call adds to the price of a request, besides its result. With `background=True` a call is queued
+    and returns a job; the function gets a JobTx, has `timeout` seconds for each of at most `attempts`, and is tried
+    again after the exceptions `retry` (and after Retry, a lost connection, or the death of its process).
     """
-    return _offer(member, Offer("action", to, weight, deprecated=deprecated))
+    queued = InBackground(attempts, timeout, retry) if background else None
+    return _offer(member, Offer("action", to, weight, deprecated=deprecated, background=queued))
 
 
 @overload

@@ -108,7 +108,9 @@ class AnyJson(Struct, frozen=True):
 
 
 class Key(Struct, frozen=True):
-    """The id of a resource."""
+    """The id of a resource; `text` if it may be an id of any type, as text."""
+
+    text: bool = False
 
 
 class OnDelete(Struct, frozen=True):

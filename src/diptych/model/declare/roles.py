@@ -117,6 +117,8 @@ class Viewer:
     """The values of the model's own fields in canonical form, set by the model."""
     _expires: int | None = field(init=False, repr=False, compare=False)
     """When its token expires, in seconds, set by the model."""
+    _claims: Claims | None = field(init=False, repr=False, compare=False)
+    """The claims that it was made of, set by the model."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -126,6 +128,7 @@ class Viewer:
         object.__setattr__(self, "_hash", hash((self.id, self.roles, self.scopes, self.signed_in)))
         object.__setattr__(self, "_known", _NOTHING)
         object.__setattr__(self, "_expires", None)
+        object.__setattr__(self, "_claims", None)
 
     def __hash__(self) -> int:
         return self._hash
@@ -154,6 +157,11 @@ class Viewer:
     def has(self, role: Role) -> bool:
         """Does the viewer have the role, directly or through one that implies it?"""
         return role.name in self.roles
+
+
+def claims_of(viewer: Viewer) -> Claims | None:
+    """The claims that a viewer was made of; None if it is anonymous."""
+    return viewer._claims
 
 
 NOBODY = Viewer()

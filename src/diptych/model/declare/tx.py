@@ -56,5 +56,9 @@ class Tx(ABC):
         """The secret of a webhook that is a row (`WebhookResource`)."""
 
     @abstractmethod
+    async def cancel_job(self, row: R) -> R:
+        """Cancel a job that has not ended (`JobResource`), and return it."""
+
+    @abstractmethod
     async def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Run one SQL statement without rules. Values are `$1`, `$2`, … on both databases."""

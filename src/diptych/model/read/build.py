@@ -33,6 +33,7 @@ from diptych.model.read.call_signatures import Home, read_call
 from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.existing import place_faults, settle_columns, table_name
 from diptych.model.read.field_types import FieldTypes
+from diptych.model.read.jobs import job_class, job_faults, read_schedules, scheduled_roles, with_jobs
 from diptych.model.read.members import calls, computed_fields, rules_of, untyped
 from diptych.model.read.name_clashes import Names, call_clashes, root_clashes, table_clashes, type_clashes
 from diptych.model.read.needs import form_fault, one_of_batch
@@ -71,11 +72,20 @@ class Builder:
         self._lines_of = cache(lines_of)
         self._hints: dict[tuple[str | type, str], Any] = {}
         """Evaluated annotations: by module and text, or by class and attribute."""
+        classes = with_jobs(classes)
         if not classes:
             self.mistakes.append(Mistake("Model()", "it has no resources", "Write Model(Author, Post)"))
         for cls in classes:
             self._name(cls)
+        for cls, fault in job_faults(self._classes.values()):
+            self.wrong(cls, "", *fault)
+        job = job_class(self._classes.values())
+        self.job = "" if job is None else job.__name__
+        """The name of the resource of jobs, if there is one."""
         read = {name: self._read(cls) for name, cls in self._classes.items()}
+        self._named_roles += scheduled_roles(self._classes.values())
+        read_all = (read_schedules(cls, partial(self.wrong, cls)) for cls in self._classes.values())
+        self.schedules = {schedule.name: schedule for schedules in read_all for schedule in schedules}
         self._check_names(read)
         self.viewer_values = self._viewer(viewer)
         linked = settle_defaults(link_relations(read, self._report), self.viewer_values, self._report)
@@ -299,7 +309,7 @@ class Builder:
 
     def _calls(self, cls: type[Resource], lines: set[str]) -> list[CallDef]:
         """All actions and queries of a class."""
-        home = Home(cls, _many(cls), self._classes, partial(self.types.scalar, cls, types=fields.VALUES))
+        home = Home(cls, _many(cls), self._classes, self.job, partial(self.types.scalar, cls, types=fields.VALUES))
         definitions: list[CallDef] = []
         for attr, member, noted in calls(cls):
             wrong = partial(self.wrong, cls, attr)

@@ -19,6 +19,7 @@ from diptych.model.declare.actions import Offer
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import MISSING, evaluate
 from diptych.model.declare.deprecated import DeprecatedMark
+from diptych.model.declare.job_tx import JobTx
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
@@ -35,6 +36,7 @@ from diptych.model.read.annotations import (
 )
 from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.fields import constraints_of, default_of, value_markers
+from diptych.model.read.jobs import background_faults, background_of
 from diptych.model.read.name_clashes import RESERVED_PARAMETERS
 from diptych.model.read.public_ages import public_fault, seconds_of
 from diptych.model.scalars import Scalar
@@ -51,6 +53,8 @@ class Home(Struct, frozen=True):
     cls: type[Resource]
     many: str
     classes: Mapping[str, type[Resource]]
+    job: str
+    """The name of the resource of jobs; "" if there is none."""
     scalar: Callable[[Annotation, Wrong], Scalar | None]
 
 
@@ -64,7 +68,7 @@ def read_call(attr: str, member: Any, offers: tuple[Offer, ...], home: Home, wro
         return None
     offer = offers[0]
     on_class = isinstance(member, classmethod)
-    reader = _Reader(function, home, wrong)
+    reader = _Reader(function, home, wrong, queued=offer.background is not None)
     name = camel(attr)
     kind = ActionDef if offer.kind == "action" else QueryDef
     arguments = tuple(reader.arguments(attr, on_class, reserved=_reserved(offer, on_class)))
@@ -78,13 +82,14 @@ def read_call(attr: str, member: Any, offers: tuple[Offer, ...], home: Home, wro
         on="class" if on_class else "row",
         root=name + (upper_first(home.many) if on_class else home.cls.__name__),
         arguments=arguments,
-        result=result,
+        result=result if offer.background is None else ResultDef("one", home.job),
         role=offer.to.name if isinstance(offer.to, Role) else None,
         function=function,
         description=inspect.cleandoc(function.__doc__ or ""),
         weight=CALL_WEIGHT if offer.weight is None else offer.weight,
         public=seconds_of(offer.public) or 0,
         deprecated=deprecation_of(offer.deprecated or home.cls.__diptych__["deprecated"]),
+        background=None if offer.background is None else background_of(offer.background, result),
     )
 
 
@@ -108,6 +113,7 @@ def _faults(attr: str, member: Any, offers: tuple[Offer, ...]) -> Iterator[NameF
             yield f"weight={weight!r} {fault}", f"Write @{kind}(weight=50)"
     yield from (aged for offer in offers if (aged := public_fault(offer.public)))
     yield from (gone for offer in offers if (gone := deprecation_fault(offer.deprecated)))
+    yield from (fault for offer in offers if offer.background for fault in background_faults(offer.background))
     if named := word_fault(attr):
         yield named
     if isinstance(member, Computed):
@@ -125,10 +131,11 @@ def _faults(attr: str, member: Any, offers: tuple[Offer, ...]) -> Iterator[NameF
 class _Reader:
     """Reads the signature of a call."""
 
-    def __init__(self, function: FunctionType, home: Home, wrong: Wrong) -> None:
+    def __init__(self, function: FunctionType, home: Home, wrong: Wrong, *, queued: bool = False) -> None:
         self.function = function
         self.home = home
         self.wrong = wrong
+        self.queued = queued
         self.signature = inspect.signature(function)
 
     def arguments(self, attr: str, on_class: bool, reserved: Mapping[str, str]) -> Iterator[ArgumentDef]:
@@ -138,7 +145,8 @@ class _Reader:
             parameters = parameters[1:]
         else:
             own = "cls" if on_class else "self"
-            self.wrong("it takes no transaction", f"Write async def {attr}({own}, tx: Tx, …)")
+            kind = "JobTx" if self.queued else "Tx"
+            self.wrong("it takes no transaction", f"Write async def {attr}({own}, tx: {kind}, …)")
             parameters = [parameter for parameter in parameters if parameter.name != "tx"]
         owners = dict(reserved)
         for parameter in parameters:
@@ -153,7 +161,8 @@ class _Reader:
 
     def _is_transaction(self, parameter: inspect.Parameter) -> bool:
         in_order = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        return in_order and self._type(parameter.annotation, lambda *_: None) is Tx
+        kinds = (Tx, JobTx) if self.queued else (Tx,)
+        return in_order and self._type(parameter.annotation, lambda *_: None) in kinds
 
     def _argument(self, parameter: inspect.Parameter, name: str, wrong: Wrong) -> ArgumentDef | None:
         fault = _parameter_fault(parameter)

@@ -46,8 +46,8 @@ def scalar_of(
     """The scalar of an annotation; None, with a mistake reported, if its type has none."""
     if line.marker(mark.AnyJson):
         return scalars.JSON
-    if line.marker(mark.Key):
-        return scalars.ID
+    if (key := line.marker(mark.Key)) is not None:
+        return scalars.TEXT_ID if key.text else scalars.ID
     if line.type is int and line.marker(mark.Big):
         return scalars.BIGINT
     if line.type is Decimal:

@@ -22,34 +22,34 @@ _VALUES = (str, int, float, Decimal, dt.date, enum.Enum, list, dict, tuple, type
 
 def rules_of(cls: type) -> Iterator[tuple[str, Any, Allowance]]:
     """All rules: the name, the function, and what it allows."""
-    for attr, member in _members(cls).items():
+    for attr, member in members_of(cls).items():
         for note in () if offers(member) else allowances(member):
             yield attr, member, note
 
 
 def checks_of(cls: type) -> Iterator[tuple[str, Any, DeclaredCheck]]:
     """All checks: the name, the function, and its sentence."""
-    for attr, member in _members(cls).items():
+    for attr, member in members_of(cls).items():
         if noted := declared_check(member):
             yield attr, member, noted
 
 
 def partial_keys_of(cls: type) -> Iterator[tuple[str, Any, DeclaredKey]]:
     """All partial keys: the name and the function of the condition, and the key."""
-    for attr, member in _members(cls).items():
+    for attr, member in members_of(cls).items():
         for key in partial_keys(member):
             yield attr, member, key
 
 
 def calls(cls: type) -> Iterator[tuple[str, Any, tuple[Offer, ...]]]:
     """All actions and queries: the name, the member of the class, and its Offers."""
-    for attr, member in _members(cls).items():
+    for attr, member in members_of(cls).items():
         if noted := offers(member):
             yield attr, member, noted
 
 
 def computed_fields(cls: type) -> dict[str, Computed[Any]]:
-    return {attr: member for attr, member in _members(cls).items() if isinstance(member, Computed)}
+    return {attr: member for attr, member in members_of(cls).items() if isinstance(member, Computed)}
 
 
 def untyped(cls: type) -> Iterator[str]:
@@ -66,7 +66,8 @@ def _is_untyped(base: type, attr: str, value: object) -> bool:
     return isinstance(value, Auto | Inverse | Through) or (attr.islower() and isinstance(value, _VALUES))
 
 
-def _members(cls: type) -> dict[str, Any]:
+def members_of(cls: type) -> dict[str, Any]:
+    """All members of a class by name, the inherited ones too."""
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if base is not object:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast, overload
 from msgspec.structs import replace
 
 from diptych.model.declare.declared import Now
+from diptych.model.declare.every import Scheduled, scheduled
+from diptych.model.declare.roles import Role
 from diptych.model.enum_scalar import enumeration
 from diptych.model.list_scalar import element_of
 from diptych.model.rules.expr import Choose, Compare, Const, Expr, IsNull, May, ViewerId, or_
@@ -117,8 +119,29 @@ def none(rows: list[T], where: Callable[[T], bool] | None = None) -> bool:
     return _condition(complement(has(rows, where)))
 
 
-def every(rows: list[T], where: Callable[[T], bool]) -> bool:
-    """Do all related rows match the condition? True if there are none."""
+@overload
+def every(rows: list[T], where: Callable[[T], bool]) -> bool: ...
+@overload
+def every(
+    text: str = "",
+    /,
+    *,
+    seconds: int = 0,
+    minutes: int = 0,
+    hours: int = 0,
+    days: int = 0,
+    at: str = "",
+    roles: tuple[Role, ...] = (),
+    attempts: int = 5,
+    timeout: float | None = None,
+) -> Callable[[Scheduled], Scheduled]: ...
+def every(rows: Any = "", where: Any = None, **options: Any) -> Any:
+    """Do all related rows match the condition? True if there are none.
+
+    As a decorator, `@every(minutes=5)`, it declares a function that runs by the clock (`model/declare/every.py`).
+    """
+    if where is None and isinstance(rows, str):
+        return scheduled(rows, **options)
     return _condition(complement(has(rows, where, opposite=True)))
 
 

@@ -27,6 +27,7 @@ from diptych.identity.api_keys import ApiKeys
 from diptych.identity.checks import checked_email, checked_user
 from diptych.identity.clients import Clients
 from diptych.identity.keys import remove_key, rotate, signing_keys
+from diptych.identity.owner import fixed_owner
 from diptych.identity.passwords import checked_password
 from diptych.identity.records import Account, Client, ClientDetails, unix_time
 from diptych.identity.revocation_list import RevocationList
@@ -35,7 +36,6 @@ from diptych.migrate.status import migration_status
 from diptych.model.model import Model
 from diptych.webhooks import manage
 from diptych.webhooks.manage import WebhookStatus
-from diptych.webhooks.owner import fixed_owner
 
 Json = dict[str, Any]
 Act = Callable[[str, Json], Awaitable[Any]]

@@ -108,6 +108,8 @@ class RestEndpoint:
                 reply = method_reply(request.method, methods, *more, hint=hint)
                 if reply is not None:
                     return reply
+        if request.method == "DELETE" and self.engine.model.resources[target.resource].is_job:
+            return await self.calls.cancel(request, caller, target)
         accept = request.headers.get(b"accept", b"")
         media = "application/json" if accept in _ACCEPTS_JSON else _negotiated(request, accept, target)
         if request.method == "QUERY":
@@ -267,7 +269,7 @@ def _collection(resource: ResourceDef) -> tuple[str, ...]:
 
 def _member(resource: ResourceDef) -> tuple[str, ...]:
     update = ("PUT", "PATCH") if resource.offers("update") else ()
-    return (*_READING, *update, *(("DELETE",) if resource.offers("delete") else ()))
+    return (*_READING, *update, *(("DELETE",) if resource.offers("delete") or resource.is_job else ()))
 
 
 def _size(known: KnownRead, inputs: dict[str, Any]) -> int:

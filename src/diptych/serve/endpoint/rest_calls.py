@@ -24,8 +24,11 @@ from diptych.model.view import View
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.idempotency import keeping
+from diptych.serve.endpoint.rest_writes import insufficient_scope
 from diptych.serve.http.request import Request, may_keep, not_modified, variant
 
+CANCEL = "cancel"
+"""The action that a DELETE on a job is."""
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 
 
@@ -106,9 +109,27 @@ class RestCalls:
             if definition.result.kind == "none":
                 return Reply(204, PRIVATE)
             answer = _listed(prepared, done.answer or b"null")
+            if definition.background is not None:
+                return Reply(202, (*_HEAD, self._location(request, str(done.id))), answer)
             return Reply(200, (*_HEAD, (b"etag", _tag(prepared, answer))), answer)
 
         return PlannedCall(CallOp(prepared, inputs), reply)
+
+    def _location(self, request: Request, job: str) -> Header:
+        """Where a job is."""
+        resource = self.calls.engine.model.job
+        assert resource is not None
+        return b"location", f"{request.root}/{resource.path}/{job}".encode()
+
+    async def cancel(self, request: Request, caller: Caller, target: Target) -> Reply:
+        """DELETE on a job cancels it."""
+        op = self.plan(request, caller, target._replace(call=CANCEL), {}).op
+        try:
+            return await self.calls.write([op], caller.viewer, lambda done: Reply(204, PRIVATE))
+        except Refusal as refusal:
+            if refusal.code is not Code.FORBIDDEN:
+                raise
+            return insufficient_scope(refusal)
 
     def _measures(self, request: Request, query: Query, caller: Caller, target: Target) -> RequestMeasures:
         engine = self.calls.engine

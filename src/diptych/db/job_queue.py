@@ -1,0 +1,177 @@
+"""The durable queue of jobs, and the ticks of schedules: each job is leased by one node at a time.
+
+A record is there from the call until the end of the job; both are in the transactions of their effects. `attempts`
+counts how often it was leased, so (id, node, attempts) names one run: a run that another has replaced finds no record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from diptych.compile.dialect import Dialect
+from diptych.compile.plan import Plan
+from diptych.db.leases import NOW, Leases
+from diptych.db.script import Script, Step
+from diptych.db.store import Store
+from diptych.db.system_records import Records
+
+CANDIDATES = 100
+"""Jobs that a look at the queue finds."""
+NEVER = 1 << 60
+"""The `next_at` of a job that has failed: it is kept, so that it can be tried again by command."""
+
+
+class QueuedJob(Struct, frozen=True):
+    """A job that has not ended."""
+
+    id: str
+    name: str
+    """The root field of its action, or the name of its schedule."""
+    arguments: str
+    """Its row and its arguments, as JSON."""
+    owner: str
+    attempts: int
+    state: str
+    """Its last checkpoint, as JSON."""
+    created_at: int
+    next_at: int
+    """Milliseconds: it does not run before."""
+    lease_by: str
+    lease_until: int
+
+
+class WaitingJob(Struct, frozen=True):
+    """A job that nobody runs."""
+
+    id: str
+    created_at: int
+    next_at: int
+
+
+class ScheduleRow(Struct, frozen=True):
+    """The next tick of a schedule."""
+
+    name: str
+    timetable: str
+    next_at: int
+
+
+QUEUE = Records("diptych_jobs", QueuedJob)
+SCHEDULES = Records("diptych_schedules", ScheduleRow)
+LEASES = Leases("diptych_jobs", free="next_at <= {now}", sets="attempts = attempts + 1")
+
+_NAMES = ", ".join(WaitingJob.__struct_fields__)
+_LISTED = {
+    "sqlite": "SELECT CAST(json_group_array(json_array({0})) AS BLOB) FROM ({1})",
+    "postgres": "SELECT convert_to(coalesce(json_agg(json_build_array({0}))::text, '[]'), 'UTF8') FROM ({1}) AS t",
+}
+_WAITING = (
+    "SELECT * FROM diptych_jobs WHERE lease_until < {now} AND next_at < {never} AND name IN ({names}) "
+    f"ORDER BY next_at, created_at LIMIT {CANDIDATES}"
+)
+_HOLD = "UPDATE diptych_jobs SET {sets} WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
+_REMOVE = "DELETE FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
+_GIVE_BACK = (
+    "UPDATE diptych_jobs SET lease_until = 0, attempts = attempts - 1 "
+    "WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
+)
+_HELD = "SELECT count(*) FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
+_TICK = (
+    "UPDATE diptych_schedules SET next_at = {0}2 WHERE name = {0}1 AND next_at <= {now} "
+    "AND NOT EXISTS (SELECT 1 FROM diptych_jobs WHERE diptych_jobs.name = {0}1 AND diptych_jobs.next_at < {never}) "
+    "RETURNING 1"
+)
+_CLOCK = "SELECT {now}"
+
+
+class Run(Struct, frozen=True):
+    """One run of a job, which it may end as long as it holds the lease."""
+
+    id: str
+    node: str
+    attempt: int
+
+    @property
+    def _values(self) -> tuple[str, str, int]:
+        return self.id, self.node, self.attempt
+
+    def is_held(self, dialect: Dialect) -> Script[bool]:
+        """Does this run still have the job?"""
+        row = yield Step(_HELD.format(dialect.placeholder), self._values)
+        return row is not None and row[0] == 1
+
+    def hold(self, dialect: Dialect) -> Script[bool]:
+        """Lock the record until the transaction ends; False if another has it."""
+        return (yield Step(_HOLD.format(dialect.placeholder, sets="lease_by = lease_by"), self._values)) is not None
+
+    def keep_state(self, dialect: Dialect, state: str) -> Script[bool]:
+        """Store a checkpoint; False if another has the job."""
+        step = Step(_HOLD.format(dialect.placeholder, sets=f"state = {dialect.placeholder}4"), (*self._values, state))
+        return (yield step) is not None
+
+    def remove(self, dialect: Dialect) -> Script[bool]:
+        """Remove the record, since the job ends; False if another has it."""
+        return (yield Step(_REMOVE.format(dialect.placeholder), self._values)) is not None
+
+    def postpone(self, dialect: Dialect, milliseconds: int) -> Script[bool]:
+        """End the lease; the next attempt is after this time. False if another has the job."""
+        sets = f"lease_until = 0, next_at = {NOW[dialect.name]} + {dialect.placeholder}4"
+        step = Step(_HOLD.format(dialect.placeholder, sets=sets), (*self._values, milliseconds))
+        return (yield step) is not None
+
+    def bury(self, dialect: Dialect) -> Script[bool]:
+        """End the lease of a job that has failed, and keep it; False if another has it."""
+        sets = f"lease_until = 0, next_at = {NEVER}"
+        return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
+
+    def give_back(self, dialect: Dialect) -> Script[None]:
+        """End the lease, as if there had been no attempt."""
+        yield Step(_GIVE_BACK.format(dialect.placeholder), self._values)
+
+
+async def waiting(store: Store, names: Sequence[str]) -> Sequence[WaitingJob]:
+    """The first jobs with these names that nobody runs, due or not, the first that may run first."""
+    dialect = store.dialect
+    bound = ", ".join(f"{dialect.placeholder}{number}" for number in range(1, len(names) + 1))
+    text = _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
+    (answer,) = await store.run(Plan(text), list(names))
+    return [WaitingJob(*row) for row in json.loads(answer or b"[]")]
+
+
+def retry_failed(dialect: Dialect, id: str) -> Script[bool]:
+    """Queue a job that has failed again; False if it is not kept."""
+    sign = dialect.placeholder
+    statement = (
+        f"UPDATE diptych_jobs SET next_at = 0, attempts = 0 WHERE id = {sign}1 AND next_at = {NEVER} RETURNING 1"
+    )
+    return (yield Step(statement, (id,))) is not None
+
+
+def sweep_failed(dialect: Dialect, before: int) -> Script[None]:
+    """Delete the records of jobs that failed, and were queued before a moment."""
+    yield Step(f"DELETE FROM diptych_jobs WHERE next_at = {NEVER} AND created_at < {dialect.placeholder}1", (before,))
+
+
+def clock(dialect: Dialect) -> Script[int]:
+    """The clock of the database, in milliseconds."""
+    row = yield Step(_CLOCK.format(now=NOW[dialect.name]), ())
+    assert row is not None
+    return int(row[0])
+
+
+def tick(dialect: Dialect, schedule: str, next_at: int) -> Script[bool]:
+    """Take a tick that is due, unless a run of the same schedule has not ended; the next one is at `next_at`."""
+    statement = _TICK.format(dialect.placeholder, now=NOW[dialect.name], never=NEVER)
+    return (yield Step(statement, (schedule, next_at))) is not None
+
+
+def declare_schedule(dialect: Dialect, schedule: str, timetable: str, next_at: int) -> Script[None]:
+    """Store the next tick of a schedule that is new, or whose timetable is another now."""
+    row = yield from SCHEDULES.find(dialect, name=schedule)
+    if row is None:
+        yield from SCHEDULES.add(dialect, ScheduleRow(schedule, timetable, next_at))
+    elif row.timetable != timetable:
+        yield from SCHEDULES.change(dialect, {"name": schedule}, timetable=timetable, next_at=next_at)

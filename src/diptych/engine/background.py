@@ -1,0 +1,42 @@
+"""Queues a call that runs in the background: stores the row of the job and its record in the caller's transaction.
+
+    publishAllPosts(to: "x")  →  jobs: {action: "publishAllPosts", state: queued, owner}   diptych_jobs: {arguments …}
+
+Both are committed with the answer, so a job that a client knows of runs, and one that was rolled back does not.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from diptych.compile.dialect import Dialect
+from diptych.db.job_queue import QUEUE, QueuedJob
+from diptych.db.store import Session
+from diptych.model.declare.job_resource import JobResource
+from diptych.model.declare.tx import Tx
+from diptych.model.defs import CallDef, ResourceDef
+from diptych.model.scalar_values import to_json
+
+
+def arguments_of(definition: CallDef, id: Any, arguments: Mapping[str, Any]) -> str:
+    """The row and the arguments of a call, as JSON: the same text from both styles."""
+    sent = {
+        argument.name: None if value is None else to_json(argument.scalar, value)
+        for argument in definition.arguments
+        for value in (arguments[argument.attr],)
+    }
+    return json.dumps({"id": None if id is None else str(id), "arguments": sent})
+
+
+async def enqueue(
+    job: ResourceDef, name: str, arguments: str, owner: str, tx: Tx, session: Session, dialect: Dialect
+) -> JobResource:
+    """Store a job, which runs once the transaction is committed, with the rules of its owner."""
+    kind: Any = job.cls
+    row: JobResource = await tx.trusted.save(kind(action=name, owner=tx.viewer.id))
+    record = QueuedJob(row.id, name, arguments, owner, 0, "null", int(time.time() * 1000), 0, "", 0)
+    await session.drive(lambda: QUEUE.add(dialect, record))
+    return row

@@ -1,0 +1,190 @@
+"""The jobs of one process: which of them it runs, by leases in the database.
+
+It looks at the queue after every commit of a job in this process, and every POLL seconds for those of others. A job
+that is due is leased and runs beside at most `job_concurrency - 1` others; its lease is renewed while it runs. When a
+node dies, another takes its jobs over within LEASE seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+import time
+from contextlib import suppress
+from functools import partial
+
+from msgspec import Struct
+
+from diptych.config import Config
+from diptych.db.job_queue import LEASES, QUEUE, QueuedJob, Run, waiting
+from diptych.db.violations import is_moved
+from diptych.engine.actor import ACTOR, Actor
+from diptych.engine.call import CallEngine
+from diptych.errors import Refusal
+from diptych.fair.background import Background
+from diptych.fair.caller import CALLER
+from diptych.jobs.counts import DELAY, ENDED, QUEUED, RUNNING, SECONDS
+from diptych.jobs.retention import sweep
+from diptych.jobs.run import JobRunner
+from diptych.jobs.schedules import Schedules
+from diptych.model.declare.job_tx import LostJob
+
+log = logging.getLogger("diptych")
+LEASE = 15.0
+"""Seconds for which a node has a job without renewing its lease."""
+POLL = 2.0
+"""Seconds between two looks at the queue, if no commit of this process was before."""
+_SWEEP = 3_600.0
+
+
+class _Running(Struct, eq=False):
+    """A job that runs here."""
+
+    run: Run
+    task: asyncio.Task[None]
+    lease_until: float
+    """By the monotonic clock."""
+
+
+class JobService:
+    """Runs jobs, where the model has some."""
+
+    def __init__(self, calls: CallEngine, config: Config) -> None:
+        self.store = calls.engine.store
+        self.node = secrets.token_hex(8)
+        self._engine = calls.engine
+        self._runner = JobRunner(calls, config.job_timeout)
+        self._names = self._runner.names
+        self._schedules = Schedules(calls.write_engine)
+        self._calls = calls
+        self._most = config.job_concurrency
+        self._drain = config.job_drain
+        self._retention = config.job_retention
+        self._running: dict[str, _Running] = {}
+        self._woken = asyncio.Event()
+        self._renewed_at = self._swept_at = 0.0
+        self._going = Background()
+
+    async def start(self) -> None:
+        """Begin to run jobs."""
+        self._engine.wake_jobs = self._woken.set
+        self._going.start(self._rounds())
+
+    async def stop(self) -> None:
+        """Let running jobs end for a while, and leave the others to other nodes."""
+        await self._going.stop()
+        end = time.monotonic() + self._drain
+        while self._running and (left := end - time.monotonic()) > 0:
+            tasks = [running.task for running in self._running.values()]
+            await asyncio.wait(tasks, timeout=min(left, LEASE / 3))
+            with suppress(Refusal):
+                await self._renew()
+        for running in tuple(self._running.values()):
+            await self._release(running)
+
+    async def _release(self, running: _Running) -> None:
+        running.task.cancel()
+        await asyncio.wait([running.task])
+        try:
+            await self.store.write(lambda: running.run.give_back(self.store.dialect))
+        except Refusal as refusal:
+            log.warning("the lease of the job %s ends by itself: %s", running.run.id, refusal)
+
+    async def _rounds(self) -> None:
+        CALLER.set("jobs")
+        failed = is_declared = False
+        while True:
+            self._woken.clear()
+            try:
+                if not is_declared:
+                    await self._schedules.declare()
+                    is_declared = True
+                wait = await self.look()
+                failed = False
+            except Exception as error:
+                if is_moved(error):  # another process runs them, from there
+                    return
+                if not failed:
+                    unforeseen = None if isinstance(error, Refusal) else error
+                    log.warning("the queue of jobs cannot be read: %s", error, exc_info=unforeseen)
+                failed, wait = True, POLL
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(wait, 0.01)):
+                    await self._woken.wait()
+
+    async def look(self) -> float:
+        """Look at the queue once, and start what may run; returns the seconds until there may be more."""
+        await self._renew()
+        wait = POLL * random.uniform(0.8, 1.2)
+        if self._schedules.names:
+            wait = min(wait, await self._schedules.look())
+        found = await waiting(self.store, self._names)
+        now = time.time() * 1000
+        due = [max(job.next_at, job.created_at) for job in found if job.next_at <= now]
+        QUEUED[0], DELAY[0] = len(due), max(0.0, now - min(due, default=now)) / 1000
+        for job in found:
+            if len(self._running) >= self._most:
+                break
+            if job.next_at > now:
+                wait = min(wait, (job.next_at - now) / 1000)
+                break
+            if job.id not in self._running:
+                await self._take(job.id)
+        if time.monotonic() > self._swept_at + _SWEEP:
+            self._swept_at = time.monotonic()
+            await sweep(self._calls, self._retention)
+        return wait
+
+    async def _take(self, id: str) -> None:
+        begun = time.monotonic()
+        dialect = self.store.dialect
+        if not await self.store.write(lambda: LEASES.take(dialect, id, self.node, int(LEASE * 1000))):
+            return
+        job = next(iter(await QUEUE.all(self.store, "id", id=id)), None)
+        if job is None or job.lease_by != self.node:
+            return
+        run = Run(id, self.node, job.attempts)
+        self._running[id] = _Running(run, asyncio.create_task(self._run(job, run)), begun + LEASE)
+        RUNNING[0] += 1
+
+    async def _run(self, job: QueuedJob, run: Run) -> None:
+        """Run a job; whatever happens, it is counted, and the queue is looked at again."""
+        CALLER.set("job")  # all of them together wait for their turn like one caller
+        ACTOR.set(Actor(job.owner, "job", job.id))
+        begun, outcome = time.monotonic(), "lost"
+        try:
+            outcome = await self._runner.run(job, run)
+        except LostJob:
+            pass
+        except Refusal as refusal:
+            log.warning("the end of the job %s is not stored, it runs again: %s", job.id, refusal)
+        except Exception as error:
+            log.error("the job %s cannot be run", job.id, exc_info=error)
+        finally:
+            ENDED[outcome] += 1
+            SECONDS[0] += time.monotonic() - begun
+            RUNNING[0] -= 1
+            if id_is(self._running.get(job.id), run):
+                del self._running[job.id]
+            self._woken.set()
+
+    async def _renew(self) -> None:
+        """Renew the leases, counted from before the statement; runs that have lost theirs are ended."""
+        begun = time.monotonic()
+        if not self._running or begun < self._renewed_at + LEASE / 5:
+            return
+        dialect = self.store.dialect
+        await self.store.write(lambda: LEASES.renew(dialect, self.node, int(LEASE * 1000)))
+        self._renewed_at = begun
+        for running in tuple(self._running.values()):
+            if await self.store.write(partial(running.run.is_held, dialect)) and begun < running.lease_until:
+                running.lease_until = begun + LEASE
+            else:
+                running.task.cancel()
+
+
+def id_is(running: _Running | None, run: Run) -> bool:
+    """Is it this run?"""
+    return running is not None and running.run is run
