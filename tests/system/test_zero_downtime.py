@@ -178,9 +178,13 @@ def front(name: str, ports: tuple[int, int], folder: Path) -> Iterator[Client]:
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if program is None:
         pytest.skip(f"there is no {name} on this machine")
-    port, file = free_port(), {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[name]
+    port, file = free_port(), {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile"}[name]
     text = (DEPLOY / file).read_text()
-    listens = {"nginx": ("listen 8080;", f"listen 127.0.0.1:{port};"), "haproxy": (":8080", f":{port}")}[name]
+    listens = {
+        "nginx": ("listen 8080;", f"listen 127.0.0.1:{port};"),
+        "haproxy": (":8080", f":{port}"),
+        "caddy": ("\n:8080 {", f"\nhttp://127.0.0.1:{port} {{"),
+    }[name]
     for shown, real in (
         listens,
         ("127.0.0.1:8001", f"127.0.0.1:{ports[0]}"),
@@ -193,8 +197,15 @@ def front(name: str, ports: tuple[int, int], folder: Path) -> Iterator[Client]:
             "http {", f"http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;", 1
         )
     (folder / file).write_text(text)
-    more = ["-e", "/dev/null", "-g", f"daemon off; user root; pid {folder}/pid;", "-c"] if name == "nginx" else ["-f"]
-    with subprocess.Popen([program, *more, str(folder / file)], stderr=subprocess.DEVNULL) as process:
+    more = {
+        "nginx": ["-e", "/dev/null", "-g", f"daemon off; user root; pid {folder}/pid;", "-c"],
+        "haproxy": ["-f"],
+        "caddy": ["run", "--adapter", "caddyfile", "--config"],
+    }[name]
+    places = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    with subprocess.Popen(
+        [program, *more, str(folder / file)], stderr=subprocess.DEVNULL, env={**os.environ, **places}
+    ) as process:
         try:
             client, end = Client(f"http://127.0.0.1:{port}"), time.monotonic() + 20
             while True:
@@ -208,21 +219,19 @@ def front(name: str, ports: tuple[int, int], folder: Path) -> Iterator[Client]:
             process.terminate()
 
 
-@pytest.mark.parametrize("proxy", ["nginx", "haproxy"])
+@pytest.mark.parametrize("proxy", ["nginx", "haproxy", "caddy"])
 def test_nodes_are_replaced_behind_a_proxy_under_load(proxy: str, new_sqlite: NewDatabase, tmp_path: Path) -> None:
-    """HAProxy asks its nodes whether they are ready. nginx does not: there, the sockets of the nodes stay open."""
+    """HAProxy and Caddy ask their nodes whether they are ready. nginx does not: there, the sockets stay open."""
     database, options = make_tables(new_sqlite()), ("--drain", "3", "--idle-timeout", "10")
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512)) for _ in range(2)]
         ports = (sockets[0].getsockname()[1], sockets[1].getsockname()[1])
-        if proxy == "haproxy":
+        if proxy != "nginx":
             for listener in sockets:
                 listener.close()
 
         def start(number: int) -> Node:
-            node = Node(
-                database, *options, port=ports[number], listener=None if proxy == "haproxy" else sockets[number]
-            )
+            node = Node(database, *options, port=ports[number], listener=sockets[number] if proxy == "nginx" else None)
             node.ready()
             return node
 
