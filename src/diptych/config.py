@@ -169,6 +169,9 @@ class Config:
         0.0, read_delay, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
     )
     traces: bool = _setting(False, read_boolean, "Send traces by OpenTelemetry, to where its variables say")
+    server_timing: bool = _setting(
+        False, read_boolean, "Say in the header Server-Timing how long each stage of a request took"
+    )
     slow_query: float = _setting(
         0.0, read_delay, "Seconds from which on a request is logged with its statement; 0 logs none"
     )

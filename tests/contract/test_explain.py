@@ -505,7 +505,7 @@ def test_what_a_viewer_does_not_know_is_told(command: Command) -> None:
 def test_the_page_shows_what_is_told(command: Command, new_sqlite: NewDatabase) -> None:
     page = (ROOT / "docs" / "reference" / "explaining.md").read_text("utf-8")
     shown_there = re.findall(r"```sh\n(diptych .+?)\n```\n\n```text\n(.+?)```", page, re.DOTALL)
-    assert len(shown_there) == 3
+    assert len(shown_there) == 4
     database = new_sqlite()
     asyncio.run(fill_with_samples(database))
     for line, text in shown_there:

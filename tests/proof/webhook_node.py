@@ -54,6 +54,6 @@ async def run(database: str) -> None:
 
 
 if __name__ == "__main__":
-    service.LEASE, service.EVERY, backoff.FIRST = 1.0, 0.1, 1.0
+    service.LEASE, service.EVERY, service.RARELY, backoff.FIRST = 1.0, 0.1, 0.1, 1.0
     plant("".join(sys.argv[2:]))
     asyncio.run(run(sys.argv[1]))

@@ -11,6 +11,7 @@ and it is ended by its pid. Whatever it says on stderr besides plain information
 from __future__ import annotations
 
 import asyncio
+import getpass
 import http.client
 import itertools
 import json
@@ -337,6 +338,31 @@ class Postgres:
         self._admin.close()
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def system_user(self) -> str:
+        """The user of the operating system that it runs as."""
+        return self._server.system_user or getpass.getuser()
+
+    def _control(self, *command: str) -> None:
+        data, log = str(self._server.pgdata), str(self._server.log)
+        program = [str(Path(self._server.bin_path) / "pg_ctl"), "-w", "-D", data, *command]
+        with Path(log).open("ab") as lines:
+            subprocess.run(program, check=True, stdout=lines, stderr=lines, user=self._server.system_user, cwd="/")
+
+    def halt(self) -> None:
+        """Stop the server at once, as if its machine were lost; `resume` starts it again."""
+        self._control("-m", "immediate", "stop")
+
+    def resume(self, *, as_standby: bool = False) -> None:
+        """Start it again at the same address; as a standby, it waits for what a primary would send."""
+        if as_standby:
+            (Path(self._server.pgdata) / "standby.signal").touch()
+        self._control("-l", str(self._server.log), "restart")
+
+    def promote(self) -> None:
+        """Make a primary of a standby."""
+        self._control("promote")
 
     def url(self, database: str = "postgres") -> str:
         return str(self._server.get_uri(database))

@@ -77,7 +77,7 @@ def test_counters_are_read_as_rates_and_gauges_are_not() -> None:
 
 
 def test_promtool_accepts_rules_configuration_and_every_expression(tmp_path: Path) -> None:
-    assert "9 rules found" in tool("promtool", "check", "rules", str(DEPLOY / "prometheus" / "alerts.yml"))
+    assert "12 rules found" in tool("promtool", "check", "rules", str(DEPLOY / "prometheus" / "alerts.yml"))
     tool("promtool", "check", "config", str(DEPLOY / "prometheus" / "prometheus.yml"))
     rules = [{"record": f"panel:{number}", "expr": shown} for number, (_, shown) in enumerate(expressions())]
     (tmp_path / "panels.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
@@ -92,11 +92,17 @@ def test_an_alert_fires_when_it_should(tmp_path: Path) -> None:
         ('diptych_requests_total{instance="two",status="200"}', "0+60x30"),
         ('diptych_requests_total{instance="two",status="500"}', "0+3x30"),
         ('diptych_database_writable{instance="two"}', "1x4 0x20"),
+        ('diptych_webhook_behind{instance="two"}', "20000x60"),
+        ('diptych_webhook_messages_total{instance="two",outcome="dead"}', "0x5 1x20"),
+        ('diptych_rates_shared{instance="two"}', "1x4 0x20"),
     ]
     firing = {
         "DiptychNotReady": ("6m", "one"),
         "DiptychErrors": ("15m", "two"),
         "DiptychDatabaseTakesNoChanges": ("9m", "two"),
+        "DiptychWebhooksAreBehind": ("40m", "two"),
+        "DiptychGivesUpMessages": ("15m", "two"),
+        "DiptychRatesAreNotShared": ("15m", "two"),
     }
     tests = [
         {

@@ -76,6 +76,22 @@ def test_a_slow_request_is_logged_with_its_price_and_statement(new_database: New
         (entry,) = lines(service, "diptych.slow", "/users")
         assert (entry["status"], entry["price of"]) == (200, "20 users × (1 + 3 posts × 1)")
         assert entry["statement"].startswith(("SELECT", "WITH")) and entry["milliseconds"] > 0
+        assert entry["ask"] == "users where name = ?: name, posts (title)"
+        assert entry["advice"] == "No index serves the filter of users: declare one on User.name."
+        assert SECRET not in service.err.text
+
+
+def test_a_slow_change_is_logged_with_its_ask_and_statement_in_both_styles(new_database: NewDatabase) -> None:
+    with logging(new_database(), *DEBUG) as service:
+        admin = service.token_of("admin")
+        user = {"name": SECRET, "email": f"{SECRET}@example.org"}
+        assert admin.post("/users", user).status == 201
+        mutation = "mutation($i: UserCreate!) { createUser(input: $i) { id } }"
+        admin.query(mutation, i={**user, "email": f"a{SECRET}@example.org"})
+        for path in ("/users", "/graphql"):
+            (entry,) = lines(service, "diptych.slow", path)
+            assert entry["ask"] == "create user: name, email"
+            assert "INSERT" in entry["statement"]
         assert SECRET not in service.err.text
 
 

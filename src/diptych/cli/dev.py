@@ -40,6 +40,7 @@ _DEV = {
     "cors_origins": (LOCALHOST,),
     "mail_folder": "mails",
     "console": True,
+    "server_timing": True,
 }
 """The settings with other defaults in development."""
 

@@ -95,11 +95,10 @@ class Spender:
         self._policies: tuple[Header, ...] = ((b"ratelimit-policy", self.policies),) if general else ()
         # what is left of a bucket that others spend from says what they do
         self._shown = tuple((buckets[rate.name], template(rate)) for rate in general if is_own(rate))
-        self._only: tuple[RateBucket, bytes, bytes] | None = None
+        self._only: tuple[RateBucket, bytes, Header] | None = None
         if len(self._shown) == 1 and self._shown[0][0].per_unit <= 1:  # there is more within a second
             bucket, text = self._shown[0]
-            text = text.replace(b"t=%d", b"t=1")
-            self._only = bucket, text, text % round(bucket.seconds / bucket.per_unit)
+            self._only = bucket, text.replace(b"t=%d", b"t=1"), (b"ratelimit-policy", self.policies)
 
     async def settle(self) -> None:
         """Wait until what it has spent is shared, if it has spent so much that its next request should."""
@@ -149,17 +148,16 @@ class Spender:
     def limits(self) -> bytes:
         """The items of `RateLimit`."""
         now = self._clock()
-        if self._only is not None:
-            bucket, text, full = self._only
-            free = now + bucket.limit - bucket.full_at
-            if free >= bucket.limit:
-                return full
-            if free > 0:
-                return text % int(free / bucket.per_unit)
         return b", ".join([limit_item(text, bucket, now) for bucket, text in self._shown])
 
     def headers(self) -> tuple[Header, ...]:
         """The headers `RateLimit-Policy` and `RateLimit`."""
+        only = self._only
+        if only is not None:
+            bucket, text, policy = only
+            free = self._clock() + bucket.limit - bucket.full_at
+            if 0 < free < bucket.limit:
+                return policy, (b"ratelimit", text % int(free / bucket.per_unit))
         return (*self._policies, (b"ratelimit", self.limits())) if self._shown else self._policies
 
 
@@ -222,33 +220,31 @@ class RateLimiter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.rates = {rate.name: rate for rate in rates}
+        self.refused = dict.fromkeys(self.rates, 0)
+        """Requests that were refused, by rate."""
         self.clock = clock
         self.unshared = Unshared()
         self.sharing = RateSharing(store, self.unshared, clock)
         self._slice_share = slice_share
         self._by_address = any(rate.each == "address" for rate in self.rates.values())
         self._buckets: WeakValueDictionary[tuple[str, str], RateBucket] = WeakValueDictionary()
-        self._recent: dict[bytes, Spender] = {}
-        """Those that are used most, by token: a look at an LRU cache takes longer."""
+        self.recent: dict[bytes | None, Spender] = {}
+        """Those that are used most and need no Ticket, by token: a look at an LRU cache takes longer."""
         self._spenders: LRUCache[Spender] = LRUCache("rates of callers", _SPENDERS, _SPENDERS * _SPENDER_BYTES)
 
     def spender(self, caller: Caller, peer: tuple[str, int] | None) -> Spender:
         """The spender of a caller, at an address."""
         roles = caller.viewer.roles
-        if caller.sent is not None and not self._by_address:
-            spender = self._recent.get(caller.sent)
-            if spender is not None and spender.roles is roles:
-                return spender
         host = peer_name(peer)
         key = (caller.sent, host if self._by_address or caller.sent is None else "", roles)
         spender = self._spenders.get(key)
         if spender is None:
             spender = self._new(caller, host)
             self._spenders.put(key, spender, _SPENDER_BYTES // 2)
-        if caller.sent is not None and not self._by_address:
-            if len(self._recent) >= _RECENT:
-                self._recent.clear()
-            self._recent[caller.sent] = spender
+        if caller.sent is not None and not self._by_address and not spender.by_resource:
+            if len(self.recent) >= _RECENT:
+                self.recent.clear()
+            self.recent[caller.sent] = spender
         return spender
 
     def spending(self, spender: Spender) -> Spending:
@@ -284,6 +280,7 @@ class RateLimiter:
             cause = f"The request costs {amount}; the rate {rate.name} allows {rate.amount} in {rate.seconds} seconds."
             return Refusal(Code.TOO_COMPLEX, cause, more={**details, "allowed": rate.amount})
         bucket.refuse()
+        self.refused[rate.name] += 1
         whose = "You have" if rate.each == "caller" else f"Your {rate.each} has"
         cause = f"{whose} used up the rate {rate.name}: {rate.amount} {rate.unit} in {rate.seconds} seconds."
         return Refusal(Code.RATE_LIMITED, cause, more={**details, "retryAfter": max(1, math.ceil(wait))})

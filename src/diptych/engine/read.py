@@ -310,8 +310,8 @@ class Engine:
             price = prepared.price(values)
             self.checks.price(prepared.measures, viewer, price, prepared.cost.price, values)
         self.note_price(price)
-        if self.rates is not None and prepared.measures is not None:
-            self.charge(price, prepared.measures.resources)
+        if self.rates is not None and prepared.measures is not None and (spender := SPENDER.get()) is not None:
+            spender.charge(price, prepared.measures.resources)
         planned = prepared.planned
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)

@@ -82,7 +82,7 @@ class WriteEngine:
         whole, rest = extract(answer, self.engine.model.resources)
         stored = replace(write, pick=cast("tuple[Pick, ...]", whole.pick))
         first = as_create(stored) if write.verb == "upsert" else without_key(stored)
-        plan = self._plan(first, view, sizes, wish.follows)
+        plan = self.plan(first, view, sizes, wish.follows)
         pages = tuple(self.engine.pages((answer,)))
         cost = cost_of_write(write, self.engine.model.resources, wish.depth)
         versioned = Field("version", "version") in write.pick
@@ -108,7 +108,7 @@ class WriteEngine:
         whole, rest = extract(page, model.resources)
         stored = replace(write, parts=cast("tuple[BulkPart | Nodes | TypeName, ...]", whole.pick))
         one = each_of(write)
-        plan = replace(self._plan(one, view, {}), lookup=None)
+        plan = replace(self.plan(one, view, {}), lookup=None)
         lists = shown(stored, Slot(len(wish.slots), write.id.scalar, many=True))
         answer = engine.plan_reads(lists, view, {}) if lists else None
         single = PreparedWrite(
@@ -149,7 +149,7 @@ class WriteEngine:
             answer = engine.plan_reads((Read(stored.resource, "one", stored.pick, where),), view, sizes).plan
         else:
             write = as_update(stored, key.fields)
-            update = replace(prepared, write=write, plan=self._plan(write, view, sizes))
+            update = replace(prepared, write=write, plan=self.plan(write, view, sizes))
         find = compile_find(key.resource, key.has, key.seen, engine.model, engine.store.dialect, LOCKS[stored.keep])
         upsert = Upsert(key.columns, find, create, update, answer)
         locks = create.plan.locks if update is None else create.plan.locks | update.plan.locks
@@ -168,7 +168,8 @@ class WriteEngine:
             faults += refusal.faults
         raise Refusal(wish.code, "Some values are not valid.", faults)
 
-    def _plan(self, write: Write, view: View, sizes: Mapping[int, int], follows: Follows | None = None) -> WritePlan:
+    def plan(self, write: Write, view: View, sizes: Mapping[int, int], follows: Follows | None = None) -> WritePlan:
+        """policy → compile: the cached plan of a Write."""
         model, dialect = self.engine.model, self.engine.store.dialect
         key = write if follows is None else (write, follows)
         return self._plans.get(

@@ -25,6 +25,7 @@ from diptych.compile.watch import BOUNDS
 from diptych.db.store import Store
 from diptych.engine.read import Engine
 from diptych.errors import Refusal
+from diptych.explain.advice import advice
 from diptych.explain.cost import cache_lines, cost_lines
 from diptych.explain.rulebook import Rulebook
 from diptych.explain.scope import matters_of
@@ -101,6 +102,8 @@ class Explanation:
                 yield from self._guards(op.ask)
         yield from self._cost()
         yield from cache_lines(wanted)
+        for line in advice(wish.asks, self.model.resources, wanted.view):
+            yield from lay(f"Advice {line}", 0)
         yield from self._reads(wanted)
         for op, _ in wanted.ops:
             if isinstance(op, WriteWish):

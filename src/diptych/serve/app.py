@@ -29,7 +29,7 @@ from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
-from diptych.serve.handler import ADMITTED_PATHS, Handler, log, refusal_reply
+from diptych.serve.handler import Handler, log, refusal_reply
 from diptych.serve.http.body import Arrived, is_coded, read_arriving, refuse_coded, too_large
 from diptych.serve.http.connection_limits import ConnectionLimits
 from diptych.serve.http.cors import Cors
@@ -48,7 +48,7 @@ from diptych.serve.http.uvicorn_fast_path import (
 from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import CONSOLE_RECENT, EXPLAINING, MAIL, SLOW_LOG, SOCKETS
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
-from diptych.serve.rate_headers import rate_limiter
+from diptych.serve.rate_headers import ADMITTED_PATHS, rate_limiter
 from diptych.serve.request_limits import request_limits
 from diptych.serve.service_metrics import ServiceMetrics
 from diptych.serve.start_jobs import start_jobs
@@ -113,7 +113,7 @@ class Diptych:
         self._engine = Engine
         if config.slow_query:
             slow = importlib.import_module(SLOW_LOG)
-            self._log_access, self._engine = slow.slow_log(config.slow_query, self._log_access)
+            self._log_access, self._engine = slow.slow_log(config.slow_query, model.resources, self._log_access)
         if config.console:
             recording = importlib.import_module(CONSOLE_RECENT)
             self._recent, self._engine = recording.Recent(), recording.RecordingEngine
@@ -207,7 +207,7 @@ class Diptych:
             await start_jobs(handler)
             if engine.usage is not None:
                 engine.usage.start()
-            self.metrics.start(handler.live, handler.admission, handler.readiness)
+            self.metrics.start(handler.measured())
         except BaseException:
             await handler.stop()
             raise

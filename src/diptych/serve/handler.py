@@ -31,7 +31,7 @@ from diptych.api.reply import (
     tag,
 )
 from diptych.config import Config
-from diptych.engine.rate_limiter import SPENDER, RateLimiter, Spender
+from diptych.engine.rate_limiter import SPENDER
 from diptych.engine.read import Engine
 from diptych.engine.watch import WatchEngine
 from diptych.engine.write import WriteEngine
@@ -50,9 +50,10 @@ from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
-from diptych.serve.rate_headers import with_rate_headers
+from diptych.serve.rate_headers import ADMITTED_PATHS, spender_of, with_rate_headers
 from diptych.serve.readiness import Readiness
-from diptych.serve.traces import traced
+from diptych.serve.service_metrics import ServiceMetrics, Started
+from diptych.serve.stages import stages_of
 
 if TYPE_CHECKING:
     from diptych.jobs.service import JobService
@@ -60,15 +61,9 @@ if TYPE_CHECKING:
     from diptych.serve.console.recent import Recent
     from diptych.serve.endpoint.graphql import GraphqlEndpoint, Outcome
     from diptych.serve.endpoint.oauth import OauthEndpoint
-    from diptych.serve.service_metrics import ServiceMetrics
     from diptych.webhooks.service import WebhookService
 
 log = logging.getLogger("diptych")
-ADMITTED_PATHS = ("/health/live", "/health/ready")
-"""Paths that bypass admission control: health checks."""
-_CONSOLE = "/console"
-_UNLIMITED = ("/h", "/c")
-"""How paths begin that may be without a rate."""
 _INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 
@@ -106,7 +101,7 @@ class Handler:
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, keeps_one=True
         )
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
-        self._tracing = traced(self, is_on=config.traces)
+        self._stages = stages_of(self, config)
 
     @functools.cached_property
     def graphql(self) -> GraphqlEndpoint:
@@ -117,6 +112,7 @@ class Handler:
             endpoint = importlib.import_module(CONSOLE_GRAPHQL).RecordingGraphql(*parts, self.recent)
         else:
             endpoint = importlib.import_module(GRAPHQL).GraphqlEndpoint(*parts)
+        self._stages.of_graphql(endpoint)
         return endpoint
 
     @functools.cached_property
@@ -141,6 +137,11 @@ class Handler:
         service: WebhookService = importlib.import_module(WEBHOOKS).WebhookService(self.live, self.config)
         return service
 
+    def measured(self) -> Started:
+        """The parts of it that metrics read."""
+        webhooks = self.webhooks if "webhooks" in vars(self) else None
+        return Started(self.live, self.admission, self.readiness, self.engine.rates, webhooks)
+
     async def start(self) -> None:
         """Begin what runs in the background."""
         await self.live.start()
@@ -149,7 +150,7 @@ class Handler:
     async def stop(self) -> None:
         """End all that runs in the background."""
         self.admission.stop()
-        self._tracing.close()
+        self._stages.close()
         await self.node.stop()
         await self.readiness.stop()
         for service in (vars(self).get("webhooks"), self.jobs, vars(self).get("oauth")):
@@ -181,7 +182,7 @@ class Handler:
                 name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
                 CALLER.set(name)
                 rates = self.engine.rates
-                if rates is not None and (spender := self._spender(rates, request, caller)) is not None:
+                if rates is not None and (spender := spender_of(rates, request, caller)) is not None:
                     if rates.unshared.urgent:
                         await spender.settle()
                     if spender.requests:
@@ -206,21 +207,9 @@ class Handler:
     async def spend(self, request: Request, caller: Caller) -> None:
         """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate."""
         rates = self.engine.rates
-        if rates is not None and (spender := self._spender(rates, request, caller)) is not None:
+        if rates is not None and (spender := spender_of(rates, request, caller)) is not None:
             await spender.settle()
             spender.admit()
-
-    @staticmethod
-    def _spender(rates: RateLimiter, request: Request, caller: Caller) -> Spender | None:
-        """Who pays for a request; None if it is not limited."""
-        path = request.path
-        if path[:2] in _UNLIMITED and (path in ADMITTED_PATHS or path.startswith(_CONSOLE)):
-            SPENDER.set(None)
-            return None
-        spender = rates.spender(caller, request.peer)
-        request.spending = rates.spending(spender) if spender.by_resource else spender
-        SPENDER.set(request.spending)
-        return spender
 
     async def _counted(self, request: Request, refusal: Refusal) -> Refusal:
         """Count a request whose token is not valid, for its address: it is refused for that, or over a rate."""

@@ -29,6 +29,7 @@ SLOW_LOG = "diptych.serve.slow_log"
 EXPLAINING = "diptych.serve.explaining"
 """The handler of development servers, with all that explains."""
 TRACING = "diptych.serve.tracing"
+SERVER_TIMING = "diptych.serve.server_timing"
 EXPOSITION = "diptych.metrics.exposition"
 
 

@@ -12,16 +12,41 @@ from __future__ import annotations
 from diptych.api.reply import Header, Reply
 from diptych.config import Config
 from diptych.db.store import Store
-from diptych.engine.rate_limiter import RateLimiter, Spending
+from diptych.engine.rate_limiter import SPENDER, RateLimiter, Spender, Spending
+from diptych.identity.viewer import Caller
 from diptych.model.model import Model
 from diptych.model.read.rates import rates_in_force
 from diptych.serve.http.request import Request
+
+ADMITTED_PATHS = ("/health/live", "/health/ready")
+"""Paths that bypass rates and admission control: health checks."""
+_CONSOLE = "/console"
+_UNLIMITED = ("/h", "/c")
+"""How paths begin that may be without a rate."""
 
 
 def rate_limiter(model: Model, config: Config, store: Store) -> RateLimiter | None:
     """The limits by rate that a model and the settings have; None if there are none."""
     rates = rates_in_force(model, config.rates)
     return RateLimiter(rates, store, config.rate_slice) if rates else None
+
+
+def spender_of(rates: RateLimiter, request: Request, caller: Caller) -> Spender | None:
+    """Who pays for a request from here on; None if it is not limited. Part of every request, so it does little."""
+    path = request.path
+    if path[:2] in _UNLIMITED and (path in ADMITTED_PATHS or path.startswith(_CONSOLE)):
+        SPENDER.set(None)
+        return None
+    spender = rates.recent.get(caller.sent)
+    if spender is None or spender.roles is not caller.viewer.roles:
+        spender = rates.spender(caller, request.peer)
+        if spender.by_resource:
+            request.spending = ticket = rates.spending(spender)
+            SPENDER.set(ticket)
+            return spender
+    request.spending = spender
+    SPENDER.set(spender)
+    return spender
 
 
 def with_rate_headers(request: Request, reply: Reply, spending: Spending) -> Reply:

@@ -14,14 +14,16 @@ import asyncio
 import importlib
 import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from diptych.api.reply import NO_STORE, REFUSED, Reply
 from diptych.db.store import Store, StoreLoad
+from diptych.engine.rate_limiter import RateLimiter
 from diptych.fair.admission import Admission
 from diptych.fair.background import Background
 from diptych.jobs import counts as jobs
@@ -36,6 +38,10 @@ from diptych.serve.readiness import Readiness
 from diptych.serve.request_metrics import RequestMetrics
 from diptych.serve.stream.send_queue import StreamLimits
 from diptych.webhooks.counts import MESSAGES
+
+if TYPE_CHECKING:
+    from diptych.webhooks.dispatcher import Dispatcher
+    from diptych.webhooks.service import WebhookService
 
 _STARTED = time.time()
 _PRICES = (1, 10, 50, 100, 500, 1_000, 5_000, 10_000)
@@ -64,6 +70,8 @@ class Started(Struct, frozen=True, eq=False):
     live: LiveService
     admission: Admission
     readiness: Readiness
+    rates: RateLimiter | None
+    webhooks: WebhookService | None
 
 
 class ServiceMetrics:
@@ -86,26 +94,22 @@ class ServiceMetrics:
         _register_live(self.registry, self._of)
         self.registry.gauge(
             "diptych_ready",
-            "1 if it accepts requests, 0 if it starts or shuts down.",
-            lambda: self.started is not None and not limits.is_draining,
+            "1 if it accepts requests; 0 if it starts, shuts down, or waits for a migration.",
+            lambda: self.started is not None and self.started.readiness.fits and not limits.is_draining,
             merge="min",
         )
         self.registry.gauge(
             "diptych_queue_length", "Those that wait, by queue.", lambda: self._queues(store.load), ("queue",)
         )
         self.registry.histogram("diptych_price_objects", "Prices of requests, in objects.", self.prices)
-        self.registry.counter(
-            "diptych_webhook_messages_total",
-            "Messages of webhooks, by what became of them.",
-            lambda: {(outcome,): count for outcome, count in MESSAGES.items()},
-            ("outcome",),
-        )
         _register_jobs(self.registry)
+        _register_webhooks(self.registry, lambda: None if self.started is None else self.started.webhooks)
+        _register_rates(self.registry, lambda: None if self.started is None else self.started.rates)
         _register_caches(self.registry)
         _register_process(self.registry)
 
-    def start(self, live: LiveService, admission: Admission, readiness: Readiness) -> None:
-        self.started = Started(live, admission, readiness)
+    def start(self, parts: Started) -> None:
+        self.started = parts
         if self._folder and self._shared is None:
             self._shared = SharedMetrics(Path(self._folder), self.registry)
             self._publishing.start(self._publish())
@@ -200,6 +204,47 @@ def _register_jobs(registry: Registry) -> None:
         "Seconds for which the first of them has waited.",
         lambda: jobs.DELAY[0],
         merge="max",
+    )
+
+
+def _register_webhooks(registry: Registry, service: Callable[[], WebhookService | None]) -> None:
+    def total(read: Callable[[Dispatcher], float]) -> Callable[[], float]:
+        return lambda: sum(map(read, dispatchers)) if (dispatchers := _dispatchers(service())) else 0.0
+
+    registry.counter(
+        "diptych_webhook_messages_total",
+        "Messages of webhooks, by what became of them.",
+        lambda: {(outcome,): count for outcome, count in MESSAGES.items()},
+        ("outcome",),
+    )
+    registry.gauge("diptych_webhooks", "Webhooks that this process delivers.", total(lambda _: 1))
+    registry.gauge(
+        "diptych_webhook_pending", "Changes that are to be sent again.", total(lambda dispatcher: dispatcher.pending)
+    )
+    registry.gauge(
+        "diptych_webhook_behind",
+        "Changes of the feed that the webhook that is furthest behind has not seen yet.",
+        lambda: max([dispatcher.behind for dispatcher in _dispatchers(service())], default=0),
+        merge="max",
+    )
+
+
+def _dispatchers(service: WebhookService | None) -> Collection[Dispatcher]:
+    return () if service is None else service.dispatchers
+
+
+def _register_rates(registry: Registry, limiter: Callable[[], RateLimiter | None]) -> None:
+    registry.counter(
+        "diptych_rate_refusals_total",
+        "Requests that were refused since they exceed a rate, by rate.",
+        lambda: {} if (rates := limiter()) is None else {(name,): count for name, count in rates.refused.items()},
+        ("rate",),
+    )
+    registry.gauge(
+        "diptych_rates_shared",
+        "0 if rates are not shared with other processes, since the database takes no changes.",
+        lambda: (rates := limiter()) is None or not rates.unshared.is_alone,
+        merge="min",
     )
 
 

@@ -7,16 +7,15 @@
     ├── run               db: the statement, with its text and no value
     └── reply             the response
 
-Off by default: the classes here are subclasses and wrappers that exist only if the setting `traces` is on, and the
-package opentelemetry (`pip install diptych[otel]`) is imported only then. Where spans go is for the variables of
-OpenTelemetry to say: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`.
+An observer of the stages (`stages.py`). Off by default: the package opentelemetry (`pip install diptych[otel]`) is
+imported only if the setting `traces` is on. Where spans go is for the variables of OpenTelemetry to say:
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from opentelemetry import propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -26,8 +25,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from diptych.api.reply import Reply
 from diptych.serve.http.request import Request
+from diptych.serve.stages import Handle
 
-T = TypeVar("T")
 _STATEMENT = 4_000
 """The most characters of a statement in a span."""
 _HEADERS = (b"traceparent", b"tracestate")
@@ -45,22 +44,9 @@ class Tracing:
         """Send what is left."""
         self._provider.shutdown()
 
-    def wrap(self, handler: Any) -> None:
-        """Trace the requests of a handler, and the stages of its engine and store."""
-        engine, store, rest = handler.engine, handler.engine.store, handler.rest
-        handler.handle = self._request(handler.handle)
-        rest._recognise = self._stage("understand", rest._recognise)
-        planner = handler.graphql.planner
-        planner.recognise = self._stage("understand", planner.recognise)
-        engine.checks = _Checks(engine.checks, self)
-        engine.plan_reads = self._stage("compile", engine.plan_reads)
-        writes = handler.write_engine
-        writes._plan = self._stage("compile", writes._plan)
-        store.run = self._statement(store.run)
-        store.write = self._awaited("run", store.write)
-        store.change = self._awaited("run", store.change)
+    def around(self, handle: Handle) -> Handle:
+        """A span for each request."""
 
-    def _request(self, handle: Callable[[Request], Awaitable[Reply]]) -> Callable[[Request], Awaitable[Reply]]:
         async def traced(request: Request) -> Reply:
             carrier = {
                 name.decode(): request.headers[name].decode("latin-1") for name in _HEADERS if name in request.headers
@@ -79,47 +65,13 @@ class Tracing:
 
         return traced
 
-    def stage(self, name: str) -> Any:
-        """A span of a stage, to be entered."""
-        return self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
-
-    def _stage(self, name: str, work: Callable[..., T]) -> Callable[..., T]:
-        @functools.wraps(work)
-        def traced(*arguments: Any, **named: Any) -> T:
-            with self.stage(name):
-                return work(*arguments, **named)
-
-        return traced
-
-    def _awaited(self, name: str, work: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-        async def traced(*arguments: Any, **named: Any) -> T:
-            with self.stage(name):
-                return await work(*arguments, **named)
-
-        return traced
-
-    def _statement(self, run: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-        async def traced(plan: Any, parameters: Any) -> T:
-            with self.stage("run") as span:
-                span.set_attribute("db.query.text", plan.sql[:_STATEMENT])
-                return await run(plan, parameters)
-
-        return traced
-
-
-class _Checks:
-    """Checks with a span around each; all else is that of the checks themselves."""
-
-    def __init__(self, checks: Any, tracing: Tracing) -> None:
-        self._checks, self._tracing = checks, tracing
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._checks, name)
-        return self._tracing._stage("check", value) if name in ("shape", "price") else value
-
-    def __call__(self, *arguments: Any) -> Any:
-        with self._tracing.stage("check"):
-            return self._checks(*arguments)
+    @contextmanager
+    def stage(self, name: str, statement: str = "") -> Iterator[None]:
+        """A span of a stage."""
+        with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+            if statement:
+                span.set_attribute("db.query.text", statement[:_STATEMENT])
+            yield
 
 
 def _name(request: Request) -> str:

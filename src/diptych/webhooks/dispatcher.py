@@ -110,6 +110,16 @@ class Dispatcher:
     def has_ended(self) -> bool:
         return self._task is None or self._task.done()
 
+    @property
+    def pending(self) -> int:
+        """Changes that are to be tried again."""
+        return sum(map(len, self._pending.values()))
+
+    @property
+    def behind(self) -> int:
+        """Positions of the feed that it has not looked at yet."""
+        return max(0, self._host.tail.head.position - self._position)
+
     def update(self, webhook: Webhook) -> None:
         """Take over what was changed from outside: other secrets, or a replay."""
         if webhook.replays != self.webhook.replays:
@@ -168,7 +178,7 @@ class Dispatcher:
         if due:
             await self._retry(due, watch)
             return 0.0
-        if self._position < self._host.tail.head.position and sum(map(len, self._pending.values())) < MOST_PENDING:
+        if self._position < self._host.tail.head.position and self.pending < MOST_PENDING:
             await self._take(watch, 1 if probing else self._page)
             return 0.0
         soonest = min((head.next_at / 1000 for head in heads), default=now + IDLE)

@@ -2,6 +2,7 @@
 
 Every second it reads the table of webhooks, leases those that nobody delivers, and renews its leases. So one node
 delivers a webhook at a time; another takes over at once when that one stops, and within LEASE seconds when it dies.
+While there is no webhook, it looks every five seconds only: whoever has none pays nothing for them.
 Every webhook may send one message at any time, so that none waits for another; more are taken from what all share.
 """
 
@@ -12,6 +13,7 @@ import logging
 import random
 import secrets
 import time
+from collections.abc import Collection
 
 from diptych.config import Config
 from diptych.db.violations import is_moved
@@ -29,13 +31,13 @@ from diptych.webhooks.records import (
     WEBHOOKS,
     Webhook,
 )
-from diptych.webhooks.rows import follow_rows
+from diptych.webhooks.rows import follow_rows, tables_of
 
 log = logging.getLogger("diptych")
 LEASE = 10.0
 """Seconds for which a node delivers a webhook without renewing its lease."""
-EVERY = 1.0
-"""Seconds between two looks at the table."""
+EVERY, RARELY = 1.0, 5.0
+"""Seconds between two looks at the table, and while there is no webhook."""
 _SHARED = 64
 """Messages at a time beyond one of each webhook."""
 _KEPT = 30 * 86_400
@@ -58,7 +60,15 @@ class WebhookService:
         self._live = live
         self._dispatchers: dict[str, Dispatcher] = {}
         self._renewed_at = self._swept_at = 0.0
+        self._has_tables = any(tables_of(live.watch_engine.engine.model))
+        """Are there resources whose rows are webhooks?"""
+        self._pause = EVERY
         self._going = Background()
+
+    @property
+    def dispatchers(self) -> Collection[Dispatcher]:
+        """Those of the webhooks that this process delivers."""
+        return self._dispatchers.values()
 
     async def start(self) -> None:
         """Store the webhooks that the model declares, and begin to deliver."""
@@ -84,7 +94,7 @@ class WebhookService:
         CALLER.set("webhooks")
         failed = is_declared = False
         while True:
-            await asyncio.sleep(EVERY * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
             try:
                 if not is_declared:
                     await declare_webhooks(self.watch_engine, self._allowed)
@@ -104,6 +114,7 @@ class WebhookService:
         await self._renew()
         await follow_rows(self.watch_engine, self._allowed)
         webhooks = {webhook.id: webhook for webhook in await WEBHOOKS.all(self.store, "id")}
+        self._pause = EVERY if webhooks or self._has_tables else RARELY
         for id, dispatcher in tuple(self._dispatchers.items()):
             webhook = webhooks.get(id)
             if webhook is not None and self._goes_on(dispatcher, webhook):
@@ -115,7 +126,7 @@ class WebhookService:
             if webhook.id not in self._dispatchers and webhook.disabled_at is None:
                 await self._take(webhook)
         self._live.listen(self._changed if self._dispatchers else None)
-        if time.monotonic() > self._swept_at + _SWEEP:
+        if webhooks and time.monotonic() > self._swept_at + _SWEEP:
             self._swept_at = time.monotonic()
             before = int(time.time()) - _KEPT
             await self.store.write(lambda: DELIVERIES.sweep(self.store.dialect, "first_at", before))

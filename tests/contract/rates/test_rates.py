@@ -189,6 +189,18 @@ def test_settings_add_rates_and_replace_those_of_the_model(new_database: NewData
             pass
 
 
+def test_refusals_are_counted_by_rate_in_the_metrics(new_database: NewDatabase) -> None:
+    model = shop(Rate(requests=3, per="day"), Rate(cost=5, per="day", on=Report))
+    with serve(model, database=new_database(), metrics_roles=("boss",)) as api:
+        ann, chief = api.as_(user=ANN), api.as_("boss", user=BEN)
+        assert [rest(ann).status for _ in range(5)] == [200] * 3 + [429] * 2
+        assert graphql(ann).status == 429
+        lines = chief.get("/metrics").expect(200).body.decode().splitlines()
+        assert 'diptych_rate_refusals_total{rate="requests-per-day"} 3.0' in lines
+        assert any(line.startswith("diptych_rate_refusals_total{rate=") and line.endswith(" 0.0") for line in lines)
+        assert "diptych_rates_shared 1.0" in lines
+
+
 def test_what_was_spent_outlives_the_process(new_database: NewDatabase) -> None:
     url, model = new_database(), shop(Rate(requests=20, per="day"))
     with serve(model, database=url) as api:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from diptych.identity.accounts import Accounts
 from diptych.identity.owner import account_owner, fixed_owner
 from diptych.identity.revocation_list import RevocationList
 from diptych.serve.handler import Handler
-from diptych.webhooks import backoff, dispatcher, manage, service
+from diptych.webhooks import backoff, dispatcher, manage, records, service
 from diptych.webhooks.dispatcher import BROKEN
 from tests.contract.http import data
 from tests.contract.http.data import POST
@@ -28,6 +29,7 @@ ANYONE = fixed_owner([])
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "EVERY", 0.05)
+    monkeypatch.setattr(service, "RARELY", 0.1)
     monkeypatch.setattr(service, "LEASE", 2.0)
     monkeypatch.setattr(backoff, "FIRST", 0.1)
 
@@ -304,6 +306,36 @@ def test_an_endpoint_that_is_gone_disables_its_webhook(database: str) -> None:
             await until(is_disabled)
             del receiver.statuses["good"]
             await manage.replay(handler.engine.store, "one")
+            await until(lambda: titles(receiver, "good") == ["a"])
+
+    asyncio.run(run())
+
+
+def test_a_service_without_webhooks_looks_for_them_rarely(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "RARELY", 0.6)
+    looks: list[int] = []
+    read = records.WEBHOOKS.all
+
+    async def counted(*arguments: Any, **named: Any) -> Any:
+        rows = await read(*arguments, **named)
+        looks.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(records.WEBHOOKS, "all", counted)
+
+    async def run() -> None:
+        async with serving(database) as (handler, receiver):
+            await until(lambda: 0 in looks)
+            await asyncio.sleep(0.1)
+            looks.clear()
+            await asyncio.sleep(1.0)
+            assert len(looks) <= 3, "without webhooks it looks twice in this time"
+            await add(handler, "one", receiver.url("good"))
+            await until(lambda: 1 in looks)
+            looks.clear()
+            await asyncio.sleep(1.0)
+            assert len(looks) > 4, "with one it looks at each interval"
+            await rename(handler, "a")
             await until(lambda: titles(receiver, "good") == ["a"])
 
     asyncio.run(run())

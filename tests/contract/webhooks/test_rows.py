@@ -51,6 +51,7 @@ model = Model(User, Order, Hook)
 @pytest.fixture
 def served(new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Service, Receiver]]:
     monkeypatch.setattr(service, "EVERY", 0.05)
+    monkeypatch.setattr(service, "RARELY", 0.1)
     monkeypatch.setattr(backoff, "FIRST", 0.1)
     users = [{"id": ANN, "name": "Ann"}, {"id": BEN, "name": "Ben"}]
     now = "2026-01-01T00:00:00.000000Z"

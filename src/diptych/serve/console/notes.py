@@ -13,12 +13,17 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from diptych.ask.measures import RequestMeasures
+from diptych.ask.nodes import Read
 from diptych.ask.slots import SlotValues
+from diptych.ask.wish import Wish
 from diptych.engine.read import Engine, PreparedRead, ReadPlan
+from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
+from diptych.model.view import View
 from diptych.policy.cost import Price
 from diptych.policy.limits import Checks
 from diptych.serve.logs import REQUEST
@@ -41,6 +46,8 @@ class Note(Struct, eq=False):
     prepared: PreparedRead | None = None
     sizes: tuple[int | None, ...] = ()
     """The whole numbers among the values of the read, by slot."""
+    writes: tuple[PreparedWrite, ...] = ()
+    """The changes of the request, where the slow log is on."""
 
     @property
     def operation(self) -> str:
@@ -57,7 +64,14 @@ class Note(Struct, eq=False):
     def statement(self) -> str | None:
         if self.prepared is not None:
             return self.prepared.planned.plan.sql
-        return ";\n\n".join(self.statements) or None
+        return ";\n\n".join(self.statements or dict.fromkeys(write.plan.change.sql for write in self.writes)) or None
+
+
+class NotedRead(PreparedRead, frozen=True, eq=False):
+    """A prepared read that knows what was asked, and by which view."""
+
+    asks: tuple[Read, ...] = ()
+    view: View | None = None
 
 
 def current_note() -> Note | None:
@@ -105,6 +119,10 @@ class RecordingEngine(Engine):
 
     def __init__(self, model: Any, store: Any, checks: Checks, *more: Any) -> None:
         super().__init__(model, store, RecordingChecks(checks.limits, checks.more), *more)
+
+    def prepare(self, wish: Wish, view: View, *arguments: Any, **named: Any) -> PreparedRead:
+        prepared = super().prepare(wish, view, *arguments, **named)
+        return NotedRead(**asdict(prepared), asks=wish.asks, view=view)
 
     def _run(
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer

@@ -135,7 +135,7 @@ class RestEndpoint:
             return await self.export.reply(target, query, caller, media, head=request.method == "HEAD")
         prefers = b"prefer" in request.headers
         with_change_cursor = prefers and wants_cursor(request)
-        known = self._recognise(target, query, caller, with_change_cursor)
+        known = self.recognise(target, query, caller, with_change_cursor)
         if with_change_cursor:
             await self.live.tail.settle()
         answer: PageParts | bytes | None
@@ -175,13 +175,14 @@ class RestEndpoint:
     async def read(self, target: Target, caller: Caller) -> bytes:
         """One row, as in the response to GET."""
         query = read_query("", target)
-        known = self._recognise(target, query, caller)
+        known = self.recognise(target, query, caller)
         (answer,) = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
         if answer is None:
             raise row_not_found()
         return answer
 
-    def _recognise(self, target: Target, query: Query, caller: Caller, with_change_cursor: bool = False) -> KnownRead:
+    def recognise(self, target: Target, query: Query, caller: Caller, with_change_cursor: bool = False) -> KnownRead:
+        """The prepared request of a target and a query string, from the cache or made anew."""
         place = target.relation or (target.numbers and f"/{target.numbers}")
         key = (target.resource, target.id is None, place, query.shape, caller.signature, with_change_cursor)
         known = self._known.get(key)
@@ -205,7 +206,7 @@ class RestEndpoint:
 
     async def _connection(self, target: Target, query: Query, caller: Caller) -> tuple[Read, PreparedRead, bytes]:
         """A page, as the database returns it, with its plan."""
-        known = self._recognise(target, query, caller)
+        known = self.recognise(target, query, caller)
         (answer,) = await self.engine.answer(known.prepared, query.inputs, caller.viewer)
         if answer is None:
             raise row_not_found()

@@ -44,7 +44,7 @@ class RestChangeLog:
         if media == STREAM:
             if "first" in query.parameters:
                 raise bad("first", "a stream has no page size")
-            prepared, last = self._recognise(target, query, caller), last_event(request)
+            prepared, last = self.recognise(target, query, caller), last_event(request)
             reply = await sse_reply(
                 lambda sink: self.live.subscribe(prepared, query.inputs, caller, sink, last),
                 None,
@@ -52,7 +52,7 @@ class RestChangeLog:
             )
             return self._noted(request, reply, prepared, query, caller)
         size = self._size(query)
-        prepared = self._recognise(target, query, caller)
+        prepared = self.recognise(target, query, caller)
         reply = _page(request, await self.live.log(prepared, query.inputs, caller, size))
         return self._noted(request, reply, prepared, query, caller, size)
 
@@ -65,7 +65,8 @@ class RestChangeLog:
         reply = with_deprecations(reply, engine.usage, [(prepared, query.inputs)], caller)
         return with_cost(request, reply, lambda: cost_of_changes(prepared, query.inputs, limits, many))
 
-    def _recognise(self, target: Target, query: Query, caller: Caller) -> PreparedWatch:
+    def recognise(self, target: Target, query: Query, caller: Caller) -> PreparedWatch:
+        """The prepared request of a target and a query string, from the cache or made anew."""
         key = (target.resource, query.shape, caller.signature)
         known = self._known.get(key)
         if known is None:
