@@ -91,7 +91,7 @@ PARTS: dict[str, str] = {
     PARSER: "feed_data get_http_version get_method set_dangerous_leniencies should_keep_alive should_upgrade",
     HANDSHAKE: "accept data_to_send fail handshake_exc",
     CONNECTION: "_protocol",
-    STATEMENT: "_state fetchmany",
+    STATEMENT: "_state fetchmany get_name",
     WIRE: "_is_cancelling _wait_for_cancellation bind_execute",
 }
 UNWRITTEN = {CYCLE: "receive send"}

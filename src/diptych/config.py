@@ -10,7 +10,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from diptych.setting_parsers import (
     read_age,
     read_boolean,
     read_delay,
+    read_direct,
     read_header_names,
     read_issuers,
     read_listen,
@@ -36,6 +37,7 @@ from diptych.setting_parsers import (
     read_positive,
     read_rates,
     read_redirect_origins,
+    read_replicas,
     read_role_names,
     read_seconds,
     read_share,
@@ -129,6 +131,13 @@ class Config:
     head_timeout: float = _setting(10.0, read_seconds, "Seconds in which the head of a request must arrive")
     idle_timeout: float = _setting(5.0, read_seconds, "Seconds for which a connection may be idle between two requests")
     pool_size: int = _setting(10, read_positive, "Connections to PostgreSQL of one server process")
+    pool_mode: str = _setting(
+        "session", one_of("session", "transaction"), "How a pooler in front of PostgreSQL shares its sessions"
+    )
+    direct_database: str = _setting("", read_direct, "PostgreSQL without its pooler, for LISTEN and migrations")
+    replicas: tuple[str, ...] = _setting(
+        (), read_replicas, "Standbys of PostgreSQL that answer reads: postgresql://…,postgresql://…"
+    )
     max_waiting: int = _setting(1_000, read_positive, "How many may wait for the database in one server process")
     max_requests: int = _setting(2_000, read_positive, "How many requests one server process may have under way")
     max_connections: int = _setting(25_000, read_positive, "How many connections one server process may have")
@@ -220,10 +229,21 @@ def load(
         elif setting.name in written:
             text = _text(written[setting.name])
             chosen[setting.name] = _read(setting, text, f"The setting {setting.name} in {file}")
+    if flags.get("database") is not None:  # what belongs to another database does not hold for this one
+        chosen |= {name: flags.get(name) or value for name, value in _OF_ONE_DATABASE.items()}
     config = Config(**chosen)
     if any(trusted.issuer == config.base_url for trusted in config.issuers):
         raise StartError(f"The issuer {config.base_url} is this service itself: its base_url is no other issuer.")
     return config
+
+
+_OF_ONE_DATABASE: Mapping[str, Any] = {"direct_database": "", "replicas": ()}
+"""The further addresses of a database, and their defaults."""
+
+
+def for_database(config: Config, url: str) -> Config:
+    """The same settings for another database, of which no further address is known."""
+    return replace(config, database=url, **_OF_ONE_DATABASE)
 
 
 def misspelt(env: Mapping[str, str] = os.environ) -> list[str]:

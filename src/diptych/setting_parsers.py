@@ -108,6 +108,13 @@ def read_listen(text: str) -> str:
     return f"{host or '127.0.0.1'}:{port}"
 
 
+def read_direct(text: str) -> str:
+    """The address of a PostgreSQL database, or nothing."""
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("expected postgresql://…")
+    return text
+
+
 def read_smtp(text: str) -> str:
     """The address of a mail server."""
     if text and not re.fullmatch(r"smtps?://([^@/]+@)?[^@/?#]+/?(\?tls=(no|starttls))?", text):
@@ -138,6 +145,16 @@ def _names(text: str, expected: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"expected {expected}, with commas between them")
     return names
+
+
+_BETWEEN_URLS = re.compile(r"\s*,\s*(?=postgres(?:ql)?://)")
+
+
+def read_replicas(text: str) -> tuple[str, ...]:
+    """Addresses of PostgreSQL, comma-separated or as JSON; the hosts of one have commas between them too."""
+    listed = text if text.startswith("[") else json.dumps([url for url in _BETWEEN_URLS.split(text.strip()) if url])
+    urls = _names(listed, "addresses such as postgresql://standby/tasks")
+    return tuple(dict.fromkeys(map(read_direct, urls)))
 
 
 def read_header_names(text: str) -> tuple[str, ...]:

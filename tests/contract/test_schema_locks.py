@@ -12,8 +12,7 @@ import pytest
 from diptych import Model, Resource, grant
 from diptych.config import Config
 from diptych.db.connect import connect
-from diptych.db.postgres import ddl
-from diptych.db.postgres import store as postgres_store
+from diptych.db.postgres import ddl, sessions
 from tests.support.in_process import in_process
 from tests.support.running import NewDatabase, Postgres
 from tests.unit.compile.test_tables import Outside
@@ -43,8 +42,7 @@ async def opened(url: str) -> None:
 def test_a_read_that_waits_for_a_lock_is_unavailable(
     postgres: Postgres, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = postgres_store._SETTINGS.replace("lock_timeout = 2000", "lock_timeout = 100")
-    monkeypatch.setattr(postgres_store, "_SETTINGS", short)
+    monkeypatch.setattr(sessions, "LOCK_TIMEOUT", 100)
     url = postgres.create()
     with in_process(model, url, runner) as service:
         holder = runner.run(asyncpg.connect(url))

@@ -295,7 +295,20 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
         assert [getattr(each, setting.name) for each in found] == [setting.default, low, middle, high], setting.name
 
 
+def test_the_further_addresses_of_a_database_are_not_those_of_another(tmp_path: Path) -> None:
+    file = tmp_path / "diptych.toml"
+    file.write_text('database = "postgresql://a"\ndirect_database = "postgresql://b"\nreplicas = ["postgresql://c"]\n')
+    assert load({}, file, {}).direct_database == "postgresql://b"
+    other = load({"database": "postgresql://other"}, file, {})
+    assert (other.direct_database, other.replicas) == ("", ())
+    flags = {"database": "postgresql://other", "direct_database": "postgresql://d"}
+    assert load(flags, file, {}).direct_database == "postgresql://d"
+
+
 _SPECIAL: dict[str, tuple[Any, Any, Any]] = {
+    "direct_database": ("postgresql://a", "postgresql://b", "postgresql://c"),
+    "pool_mode": ("transaction", "session", "transaction"),
+    "replicas": (("postgresql://a",), ("postgresql://b,c/d", "postgresql://e"), ("postgresql://f",)),
     "cors_headers": (("X-A",), ("X-B", "X-C"), ("X-D",)),
     "log_format": ("json", "text", "json"),
     "log_level": ("debug", "info", "error"),

@@ -1,78 +1,28 @@
-"""PgBouncer with its own defaults stands in front of PostgreSQL, and the service starts, reads, writes and keeps its
-timeouts. Where there is no PgBouncer, this is skipped, unless `PGBOUNCER=required` says that there must be one."""
+"""PgBouncer stands in front of PostgreSQL, and the service starts, reads, writes and keeps its timeouts: in session mode
+with the defaults of PgBouncer, in transaction mode with one that tracks prepared statements. Where there is no PgBouncer,
+this is skipped, unless `PGBOUNCER=required` says that there must be one."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import asyncpg
 import pytest
 
-from tests.support.running import PATIENCE, Postgres, served, stop, token
-
-_INI = """
-[databases]
-* = host={host} port={port} user=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {listen}
-unix_socket_dir =
-auth_type = any
-logfile = {folder}/log
-"""
-
-
-@contextmanager
-def pgbouncer(database: str) -> Iterator[str]:
-    """PgBouncer in front of a database; gives the URL of the database behind it."""
-    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
-    if program is None:
-        assert os.environ.get("PGBOUNCER") != "required", "there must be a PgBouncer, and there is none"
-        pytest.skip("there is no PgBouncer on this machine")
-    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))  # where whoever runs it may look
-    found = urlsplit(database)
-    host, name = parse_qs(found.query)["host"][0], found.path.lstrip("/")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    (folder / "ini").write_text(_INI.format(host=host, port=found.port or 5432, listen=port, folder=folder))
-    user = []
-    if os.geteuid() == 0:  # it refuses to run as root: as whoever PostgreSQL runs as
-        owner = Path(host).owner()
-        user = ["-u", owner]
-        shutil.chown(folder, owner)
-        shutil.chown(folder / "ini", owner)
-    process = subprocess.Popen(
-        [program, *user, str(folder / "ini")], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _wait(port)
-        yield f"postgresql://postgres@127.0.0.1:{port}/{name}"
-    finally:
-        stop(process)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait(port: int) -> None:
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
-            return
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.02)
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.db.postgres.sessions import session_settings
+from diptych.db.postgres.store import PostgresStore
+from diptych.demo.model import model
+from diptych.errors import StartError
+from tests.support.pooler import NEEDED, newer, pgbouncer, program, version
+from tests.support.running import PATIENCE, Postgres, served, token
 
 
 def test_the_service_runs_behind_a_pgbouncer_with_its_own_defaults(postgres: Postgres) -> None:
@@ -129,3 +79,151 @@ def _locked(database: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join(PATIENCE)
+
+
+# transaction mode
+
+
+@pytest.fixture
+def role(postgres: Postgres) -> Iterator[str]:
+    """A role whose sessions have the settings of the service, with a statement timeout of a second."""
+    name = "pooled"
+    postgres.execute(f"CREATE ROLE {name} SUPERUSER LOGIN")
+    for setting, value in session_settings(1.0).items():
+        postgres.execute(f"ALTER ROLE {name} SET {setting} = '{value}'")
+    yield name
+    for row in postgres.execute("SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate"):
+        postgres.execute(f"REASSIGN OWNED BY {name} TO postgres", row[0])
+        postgres.execute(f"DROP OWNED BY {name}", row[0])
+    postgres.execute(f"DROP ROLE {name}")
+
+
+def refusal(url: str, **settings: Any) -> str:
+    """Why a service does not start."""
+
+    async def work() -> str:
+        store = connect(Config(database=url, **settings))
+        try:
+            with pytest.raises(StartError) as refused:
+                await store.open(model)
+            return str(refused.value)
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+def test_in_transaction_mode_everything_works_with_fewer_sessions_than_connections(
+    postgres: Postgres, role: str
+) -> None:
+    database = postgres.create()
+    how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200, "default_pool_size": 3}
+    options = ("--pool-mode", "transaction", "--statement-timeout", "1", "--direct-database", database)
+    with pgbouncer(database, newer(), role, **how) as url, served(url, "--sample", *options) as service:
+        admin = service.signed_in(token(database, "admin"))
+        users = [user["id"] for user in admin.get("/users?first=20&fields=id").json()["data"]]
+
+        def work(number: int) -> list[int]:
+            made = admin.post("/users", {"name": f"n{number}", "email": f"n{number}@example.org"})
+            read = [admin.get(f"/users/{users[(number + n) % len(users)]}") for n in range(3)]
+            listed = admin.get(f"/users?first={1 + number % 7}&sort=-name")
+            asked = admin.post("/graphql", {"query": "{ users { id name } }"})
+            return [made.status, *(answer.status for answer in (*read, listed, asked))]
+
+        with ThreadPoolExecutor(16) as threads:
+            answers = list(threads.map(work, range(150)))
+        assert {tuple(statuses) for statuses in answers} == {(201, 200, 200, 200, 200, 200)}
+        found = postgres.execute(f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{role}'")
+        assert found[0][0] <= 3, "the pooler must have shared its sessions"
+        listening = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'diptych listens'"
+        assert postgres.execute(f"{listening} AND usename = 'postgres'")[0][0] == 1
+
+
+def test_in_transaction_mode_the_timeouts_of_the_role_hold(postgres: Postgres, role: str) -> None:
+    database = postgres.create()
+    how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200}
+    options = ("--pool-mode", "transaction", "--statement-timeout", "1")
+    with pgbouncer(database, newer(), role, **how) as url, served(url, "--sample", *options) as service:
+        admin = service.signed_in(token(database, "admin"))
+        one = admin.get("/users?first=1&fields=id").json()["data"][0]["id"]
+        json_type = {"content-type": "application/json"}
+        with _locked(database):
+            begun = time.monotonic()
+            answer = admin.request("PATCH", f"/users/{one}", json_type, b'{"name": "x"}')
+            assert answer.status in (503, 504), answer.body
+            assert time.monotonic() - begun < 5
+        assert admin.request("PATCH", f"/users/{one}", json_type, b'{"name": "x"}').status == 200
+
+
+def test_in_transaction_mode_a_role_without_the_settings_is_refused_with_what_to_run(postgres: Postgres) -> None:
+    database = postgres.create()
+    how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200}
+    with pgbouncer(database, newer(), **how) as url:
+        said = refusal(url, pool_mode="transaction")
+        assert "statement_timeout is 0 and must be 5000" in said
+        assert "ALTER ROLE postgres SET statement_timeout = '5000';" in said
+        assert "ALTER ROLE postgres SET jit = 'off';" in said
+
+
+def test_a_pooler_that_does_not_track_prepared_statements_is_refused(postgres: Postgres) -> None:
+    database = postgres.create()
+    path = program()
+    how: dict[str, Any] = {"pool_mode": "transaction"}
+    if path is not None and version(path) >= NEEDED:
+        how["max_prepared_statements"] = 0
+    with pgbouncer(database, **how) as url:
+        assert "PgBouncer 1.21 or newer" in refusal(url, pool_mode="transaction")
+
+
+def test_a_pooler_that_shares_sessions_is_refused_in_session_mode(postgres: Postgres) -> None:
+    with pgbouncer(postgres.create(), pool_mode="transaction") as url:
+        assert 'set pool_mode = "transaction"' in refusal(url)
+
+
+def test_without_a_pooler_transaction_mode_needs_only_the_settings(postgres: Postgres, role: str) -> None:
+    async def work(url: str) -> None:
+        store = connect(Config(database=url, pool_mode="transaction", statement_timeout=1.0))
+        await store.open(model)
+        await store.close()
+
+    database = postgres.create()
+    assert "ALTER ROLE" in refusal(database, pool_mode="transaction")
+    asyncio.run(work(database.replace("postgres:@", f"{role}@").replace("postgres@", f"{role}@")))
+
+
+def test_a_connection_knows_its_backend_behind_a_pooler(postgres: Postgres) -> None:
+    """The outcome of a broken commit is found by ending that backend; a pooler makes up ids of processes."""
+
+    async def work(url: str) -> None:
+        store = PostgresStore(url)
+        connection = await store.connection("test")
+        try:
+            known = getattr(connection, "process", 0)
+            assert known == await connection.fetchval("SELECT pg_backend_pid()")
+            assert known != connection.get_server_pid()
+        finally:
+            await connection.close()
+
+    with pgbouncer(postgres.create()) as url:
+        asyncio.run(work(url))
+
+
+def test_what_model_code_has_set_does_not_reach_the_next_caller(postgres: Postgres, role: str) -> None:
+    async def work(url: str) -> str:
+        store = PostgresStore(url, size=1, timeout=1.0, pool_mode="transaction")
+        await store.open(model)
+        try:
+            session = await store.session()
+            await session.rows("SELECT set_config('statement_timeout', '0', false)", ())
+            await session.commit()
+            await session.end()
+            later = await store.session(reading=True)
+            (row,) = await later.rows("SHOW statement_timeout", ())
+            await later.end()
+            return str(row[0])
+        finally:
+            await store.close()
+
+    how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200, "default_pool_size": 1}
+    with pgbouncer(postgres.create(), newer(), role, **how) as url:
+        assert asyncio.run(work(url)) == "1s"

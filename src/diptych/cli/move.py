@@ -14,7 +14,7 @@ from diptych.cli.database import SQLITE, check_there
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.row_files import is_shown
 from diptych.cli.settings import check_lasting, config_of, options
-from diptych.config import Config
+from diptych.config import Config, for_database
 from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
 from diptych.db.sqlite.private_file import make_private
@@ -47,7 +47,7 @@ def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: 
     if source == target:
         raise StartError("The source and the target are the same database.")
     config = config_of(flags)
-    here, there = (replace(config, database=url) for url in (source, target))
+    here, there = (replace(for_database(config, url), pool_mode="session") for url in (source, target))
     check_lasting(here)
     check_lasting(there)
     check_there(here)

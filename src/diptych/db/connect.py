@@ -34,6 +34,8 @@ def connect(config: Config) -> Store:
             timeout=config.statement_timeout,
             waiting=config.max_waiting,
             triggers=config.triggers,
+            pool_mode=config.pool_mode,
+            direct=config.direct_database,
         )
         return store
     scheme = url.partition(":")[0]

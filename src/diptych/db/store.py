@@ -49,6 +49,19 @@ class StoreLoad(Struct, frozen=True):
     """False if the database is the reason why the last change failed."""
 
 
+class ReplicaState(Struct, frozen=True):
+    """How a replica is, for its metrics."""
+
+    name: str
+    is_up: bool
+    lag: float
+    """Seconds for which it has not replayed what it has received."""
+    position: int
+    """The newest position of the feed that it has."""
+    reads: int
+    """Reads that it has answered."""
+
+
 class Session(Protocol):
     """An open transaction. Its user must `end` it, which rolls back what was not committed."""
 
@@ -95,6 +108,17 @@ class Store(Protocol):
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         """The columns of the one row of a plan."""
+
+    def read_from(self, urls: Sequence[str], model: Model) -> Callable[[Plan, Sequence[Any]], Awaitable[Any]]:
+        """Begin to use replicas: what runs a read there if it can, or else here."""
+
+    @property
+    def replicas(self) -> Sequence[ReplicaState]:
+        """How the replicas are that it uses; none, if it uses none."""
+
+    @property
+    def primary_reads(self) -> int:
+        """Reads that no replica could answer."""
 
     async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         """Run a script in a transaction, and return its result once that is committed. It may run more than once.

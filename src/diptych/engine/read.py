@@ -25,6 +25,7 @@ from diptych.ask.walk import reads
 from diptych.ask.wish import Wish
 from diptych.compile.plan import PageLayout, Plan
 from diptych.compile.read import compile_reads
+from diptych.db.feed import Run
 from diptych.db.store import Store
 from diptych.engine.page import PageParts, page_parts, put_together
 from diptych.engine.plan_cache import PlanCache
@@ -189,6 +190,8 @@ class Engine:
         """Counts of what is deprecated; None if nothing is."""
         self.rates: RateLimiter | None = None
         """Limits by rate; None if there are none."""
+        self.reader: Run | None = None
+        """Runs reads on replicas; None if there are none."""
 
     def cache(self, name: str) -> LRUCache[Any]:
         """A new cache, of as many plans or prepared requests as the settings allow."""
@@ -316,8 +319,8 @@ class Engine:
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)
         keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
-        plan = planned.plan
-        return planned, values, keys, self.store.run(plan, plan.parameters(values, viewer, keys))
+        plan, run = planned.plan, self.reader or self.store.run
+        return planned, values, keys, run(plan, plan.parameters(values, viewer, keys))
 
     async def _put_together(
         self,
@@ -346,7 +349,7 @@ class Engine:
         if refusal.code is not Code.TOO_COMPLEX or planned.whole is None:
             raise refusal
         whole = planned.whole()
-        return await self.store.run(whole, whole.parameters(values, viewer, keys))
+        return await (self.reader or self.store.run)(whole, whole.parameters(values, viewer, keys))
 
     async def _finished(
         self, todo: Sequence[PythonFields | None], answers: Awaitable[Sequence[bytes | None]]

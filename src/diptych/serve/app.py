@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from diptych.api.reply import Reply, problem
-from diptych.config import Config, load, misspelt
+from diptych.config import Config, for_database, load, misspelt
 from diptych.db.connect import connect
 from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal, StartError
@@ -89,7 +89,7 @@ class Diptych:
             for warning in misspelt():
                 log.warning("%s", warning)
         self.model = model if config.triggers else model.without_feed()
-        self.config = replace(config, database=database) if database else config
+        self.config = for_database(config, database) if database else config
         self.store = connect(self.config)
         self._checks = tuple(checks)
         self._add_columns = add_columns
@@ -195,6 +195,8 @@ class Diptych:
             IdempotencyQuota(config.replay_size, config.replay_share),
         )
         engine.note_price = self.metrics.prices.observe
+        if config.replicas:
+            engine.reader = self.store.read_from(config.replicas, self.model)
         engine.rates = rate_limiter(self.model, config, self.store)
         context = Context(self.model, tokens, self.store, Issuers(config.issuers, self.model.roles))
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running

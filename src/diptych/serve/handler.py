@@ -51,6 +51,7 @@ from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import issuer_of
 from diptych.serve.rate_headers import ADMITTED_PATHS, spender_of, with_rate_headers
+from diptych.serve.read_tokens import routed
 from diptych.serve.readiness import Readiness
 from diptych.serve.service_metrics import ServiceMetrics, Started
 from diptych.serve.stages import stages_of
@@ -101,6 +102,7 @@ class Handler:
             "OpenAPI documents", _DOCUMENTS, _DOCUMENT_BYTES, keeps_one=True
         )
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
+        self._routed = routed(self._route, engine.store, self.live, refusal_reply)
         self._stages = stages_of(self, config)
 
     @functools.cached_property
@@ -187,7 +189,7 @@ class Handler:
                         await spender.settle()
                     if spender.requests:
                         spender.admit()
-                work = self._route(request, caller)
+                work = self._routed(request, caller)
                 if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
                     request.coding = accepted_coding(accepts)
                     if request.coding and self.compresses:

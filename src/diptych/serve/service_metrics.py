@@ -163,11 +163,40 @@ def _register_store(registry: Registry, store: Store) -> None:
     registry.gauge("diptych_pool_size", "Connections or threads for statements.", lambda: store.load.size)
     registry.gauge("diptych_pool_used", "Connections or threads in use.", lambda: store.load.used)
     registry.gauge(
+        "diptych_replica_up",
+        "1 if a replica answers and is a standby.",
+        lambda: {(replica.name,): replica.is_up for replica in store.replicas},
+        ("replica",),
+        merge="min",
+    )
+    registry.gauge(
+        "diptych_replica_lag_seconds",
+        "Seconds for which a replica has not replayed what it has received.",
+        lambda: {(replica.name,): replica.lag for replica in store.replicas},
+        ("replica",),
+        merge="max",
+    )
+    registry.gauge(
+        "diptych_replica_position",
+        "The newest change that a replica is known to have.",
+        lambda: {(replica.name,): replica.position for replica in store.replicas},
+        ("replica",),
+        merge="max",
+    )
+    registry.counter(
+        "diptych_reads_total", "Reads by server, where there are replicas.", lambda: _reads(store), ("server",)
+    )
+    registry.gauge(
         "diptych_database_writable",
         "0 if the database is the reason why the last change failed.",
         lambda: store.load.writable,
         merge="min",
     )
+
+
+def _reads(store: Store) -> dict[Labels, float]:
+    by_server: dict[Labels, float] = {(replica.name,): replica.reads for replica in store.replicas}
+    return {("primary",): store.primary_reads, **by_server} if by_server else {}
 
 
 def _register_live(registry: Registry, of: Callable[[Callable[[LiveService], float]], Callable[[], float]]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
+from diptych.db.postgres.sessions import Connection
 from diptych.db.write_health import Reason, WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
@@ -26,6 +27,8 @@ from diptych.lru import LRUCache
 
 _STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
 """Prepared statements of a connection, at most, and bytes of their SQL."""
+_PATIENCE = 0.8
+"""Seconds for which a caller waits until a connection is made; after that it is made for the next caller."""
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
@@ -38,10 +41,10 @@ class Link:
 
     __slots__ = ("caller", "connection", "foreign", "settings", "since", "statements", "used")
 
-    def __init__(self, connection: asyncpg.Connection, settings: str) -> None:
+    def __init__(self, connection: Connection, settings: str | None) -> None:
         self.connection = connection
         self.settings = settings
-        """The statements that set up its session."""
+        """The statements that set up its session; None if a pooler shares sessions, which must be left as they were."""
         self.statements: LRUCache[PreparedStatement] = LRUCache("prepared statements", _STATEMENTS, _STATEMENT_BYTES)
         self.used = False
         """Was it in the pool before? Then it may have broken while it was idle."""
@@ -106,10 +109,10 @@ class Link:
         await connection._protocol._wait_for_cancellation()
         if connection.is_in_transaction():
             await connection.execute("ROLLBACK")
-        if self.foreign:
+        if self.foreign and self.settings is not None:
             await connection.reset()
             await connection.execute(_FORGET + self.settings)
-            self.foreign = False
+        self.foreign = False
 
 
 def reason_of(error: BaseException | None) -> Reason:
@@ -126,11 +129,11 @@ class Pool:
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        connect: Callable[[], Awaitable[Connection]],
         size: int,
         wait: float,
         waiting: int = 1_000,
-        settings: str = "",
+        settings: str | None = "",
     ) -> None:
         self.size = size
         self.semaphore = FairSemaphore(size, waiting, wait)
@@ -140,9 +143,13 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._free: list[Link] = []
         self._mending: set[asyncio.Task[None]] = set()
+        self._making: set[asyncio.Task[Connection]] = set()
+        """Connections that are being made, and for which nobody waits."""
+        self.is_unreachable = False
+        """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
         self._closed = False
 
-    def add(self, connection: asyncpg.Connection) -> None:
+    def add(self, connection: Connection) -> None:
         """Take over a connection that was made elsewhere."""
         self._free.append(Link(connection, self._settings))
 
@@ -181,7 +188,7 @@ class Pool:
     async def _new(self, caller: str) -> Link:
         try:
             await in_task()  # asyncpg.connect() has a timeout
-            link = Link(await self._connect(), self._settings)
+            link = Link(await self._make(), self._settings)
         except BaseException as error:
             self.semaphore.release(caller)
             if isinstance(error, asyncpg.PostgresError):  # it takes no connections now
@@ -190,6 +197,44 @@ class Pool:
         link.caller = caller
         link.since = self._loop.time()
         return link
+
+    async def _make(self) -> Connection:
+        """A new connection. Nobody waits long for a server that does not answer: the attempt goes on without its
+        caller, and while it does, others are refused at once."""
+        if self._making and self.is_unreachable:
+            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+        making = self._making.pop() if self._making else self._loop.create_task(self._connect_noted())
+        try:
+            await asyncio.wait((making,), timeout=_PATIENCE)
+        finally:
+            if not making.done():
+                self._making.add(making)
+                making.add_done_callback(self._made)
+        if making.done():
+            return making.result()
+        self.is_unreachable = True
+        raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+
+    async def _connect_noted(self) -> Connection:
+        try:
+            connection = await self._connect()
+        except BaseException:
+            self.is_unreachable = True
+            raise
+        self.is_unreachable = False
+        return connection
+
+    def _made(self, making: asyncio.Task[Connection]) -> None:
+        """Keep a connection for which nobody waits any more."""
+        if making not in self._making:  # someone waits for it again
+            return
+        self._making.discard(making)
+        if making.cancelled() or making.exception() is not None:
+            return
+        if self._closed or len(self._free) >= self.size:
+            making.result().terminate()
+        else:
+            self._free.append(Link(making.result(), self._settings))
 
     def give(self, link: Link) -> None:
         """Return a connection to the pool, in whatever state; a broken one makes room for a new one."""
@@ -224,11 +269,18 @@ class Pool:
             self._free.append(link)
         self.semaphore.release(link.caller, link.since)
 
+    def terminate_free(self) -> None:
+        """Cut the free connections, without a word to the server."""
+        for link in self._free:
+            link.connection.terminate()
+
     async def close(self) -> None:
         """Close the free connections; those in use are closed when they are returned."""
         self._closed = True
         self.semaphore.close()
-        await asyncio.gather(*self._mending, return_exceptions=True)
+        for making in self._making:
+            making.cancel()
+        await asyncio.gather(*self._mending, *self._making, return_exceptions=True)
         for link in self._free:
             try:
                 await link.connection.close(timeout=_MENDING)

@@ -15,13 +15,18 @@ from diptych.compile.differences import Difference
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long, too_many_digits
 from diptych.compile.tables import catch_up
 from diptych.db.catalogue import postgres_catalogue
+from diptych.db.feed import Run
 from diptych.db.fitting import Fitted, Fitting, fit, look
+from diptych.db.freshness import FRESHNESS
 from diptych.db.postgres.ddl import patiently
 from diptych.db.postgres.feed import Listening, Numbering, trim
 from diptych.db.postgres.pool import Pool
+from diptych.db.postgres.replica import Replica
+from diptych.db.postgres.replicas import Replicas
+from diptych.db.postgres.sessions import Connector, PoolMode
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
-from diptych.db.store import FeedHead, StoreLoad, insert_plan
+from diptych.db.store import FeedHead, ReplicaState, StoreLoad, insert_plan
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
@@ -46,20 +51,8 @@ _PARTS = """
 """What is there besides the tables of the model: `diptych_keys`, `diptych_touch()`, `diptych_touch on users`. A
 function whose search_path is another schema (this one was renamed) counts as outdated."""
 
-_SETTINGS = """
-    SET jit = off; SET statement_timeout = {}; SET lock_timeout = 2000; SET idle_in_transaction_session_timeout = 10000;
-    SET TimeZone = 'UTC'; SET standard_conforming_strings = on; SET default_transaction_isolation = 'read committed'
-"""
-"""The settings of every session. They are no start-up parameters, since PgBouncer would refuse those."""
-_ENDED = (
-    asyncpg.AdminShutdownError,
-    asyncpg.ConnectionDoesNotExistError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-)
-"""Errors of a new connection whose backend is terminated while its session is set up."""
-_CONNECTS = 3
-"""Attempts to connect, if that happens. A server that accepts no connections is not asked again."""
+_VOID = 20
+"""How often a statement is prepared again because a table was altered: a pooler may keep it as it was."""
 
 
 class PostgresStore:
@@ -78,11 +71,13 @@ class PostgresStore:
         wait: float = 5.0,
         waiting: int = 1_000,
         triggers: bool = True,
+        pool_mode: PoolMode = "session",
+        direct: str = "",
     ) -> None:
         self._triggers = triggers
         self.url = url
         self.timeout = timeout
-        self._settings = _SETTINGS.format(int(timeout * 1000))
+        self._connector = Connector(url, timeout, pool_mode, direct)
         self._size = size
         self._wait = wait
         self._waiting = waiting
@@ -92,6 +87,7 @@ class PostgresStore:
         self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
         self._probing: Probe | None = None
+        self._replicas: Replicas | None = None
 
     @property
     def places(self) -> int:
@@ -107,15 +103,17 @@ class PostgresStore:
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
         try:
-            connection = await self._connect()
+            connection = await self._connector.connect()
             try:
+                await self._connector.check(connection)
                 fitted = await self._prepare(connection, model, add_columns, accept)
             except BaseException:
                 await connection.close()
                 raise
         except _UNOPENED as error:
             raise _unopened(error) from None
-        self._pool = Pool(self._connect, self._size, self._wait, self._waiting, self._settings)
+        connector = self._connector
+        self._pool = Pool(connector.connect, self._size, self._wait, self._waiting, connector.set_up)
         self._pool.add(connection)
         self._probing = Probe(self._pool.health, self.write)
         self._numbering = Numbering(self.run)
@@ -138,6 +136,9 @@ class PostgresStore:
 
     async def close(self) -> None:
         self._wake = None
+        if self._replicas is not None:
+            await self._replicas.close()
+            self._replicas = None
         if self._listening is not None:
             await self._listening.close()
             self._listening = None
@@ -154,7 +155,7 @@ class PostgresStore:
     async def look(self, model: Model) -> list[Difference]:
         async def compared(connection: asyncpg.Connection) -> list[Difference]:
             have = await postgres_catalogue(connection)
-            await connection.execute("SET statement_timeout = 0")
+            await connection.execute("SET LOCAL statement_timeout = 0")
             return await _drive(connection, look(model, have, "postgres"))
 
         return await self._reading(compared)
@@ -162,7 +163,7 @@ class PostgresStore:
     async def _reading(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Run work in a read-only transaction, on a connection of its own."""
         try:
-            connection = await self._connect()
+            connection = await self._connector.connect()
             try:
                 async with connection.transaction(readonly=True):
                     return await work(connection)
@@ -181,36 +182,16 @@ class PostgresStore:
     async def connection(self, name: str) -> asyncpg.Connection:
         """A connection of its own, for who closes it."""
         try:
-            return await self._connect(name)
+            return await self._connector.connect_directly(name)
         except _UNOPENED as error:
             raise _unopened(error) from None
-
-    async def _connect(self, name: str = "diptych") -> asyncpg.Connection:
-        """Connect; again, if the backend is terminated while its session is set up."""
-        for _ in range(_CONNECTS - 1):
-            try:
-                return await self._connect_once(name)
-            except _ENDED:
-                continue
-        return await self._connect_once(name)
-
-    async def _connect_once(self, name: str) -> asyncpg.Connection:
-        # without its own cache, asyncpg has the server parse a prepared statement again for every run
-        connection = await asyncpg.connect(
-            self.url, server_settings={"application_name": name}, statement_cache_size=16, timeout=5
-        )
-        try:
-            await connection.execute(self._settings, timeout=5)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
 
     def cautions(self) -> list[str]:
         return []
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         pool = self.pool
+        void = 0
         try:
             while True:
                 link = pool.take_nowait() or await pool.take()
@@ -219,6 +200,9 @@ class PostgresStore:
                     return (None,) if row is None else _bounded(row)
                 except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
                     link.statements.clear()
+                    void += 1
+                    if void > _VOID:
+                        raise Refusal(Code.UNAVAILABLE, "The database is being altered; try again.") from None
                 except (asyncpg.QueryCanceledError, asyncpg.DataError):
                     raise
                 except BROKEN:
@@ -239,12 +223,29 @@ class PostgresStore:
         except (*BROKEN, *STORE_ERRORS, TimeoutError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
+    def read_from(self, urls: Sequence[str], model: Model) -> Run:
+        if not self._triggers:
+            raise StartError("Replicas are tested by the feed of changes, so they need the setting triggers.")
+        replicas = [Replica(url, self._connector.other(url), self._size, self._wait, self._waiting) for url in urls]
+        self._replicas = Replicas(replicas, model, self.run, self.head)
+        return self._replicas.run
+
+    @property
+    def replicas(self) -> Sequence[ReplicaState]:
+        return () if self._replicas is None else self._replicas.states()
+
+    @property
+    def primary_reads(self) -> int:
+        return 0 if self._replicas is None else self._replicas.on_primary
+
     async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         result = await write(self.pool, script, locks)
         self._changed()
         return result
 
     async def change(self, step: Step, lookup: Callable[[], Step]) -> ResultRow:
+        if self._connector.shares:  # no backend could be asked for its outcome: it runs in a transaction with an id
+            return None
         row = await run_change(self.pool, step, lookup)
         if row is not None:
             self._changed()
@@ -267,11 +268,13 @@ class PostgresStore:
 
     def on_commit(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
-        if wake is not None and self._listening is None:
-            self._listening = Listening(lambda: self._connect("diptych listens"), self._committed)
+        if wake is not None and self._listening is None and self._connector.direct:
+            self._listening = Listening(lambda: self._connector.connect_directly("diptych listens"), self._committed)
 
     def _changed(self) -> None:
         self.pool.health.worked()
+        if (freshness := FRESHNESS.get()) is not None:
+            freshness.note_write()
         self._committed()
 
     def _committed(self) -> None:

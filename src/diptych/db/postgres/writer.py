@@ -82,7 +82,7 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step]) -> Resu
         except asyncpg.QueryCanceledError:
             raise
         except BROKEN:
-            process = link.connection.get_server_pid()
+            process = link.connection.process
             link.connection.terminate()
         finally:
             pool.give(link)
@@ -122,6 +122,8 @@ async def _transaction(pool: Pool, script: Script[T], how: str) -> T:
 class Session:
     """A transaction on one connection."""
 
+    _end = "COMMIT"
+
     def __init__(self, pool: Pool, link: Link) -> None:
         self._pool = pool
         self._link = link
@@ -141,16 +143,15 @@ class Session:
     async def commit(self) -> None:
         """Commit. If the connection breaks meanwhile, the server is asked for the outcome."""
         connection = self._link.connection
-        process = connection.get_server_pid()
         try:
             with _losing(self._link):
-                status = await connection.execute("COMMIT")
+                status = await connection.execute(self._end)
         except VIOLATIONS as error:  # of constraints that are deferred
             raise refusal_of(kind_in_postgres(error)) from error
         except _Lost:
             connection.terminate()
             self._give()  # makes room for the connection that asks
-            if self._xid is None or not await _was_committed(self._pool, process, self._xid):
+            if self._xid is None or not await _was_committed(self._pool, self._xid):
                 raise
             return
         if status != "COMMIT":  # PostgreSQL rolls back a failed transaction without an error
@@ -176,6 +177,8 @@ class ForeignSession(Session):
         self._health = pool.health if committed is not None else WriteHealth(reason_of)
         self._saved = False
         self._committed = committed
+        if link.settings is None:  # the session is another caller's next: what model code has set ends here
+            self._end = "RESET ALL; COMMIT"
         link.foreign = True
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
@@ -328,14 +331,16 @@ async def _look(pool: Pool, process: int, lookup: Step) -> ResultRow:
     return await _inquire(pool, outcome)
 
 
-async def _was_committed(pool: Pool, process: int, xid: str) -> bool:
+async def _was_committed(pool: Pool, xid: str) -> bool:
     """Was a transaction committed whose connection broke meanwhile?"""
 
     async def outcome(link: Link) -> tuple[bool, bool]:
         status = await link.connection.fetchval("SELECT pg_xact_status($1::text::xid8)", xid)
         if status == "in progress":
             await link.connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND usename = user", process
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE backend_xid = $1::text::xid8::xid AND usename = user",
+                xid,
             )
         return status in ("committed", "aborted"), status == "committed"
 

@@ -41,7 +41,7 @@ from diptych.db.sqlite.watchdog import Watchdog
 from diptych.db.sqlite.writer import Writer
 from diptych.db.sqlite.writing import WriteConnection as Writing
 from diptych.db.sqlite.writing import as_refusal, reason_of
-from diptych.db.store import FeedHead, StoreLoad, insert_plan
+from diptych.db.store import FeedHead, ReplicaState, StoreLoad, insert_plan
 from diptych.db.write_health import Probe, WriteHealth
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.caller import CALLER
@@ -67,6 +67,8 @@ class SqliteStore:
 
     dialect = SQLITE
     numbers = False
+    replicas: Sequence[ReplicaState] = ()
+    primary_reads = 0
     look_every = 0.05
 
     def __init__(
@@ -307,6 +309,9 @@ class SqliteStore:
 
     def change(self, step: Step, lookup: Callable[[], Step]) -> Awaitable[Changed]:
         return self._require_writer().change(step)
+
+    def read_from(self, urls: Sequence[str], model: Model) -> feed.Run:
+        raise StartError("Replicas are standbys of PostgreSQL; SQLite has none.")
 
     async def session(self, *, reading: bool = False) -> Session:
         if not reading:

@@ -28,12 +28,12 @@ _NO_CORS = ("/oauth/", "/console")
 _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
-    b"Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Sunset, "
-    b"WWW-Authenticate, X-Request-Id",
+    b"Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Read-Token, Retry-After, "
+    b"Sunset, WWW-Authenticate, X-Request-Id",
 )
 ALLOWED_HEADERS = (
     # the API's own
-    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer",
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Read-Token",
     # of caches and of older libraries
     "Cache-Control, If-Modified-Since, If-Unmodified-Since, Pragma, X-Requested-With",
     # of GraphQL clients

@@ -111,10 +111,11 @@ def cursor_headers(cursor: str) -> tuple[Header, ...]:
 def may_keep(request: Request, max_age: int) -> tuple[Header, ...]:
     """The `Cache-Control` of a read whose public data may be cached for `max_age` seconds.
 
-    A response to a request with a token is private, whatever it contains. So is one to a request with `Prefer`, which
-    may add to the response: caches do not vary by it.
+    A response to a request with a token is private, whatever it contains. So is one to a request with `Prefer` or
+    `Read-Token`, which may add to the response: caches do not vary by them.
     """
-    if max_age and b"authorization" not in request.headers and b"prefer" not in request.headers:
+    headers = request.headers
+    if max_age and b"authorization" not in headers and b"prefer" not in headers and b"read-token" not in headers:
         return public(max_age)
     return PRIVATE
 

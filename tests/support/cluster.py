@@ -1,0 +1,161 @@
+"""PostgreSQL servers that replicate: a primary, and standbys made with `pg_basebackup`.
+
+    with cluster(postgres, standbys=2) as servers:
+        primary, *standbys = servers
+        standbys[0].delay(1.5)               # it replays a commit 1.5 seconds after it was made
+        primary.kill(); standbys[0].promote()
+
+Every server is a process of its own with an address of 127.0.0.1, ended by its pid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from tests.support.running import PATIENCE, Postgres, scratch
+
+_CONF = """
+listen_addresses = '127.0.0.1'
+port = {port}
+unix_socket_directories = ''
+fsync = off
+max_connections = 100
+shared_buffers = 32MB
+autovacuum = off
+hot_standby_feedback = on
+wal_receiver_status_interval = 1s
+wal_retrieve_retry_interval = 100ms
+log_min_messages = fatal
+"""
+
+
+class Server:
+    """One server of a cluster."""
+
+    def __init__(self, bin_path: Path, user: str | None, folder: Path) -> None:
+        self._bin = bin_path
+        self._user = user
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def run(self, program: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs to its end."""
+        subprocess.run(
+            [str(self._bin / program), *arguments], user=self._user, cwd="/", check=True, capture_output=True
+        )
+
+    def configure(self, text: str) -> None:
+        with (self.folder / "postgresql.auto.conf").open("a") as file:
+            file.write(text)
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [str(self._bin / "postgres"), "-D", str(self.folder)],
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.execute("SELECT 1")
+                return
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                assert time.monotonic() < until and self._process.poll() is None, "a server did not start"
+                time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it as a power failure would: it says nothing to anyone."""
+        if self._process is not None:
+            self.signal(signal.SIGSTOP)
+            self.signal(signal.SIGKILL)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all its processes."""
+        assert self._process is not None
+        parent = self._process.pid
+        os.kill(parent, number if number != signal.SIGKILL else signal.SIGSTOP)  # it starts no more of them
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(child), number)
+        os.kill(parent, number)
+
+    def promote(self) -> None:
+        """Make it a primary, and wait until it is one."""
+        self.execute("SELECT pg_promote(true, 60)")
+
+    def delay(self, seconds: float) -> None:
+        """Replay commits this much later than they were made."""
+        self.execute(f"ALTER SYSTEM SET recovery_min_apply_delay = '{int(seconds * 1000)}ms'")
+        self.execute("SELECT pg_reload_conf()")
+
+    def execute(self, sql: str, database: str = "postgres") -> list[Any]:
+        """Run one statement; gives its rows."""
+
+        async def work() -> list[Any]:
+            connection = await asyncpg.connect(self.url(database), timeout=10)
+            try:
+                return await connection.fetch(sql)
+            finally:
+                await connection.close()
+
+        with asyncio.Runner() as runner:
+            return runner.run(work())
+
+    def standby(self, folder: Path, name: str = "") -> Server:
+        """A new standby of it, which runs."""
+        other = Server(self._bin, self._user, folder)
+        connection = f"host=127.0.0.1 port={self.port} user=postgres application_name={name or folder.name}"
+        self.run("pg_basebackup", "-D", str(folder), "-R", "-X", "stream", "-c", "fast", "-d", connection)
+        other.configure(f"port = {other.port}\nsynchronous_standby_names = ''\n")
+        other.start()
+        return other
+
+
+def new_primary(postgres: Postgres, folder: Path) -> Server:
+    """A new, empty server, which runs."""
+    own = postgres._server
+    if own.system_user is not None:
+        shutil.chown(folder, own.system_user)
+    server = Server(own.bin_path, own.system_user, folder / "primary")
+    server.run("initdb", "-D", str(server.folder), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N")
+    server.configure(_CONF.format(port=server.port))
+    server.start()
+    return server
+
+
+@contextmanager
+def cluster(postgres: Postgres, standbys: int) -> Iterator[list[Server]]:
+    """A primary and so many standbys."""
+    folder = Path(scratch("cluster-"))
+    servers: list[Server] = []
+    try:
+        servers.append(new_primary(postgres, folder))
+        for number in range(standbys):
+            servers.append(servers[0].standby(folder / f"standby{number}"))
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+        shutil.rmtree(folder, ignore_errors=True)

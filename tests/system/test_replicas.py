@@ -1,0 +1,194 @@
+"""Reads from standbys of PostgreSQL: the same answers, a standby that is lost and comes back, and read tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.db.postgres.replica import name_of
+from diptych.demo.model import model
+from diptych.errors import StartError
+from tests.support.cluster import Server, cluster
+from tests.support.node import Node
+from tests.support.running import NewDatabase, Postgres
+
+
+@pytest.fixture(scope="module")
+def servers(postgres: Postgres) -> Iterator[list[Server]]:
+    with cluster(postgres, standbys=1) as servers:
+        yield servers
+
+
+def on(servers: list[Server], work: Callable[[Node, Node], Awaitable[None]], **settings: object) -> None:
+    """Run work with two nodes: one that reads from the standby, and one that does not."""
+
+    async def run() -> None:
+        primary, standby = servers
+        nodes = Node(primary.url(), (standby.url(),)), Node(primary.url())
+        try:
+            for node in nodes:
+                await node.start()
+            await until(lambda: nodes[0].app.store.replicas[0].is_up)
+            await work(*nodes)
+        finally:
+            for node in nodes:
+                await node.app.stop()
+
+    asyncio.run(run())
+
+
+async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come true"
+        await asyncio.sleep(0.02)
+
+
+async def read_there(node: Node, url: str, token: str = "", **headers: str) -> object:
+    """An answer of the standby, once it has all that was written."""
+    for _ in range(200):
+        before = node.app.store.replicas[0].reads
+        answer = await node.send("GET", url, token, **headers)
+        if node.app.store.replicas[0].reads > before:
+            return answer
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"the standby answered nothing, but {answer}")
+
+
+def test_a_standby_answers_byte_by_byte_what_the_primary_answers(servers: list[Server]) -> None:
+    async def work(node: Node, plain: Node) -> None:
+        token = node.token("admin")
+        for number in range(7):
+            body = {"name": f"same {number}", "email": f"same{number}@example.org"}
+            assert (await node.send("POST", "/users", token, body))[0] == 201
+        urls = (
+            "/users?first=3",
+            "/users?first=2&sort=-name",
+            "/users?name=same%201",
+            "/posts?first=1",
+        )
+        for url in urls:
+            there, here = await read_there(node, url, token), await plain.send("GET", url, token)
+            assert there == here, url
+            _, headers, _ = here
+            tag = headers["etag"]
+            assert (await read_there(node, url, token, if_none_match=tag))[0] == 304  # type: ignore[index]
+        _, headers, _ = await plain.send("GET", "/users?first=3", token)
+        following = headers["link"].partition("<")[2].partition(">")[0]
+        assert await read_there(node, following, token) == await plain.send("GET", following, token)
+        missing = "/users/00000000-0000-7000-8000-000000000000"
+        assert (await node.send("GET", missing, token))[0] == 404
+
+    on(servers, work)
+
+
+def test_a_lost_standby_is_left_out_at_once_and_comes_back_by_itself(servers: list[Server]) -> None:
+    async def work(node: Node, _: Node) -> None:
+        await node.send("POST", "/users", node.token("admin"), {"name": "l", "email": "lost@example.org"})
+        await read_there(node, "/users?first=1")
+        servers[1].kill()
+        for _number in range(30):
+            begun = time.monotonic()
+            assert (await node.send("GET", "/users?first=1"))[0] == 200
+            assert time.monotonic() - begun < 2
+        await until(lambda: not node.app.store.replicas[0].is_up)
+        await asyncio.to_thread(servers[1].start)
+        await until(lambda: node.app.store.replicas[0].is_up)
+        await read_there(node, "/users?first=1")
+
+    on(servers, work)
+
+
+def test_a_standby_that_hangs_holds_nobody_up_for_long(servers: list[Server]) -> None:
+    async def work(node: Node, _: Node) -> None:
+        await read_there(node, "/users?first=1")
+        servers[1].signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            answers = await asyncio.gather(*(node.send("GET", f"/users?first={n}") for n in range(1, 6)))
+            assert {status for status, _, _ in answers} == {200}
+            assert time.monotonic() - begun < 5
+            await until(lambda: not node.app.store.replicas[0].is_up)
+        finally:
+            servers[1].signal(signal.SIGCONT)
+        await until(lambda: node.app.store.replicas[0].is_up)
+
+    on(servers, work)
+
+
+def test_a_server_that_is_no_standby_answers_nothing(servers: list[Server]) -> None:
+    async def work() -> None:
+        node = Node(servers[0].url(), (servers[0].url(),))
+        await node.start()
+        try:
+            await asyncio.sleep(0.5)
+            assert (await node.send("GET", "/users?first=1"))[0] == 200
+            (replica,) = node.app.store.replicas
+            assert (replica.is_up, replica.reads) == (False, 0)
+        finally:
+            await node.app.stop()
+
+    asyncio.run(work())
+
+
+def test_a_token_is_enough_for_a_standby_and_covers_what_was_seen(servers: list[Server]) -> None:
+    async def work(node: Node, plain: Node) -> None:
+        token = node.token("admin")
+        body = {"name": "t", "email": "token@example.org"}
+        _, headers, made = await plain.send("POST", "/users", token, body, prefer="read-token")
+        first = headers["read-token"]
+        heads = 0
+        head = node.app.store.head
+
+        async def counted() -> object:
+            nonlocal heads
+            heads += 1
+            return await head()
+
+        await read_there(node, f"/users/{made['id']}", token)
+        replicas = node.app.store._replicas  # type: ignore[attr-defined]
+        replicas._head = counted
+        status, headers, found = await node.send("GET", f"/users/{made['id']}", token, read_token=first)
+        assert (status, found["name"], heads) == (200, "t", 0)
+        assert headers["read-token"] != first and headers["cache-control"].startswith("private")
+        together = f"{first}, {headers['read-token']}"
+        assert (await node.send("GET", "/users?first=1", token, read_token=together))[0] == 200
+        refused, headers, _ = await node.send("GET", "/users/none", token, read_token=first)
+        assert refused in (400, 404) and "read-token" in headers
+
+    on(servers, work)
+
+
+def test_what_is_no_token_is_refused_in_both_styles(servers: list[Server]) -> None:
+    async def work(node: Node, _: Node) -> None:
+        for sent in ("x", ", ".join(["x"] * 17)):
+            status, _headers, answer = await node.send("GET", "/users", read_token=sent)
+            assert (status, answer["code"]) == (400, "BAD_REQUEST")
+            query = {"query": "{ users { name } }"}
+            assert (await node.send("POST", "/graphql", "", query, read_token=sent))[0] in (200, 400)
+
+    on(servers, work)
+
+
+def test_sqlite_has_no_replicas_and_without_triggers_there_are_none(
+    new_sqlite: NewDatabase, postgres: Postgres
+) -> None:
+    async def work(database: str, message: str, *, triggers: bool) -> None:
+        node = Node(database, ("postgresql://127.0.0.1:1/x",), triggers=triggers)
+        with pytest.raises(StartError, match=message):
+            await node.start()
+
+    asyncio.run(work(new_sqlite(), "standbys of PostgreSQL", triggers=True))
+    asyncio.run(work(postgres.create(), "need the setting triggers", triggers=False))
+
+
+def test_metrics_name_a_replica_by_its_hosts_only() -> None:
+    assert name_of("postgresql://app:secret@a:5432,b/tasks") == "a:5432,b"
+    assert name_of("postgresql:///tasks?host=/var/run/postgresql") == "/var/run/postgresql"
+    assert model is not None and connect(Config(database="sqlite:///:memory:")).replicas == ()
