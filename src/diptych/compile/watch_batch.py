@@ -50,7 +50,7 @@ _DIALECTS: Mapping[str, Dialect] = {
         changes="_changes _f CROSS JOIN LATERAL (SELECT {2} AS _was, {3} AS _becomes) _v "
         "WHERE (_v._was OR _v._becomes)",
         stored='(_f._{0})."{1}"',
-        later=POSTGRES.later.replace('_f_new."id"', '(_f._new)."id"'),
+        is_now='_t."id" = (_f._new)."id"',
     ),
 }
 """The changes are read once for all groups, and so are the rows that they hold."""
