@@ -6,11 +6,18 @@ migration = Migration(
     after="0003_states",
     leads_to="sha256:a51d84eb62e9f2c6b8ce1dcdd0b77f85",
     expand=(
-        # sqlite:   -- tickets is made anew with number = (SELECT count(*) FROM "tickets" AS _o WHERE _o."project_id" = "tickets"."project_id" AND (_o.created_at, _o.id) <= ("tickets".created_at, "tickets".id)), and its 11 columns are copied
+        # sqlite:   -- tickets is made anew with number = row_number() OVER (PARTITION BY "project_id" ORDER BY created_at, id), and its 11 columns are copied
         # sqlite:   -- stored changes follow
-        # postgres: ALTER TABLE "tickets" ADD COLUMN IF NOT EXISTS "number" integer
-        # postgres: UPDATE "tickets" SET "number" = (SELECT count(*) FROM "tickets" AS _o WHERE _o."project_id" = "tickets"."project_id" AND (_o.created_at, _o.id) <= ("tickets".created_at, "tickets".id))
+        # postgres: ALTER TABLE "tickets" ADD COLUMN "number" integer
+        # postgres: -- rows get numbers in the order in which they were made, in batches of 1000
+        # postgres: LOCK TABLE "tickets" IN SHARE ROW EXCLUSIVE MODE
+        # postgres: -- the rest gets its numbers
+        # postgres: -- a trigger gives numbers from now on
+        # postgres: ALTER TABLE "tickets" DROP CONSTRAINT IF EXISTS "tickets_number_not_null"
+        # postgres: ALTER TABLE "tickets" ADD CONSTRAINT "tickets_number_not_null" CHECK ("number" IS NOT NULL) NOT VALID
+        # postgres: ALTER TABLE "tickets" VALIDATE CONSTRAINT "tickets_number_not_null"
         # postgres: ALTER TABLE "tickets" ALTER COLUMN "number" SET NOT NULL
+        # postgres: ALTER TABLE "tickets" DROP CONSTRAINT "tickets_number_not_null"
         # postgres: -- stored changes follow
         add_column("tickets", "number", column("Int", generated="counter:project_id")),
         # sqlite:   CREATE UNIQUE INDEX "projects_organisation_id_name_key" ON "projects" ("organisation_id", "name")

@@ -24,6 +24,7 @@ from diptych.migrate.table_steps import (
     rename_column,
     rename_table,
 )
+from diptych.migrate.value_steps import alter_value
 
 __all__ = [
     "Check",
@@ -34,6 +35,7 @@ __all__ = [
     "add_column",
     "add_key",
     "alter_column",
+    "alter_value",
     "column",
     "create_table",
     "drop_check",

@@ -28,6 +28,8 @@ from diptych.migrate.table_steps import (
     rename_column,
     rename_table,
 )
+from diptych.migrate.value_diff import Members, ValueDiff
+from diptych.migrate.value_steps import alter_value
 
 
 class Answers(Struct):
@@ -201,6 +203,8 @@ class _Finder:
         if not using and was.kind != now.kind:
             if was.type == now.type == "Decimal":
                 using = _rescaled(name, was, now)
+            elif was.type[:1] == now.type[:1] == "{" and self._alter_value(table, name, was, now):
+                pass
             elif "other" in (compatibility(was, now, "sqlite"), compatibility(was, now, "postgres")):
                 sentence = f"{table}.{name} was {was} and is {now}: how is a value converted?"
                 self._ask("using", f"{table}.{name}", sentence)
@@ -209,6 +213,16 @@ class _Finder:
             self._do(alter_column(table, name, msgspec.structs.replace(now, **kept), using=using))
         if self.state.tables[table].columns[name] != now:
             self._do(alter_column(table, name, now, fill=filled))
+
+    def _alter_value(self, table: str, name: str, was: Column, now: Column) -> bool:
+        """Change the members of a value object; False if only the owner can say how."""
+        members = ValueDiff(f"{table}.{name}", was.type, now.type, self.answers, self._ask).find()
+        if members is None:
+            return False
+        if members != Members():
+            column = msgspec.structs.replace(now, nullable=was.nullable)
+            self._do(alter_value(table, name, column, members.renames, tuple(members.drops), members.fills))
+        return True
 
     def _complete(self, table: str) -> None:
         for step in _missing(table, self.state.tables[table], self.new.tables[table]):

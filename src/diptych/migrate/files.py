@@ -25,7 +25,7 @@ from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
 from diptych.migrate.shape import catalogue_of
 from diptych.migrate.state import Check, Column, Key, State, Table
-from diptych.migrate.step import Action, Alone, Backfill, Rebuild, Step, Stored, Validate
+from diptych.migrate.step import Action, Alone, Backfill, Number, Rebuild, Step, Stored, Validate
 
 FOLDER, STATE = "migrations", "state.json"
 NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
@@ -181,16 +181,23 @@ def _comment(step: Step, before: State) -> list[str]:
     for dialect in DIALECTS:
         for text in sql_of(step, before, dialect):
             flat = " ".join(text.split())
-            if flat.startswith("UPDATE diptych_feed "):
-                flat = "-- stored changes follow"
-            elif flat.startswith("DO $$"):
-                flat = "-- our triggers are made anew"
-            elif flat.startswith("CREATE OR REPLACE FUNCTION diptych_fill_"):
-                flat = "-- a trigger fills it for services of the model before, until contract"
-            elif "TRIGGER" in flat and " diptych_fill_" in flat:
-                continue
-            lines.append(f"        # {dialect + ':':9} {flat if len(flat) <= 400 else flat[:399] + '…'}")
+            flat = next((words for begin, words in _IN_WORDS.items() if re.match(begin, flat)), flat)
+            if flat:
+                lines.append(f"        # {dialect + ':':9} {flat if len(flat) <= 400 else flat[:399] + '…'}")
     return lines
+
+
+_IN_WORDS = {
+    "UPDATE diptych_feed ": "-- stored changes follow",
+    r"DO \$\$": "-- our triggers are made anew",
+    "CREATE OR REPLACE FUNCTION diptych_fill": "-- a trigger fills it for services of the model before, until contract",
+    "[A-Z ]+TRIGGER .*diptych_fill_": "",
+    "WITH batch AS .* -- in batches": "-- rows get numbers in the order in which they were made, in batches of 1000",
+    "WITH batch AS ": "-- the rest gets its numbers",
+    r"DO \$do\$ .*diptych_count_": "-- a trigger gives numbers from now on",
+    "[A-Z ]+(TRIGGER|FUNCTION|INDEX|TABLE IF NOT EXISTS|FROM).*diptych_(count|number)": "",
+}
+"""How statements begin that are said in words, or left out."""
 
 
 def sql_of(step: Step, before: State, dialect: DialectName) -> list[str]:
@@ -209,6 +216,8 @@ def shown(action: Action, dialect: DialectName) -> str:
             return f'UPDATE "{table}" SET "{name}" = {expression} WHERE "{name}" IS NULL{batch}'
         case Alone(sql, _) | Validate(sql) | Stored(sql):
             return sql
+        case Number(sql):
+            return f"{sql} -- in batches of 1000 rows"
     return str(action)
 
 

@@ -11,6 +11,7 @@ from diptych.migrate.log import Half
 from diptych.migrate.state import State
 from diptych.migrate.step import Step
 from diptych.migrate.table_steps import add_column, alter_column, drop_column, drop_table, rename_column, rename_table
+from diptych.migrate.value_steps import alter_value
 
 
 class StillNeeded(StartError):
@@ -64,6 +65,8 @@ def _needs_before(step: Step, node: Node) -> Iterator[str]:
             yield f"has {table}.{name}"
         case alter_column(table, name) if step.using and name in node.tables.get(table, ()):
             yield f"has {table}.{name} with its values of before"
+        case alter_value(table, name) if name in node.tables.get(table, ()):
+            yield f"has {table}.{name} with its members of before"
         case alter_column() if not step.column.nullable and step.column.default is None:
             yield from _leaves_out(step, node)
 

@@ -7,6 +7,7 @@ by a CHECK that is validated first, so that SET NOT NULL reads no rows.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator
 
 from diptych.compile.catalogue import Catalogue
@@ -80,7 +81,8 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         yield f"{alter} DROP DEFAULT"
     if retyped:
         yield free_column(table, name)
-        yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "")
+        remark = " -- rewrites the table under a lock" * is_rewritten(have.tables[table][name].type, wanted)
+        yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "") + remark
     elif using:
         yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"
     if default:
@@ -91,6 +93,15 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         yield set_null(table, name, nullable=True)
     elif have.tables[table][name].nullable:
         yield from set_not_null(table, name)
+
+
+_NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
+
+
+def is_rewritten(was: str, now: str) -> bool:
+    """Does PostgreSQL write a table anew when a column gets another type? Not for more digits before the point."""
+    old, new = _NUMERIC.fullmatch(was.lower()), _NUMERIC.fullmatch(now.lower())
+    return not (old and new and old[2] == new[2] and int(old[1]) <= int(new[1]))
 
 
 _DROP_TRIGGERS = (

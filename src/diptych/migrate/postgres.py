@@ -27,9 +27,10 @@ from diptych.migrate.ddl import quote
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed, refuse_steps
+from diptych.migrate.numbering import LIMIT
 from diptych.migrate.sqlite import Tell, refuse
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Alone, Backfill, Step, Stored, Validate
+from diptych.migrate.step import Action, Alone, Backfill, Number, Step, Stored, Validate
 from diptych.migrate.undo import BEGIN, END, UNDO, inverses, undone
 from diptych.model.model import Model
 
@@ -268,6 +269,8 @@ class _Run:
                 await self._backfill(table, name, expression)
             case Stored(sql):
                 await self._change_stored(sql)
+            case Number(sql):
+                await self._number(sql)
             case Alone(sql, index):
                 await patiently(self.connection, self._concurrently(sql, index), alone=True)
 
@@ -302,6 +305,20 @@ class _Run:
             after, count = ids[-1], count + len(ids)
             if count % (100 * _BATCH) == 0:
                 self.tell(f"{table}.{name}: {count} rows filled.")
+            await asyncio.sleep(0)
+
+    async def _number(self, sql: str) -> None:
+        """Number rows, each batch in its own transaction, until there are few left."""
+        batch, count, numbered = sql.replace(LIMIT, f" LIMIT {_BATCH}"), 0, _BATCH
+
+        async def work() -> int:
+            return int((await self.connection.execute(batch)).split()[-1])
+
+        while numbered == _BATCH:
+            numbered = await patiently(self.connection, work)
+            count += numbered
+            if count % (100 * _BATCH) == 0 and count:
+                self.tell(f"{count} rows numbered.")
             await asyncio.sleep(0)
 
     async def _change_stored(self, sql: str) -> None:

@@ -59,7 +59,13 @@ class Stored(NamedTuple):
     sql: str
 
 
-Action = str | Rebuild | Backfill | Alone | Validate | Stored
+class Number(NamedTuple):
+    """PostgreSQL: a statement that numbers rows, in batches, each with its own commit (`numbering.py`)."""
+
+    sql: str
+
+
+Action = str | Rebuild | Backfill | Alone | Validate | Stored | Number
 Look = tuple[str, str]
 """A sentence with {} for the number of rows, and the query that counts them."""
 

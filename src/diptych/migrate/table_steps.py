@@ -12,7 +12,8 @@ from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
 from diptych.migrate import feed
-from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote, type_ddl
+from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote
+from diptych.migrate.numbering import add_counter, within_of
 from diptych.migrate.online import (
     add_reference,
     alter_on_postgres,
@@ -154,9 +155,8 @@ class add_column(Step, frozen=True):
             return
         is_complete = there is not None and there.nullable == column.nullable
         if is_counter and not is_complete:
-            yield f"ALTER TABLE {quote(table)} ADD COLUMN IF NOT EXISTS {quote(name)} {type_ddl(column, dialect)}"
-            yield f"UPDATE {quote(table)} SET {quote(name)} = {_numbers(table, column)}"
-            yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET NOT NULL"
+            yield from add_counter(table, name, column, there=there is not None)
+            yield from set_not_null(table, name)
         elif there is None:
             yield from _opened(table, name, open_, dialect, filled=bool(fill))
             if self._needs_trigger(fill):
@@ -176,7 +176,7 @@ class add_column(Step, frozen=True):
         if stored and not is_counter:
             yield stored
         if is_counter or fill or not (column.nullable or column.default is not None):
-            value = _numbers(table, column) if is_counter else fill or default_ddl(name, column, "sqlite")
+            value = _numbers(column) if is_counter else fill or default_ddl(name, column, "sqlite")
             yield Rebuild(table, before.tables[table], self.change(before).tables[table], {name: value or "NULL"})
         else:
             yield from _opened(table, name, column, "sqlite", filled=False)
@@ -229,12 +229,11 @@ def _opened(table: str, name: str, column: Column, dialect: DialectName, *, fill
         yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET DEFAULT {default}"
 
 
-def _numbers(table: str, column: Column) -> str:
-    """The number of a row that gets a counter, as an expression."""
-    within = column.generated.partition(":")[2]
-    same = f"_o.{quote(within)} = {quote(table)}.{quote(within)} AND " if within else ""
-    mine = f"(_o.created_at, _o.id) <= ({quote(table)}.created_at, {quote(table)}.id)"
-    return f"(SELECT count(*) FROM {quote(table)} AS _o WHERE {same}{mine})"
+def _numbers(column: Column) -> str:
+    """The number of a row that gets a counter, as an expression over all rows."""
+    within = within_of(column)
+    partition = f"PARTITION BY {quote(within)} " if within else ""
+    return f"row_number() OVER ({partition}ORDER BY created_at, id)"
 
 
 class drop_column(Step, frozen=True):

@@ -23,6 +23,8 @@ _COUNTERS: dict[DialectName, str] = {
     "PRIMARY KEY (name, scope)",
 }
 
+CREATE_COUNTERS = f"CREATE TABLE IF NOT EXISTS diptych_counters ({_COUNTERS['postgres']})"
+"""PostgreSQL: the statement that makes the table of the last numbers."""
 _LONGEST = 40
 
 
@@ -51,6 +53,15 @@ def number_rows(table: str, column: str, within: str) -> str:
     partition = f"PARTITION BY {identifier(within).text} " if within else ""
     numbers = f"SELECT id AS _id, row_number() OVER ({partition}ORDER BY created_at, id) AS _number FROM {name}"
     return f"UPDATE {name} SET {quoted} = _n._number FROM ({numbers}) AS _n WHERE _n._id = {name}.id"
+
+
+def numbering_trigger(table: str, column: str, within: str) -> Iterable[str]:
+    """PostgreSQL: the statements that make the trigger of a counter anew, whose last numbers are known."""
+    function, trigger = _postgres(_Counted(table, column, within))
+    name, _, on = trigger.name.partition(" on ")
+    yield from function.create
+    yield f"DROP TRIGGER IF EXISTS {identifier(name).text} ON {identifier(on).text}"
+    yield trigger.create[-1]
 
 
 class _Counted:
