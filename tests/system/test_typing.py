@@ -89,4 +89,4 @@ def test_the_model_of_the_readme_is_the_one_that_is_checked() -> None:
 def test_what_is_right_for_type_checkers_is_right_for_the_model() -> None:
     assert [*blog.model.resources] == ["Author", "Post"]
     assert [*acting.model.resources["Post"].actions] == ["publish", "importFeed", "forget"]
-    assert [*right.everything.resources] == ["Author", "Post", "Article", "Tag", "PostTag"]
+    assert [*right.everything.resources] == ["Author", "Post", "Article", "Tag", "PostTag", "Job"]

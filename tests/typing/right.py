@@ -13,6 +13,9 @@ from diptych import (
     Claims,
     Digits,
     Id,
+    JobResource,
+    JobState,
+    JobTx,
     Json,
     Min,
     Model,
@@ -20,6 +23,7 @@ from diptych import (
     OnDelete,
     Public,
     Resource,
+    Retry,
     States,
     Tx,
     Value,
@@ -107,6 +111,30 @@ class Tag(Resource, public=timedelta(minutes=1)):
     @classmethod
     async def usual(cls, tx: Tx) -> list[Tag]:
         return await tx.select(Tag)
+
+    @action(background=True, attempts=3, retry=(ConnectionError,), to=admin)
+    @classmethod
+    async def load(cls, tx: JobTx, url: str) -> int:
+        assert_type(tx.attempt, int)
+        await tx.checkpoint({"url": url})
+        raise Retry("later", after=1.5)
+
+    @action(background=True)
+    async def rename(self, tx: Tx) -> Tag:
+        return await tx.save(self)
+
+    @every("day at 03:30", roles=(admin,))
+    @classmethod
+    async def sweep(cls, tx: JobTx) -> None:
+        tx.progress(0.5, "half")
+
+
+class Chore(JobResource):
+    access = (grant("read", to=admin),)
+
+    @allow("read")
+    def own(self, viewer: Viewer) -> bool:
+        return (self.owner == viewer.id) & (self.state == JobState.failed)
 
 
 class PostTag(Resource, plural="post-tags", public=60):

@@ -12,6 +12,7 @@ import logging
 import random
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -51,7 +52,7 @@ class _Running(Struct, eq=False):
 class JobService:
     """Runs jobs, where the model has some."""
 
-    def __init__(self, calls: CallEngine, config: Config) -> None:
+    def __init__(self, calls: CallEngine, config: Config, is_draining: Callable[[], bool] = lambda: False) -> None:
         self.store = calls.engine.store
         self.node = secrets.token_hex(8)
         self._engine = calls.engine
@@ -62,6 +63,7 @@ class JobService:
         self._most = config.job_concurrency
         self._drain = config.job_drain
         self._retention = config.job_retention
+        self._is_draining = is_draining
         self._running: dict[str, _Running] = {}
         self._woken = asyncio.Event()
         self._renewed_at = self._swept_at = 0.0
@@ -118,6 +120,8 @@ class JobService:
         """Look at the queue once, and start what may run; returns the seconds until there may be more."""
         await self._renew()
         wait = POLL * random.uniform(0.8, 1.2)
+        if self._is_draining():  # others run what is queued now
+            return wait
         if self._schedules.names:
             wait = min(wait, await self._schedules.look())
         found = await waiting(self.store, self._names)

@@ -11,5 +11,7 @@ from diptych.serve.on_demand import JOBS
 async def start_jobs(handler: Handler) -> None:
     """Begin to run jobs, if the model has some."""
     if handler.engine.model.job is not None:
-        handler.jobs = importlib.import_module(JOBS).JobService(handler.rest.calls.calls, handler.config)
+        handler.jobs = importlib.import_module(JOBS).JobService(
+            handler.rest.calls.calls, handler.config, lambda: handler.readiness.is_draining
+        )
         await handler.jobs.start()

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from diptych.db.job_queue import QUEUE, QueuedJob
+from diptych.errors import Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.api_keys import ApiKeys
-from diptych.jobs import retention, run, service
+from diptych.jobs import manage, retention, run, service
 from diptych.jobs.service import JobService
+from diptych.model.declare.job_resource import JobState
+from tests.contract.calls.press import model as press
 from tests.contract.jobs.bindery import ANN, BOB, BOOK, GATE, ROWS, TRIES, model
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.running import NewDatabase
@@ -391,3 +394,63 @@ def test_the_documents_describe_jobs(bindery: Service) -> None:
     assert bind["202"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Job"}
     assert {"get", "delete"} <= document["paths"]["/jobs/{id}"].keys()
     assert "/jobs" not in bindery.get("/openapi.json").json()["paths"], "nobody without a token has jobs"
+
+
+def test_a_batch_and_a_mutation_queue_several(bindery: Service) -> None:
+    ann = bindery.token(ANN)
+    requests = [
+        {"method": "POST", "url": "/books/try-out?fields=id,state", "body": {"how": "well"}},
+        {"method": "PATCH", "url": f"/books/{BOOK}?fields=title", "body": {"title": "Urfaust"}},
+    ]
+    first, second = post(bindery, "/batch", {"requests": requests}, ann).json()["responses"]
+    assert (first["status"], first["body"]["state"], second["status"]) == (202, "queued", 200)
+    assert first["headers"]["location"] == f"/jobs/{first['body']['id']}"
+    settle(bindery)
+    assert titles(bindery) == ["Urfaust", "well 1"]
+
+
+def test_changes_of_jobs_can_be_followed(bindery: Service) -> None:
+    ann, bob = bindery.token(ANN), bindery.token(BOB)
+    id = tried(bindery, "well", ann)
+    settle(bindery)
+    seen = bindery.get("/jobs/changes?fields=state", token=ann).json()["data"]
+    assert seen[0]["kind"] == "CREATED"
+    assert seen[-1]["job"] == {"state": "succeeded"} and {change["rowId"] for change in seen} == {id}
+    assert bindery.get("/jobs/changes", token=bob).json()["data"] == []
+
+
+def test_operators_list_cancel_and_retry(bindery: Service, caplog: pytest.LogCaptureFixture) -> None:
+    engine, run = bindery.handler.write_engine, bindery.runner.run
+    ann = bindery.token(ANN)
+    with caplog.at_level(logging.CRITICAL, "diptych"):
+        broken, waits = tried(bindery, "break", ann), ""
+        settle(bindery)
+        waits = tried(bindery, "wait", ann)
+    assert [(row.id, row.state) for row in run(manage.list_jobs(engine, None, 10))] == [
+        (waits, JobState.queued),
+        (broken, JobState.failed),
+    ]
+    assert [row.id for row in run(manage.list_jobs(engine, "failed", 10))] == [broken]
+    assert run(manage.cancel(engine, waits)).state is JobState.cancelled
+    for refused in (manage.cancel(engine, waits), manage.retry(engine, waits), manage.retry(engine, ANN)):
+        with pytest.raises(Refusal):
+            run(refused)
+    assert run(manage.retry(engine, broken)).state is JobState.queued
+    with caplog.at_level(logging.CRITICAL, "diptych"):
+        settle(bindery)
+    assert TRIES == [1, 1] and job(bindery, broken, ann)["state"] == "failed"
+
+
+def test_a_service_that_drains_takes_no_jobs(bindery: Service) -> None:
+    tried(bindery, "well", bindery.token(ANN))
+    bindery.app.begin_drain()
+    spin(bindery)
+    assert TRIES == [] and len(records(bindery)) == 1
+
+
+def test_a_model_without_jobs_runs_nothing(runner: asyncio.Runner, new_sqlite: NewDatabase) -> None:
+    with in_process(press, new_sqlite(), runner) as plain:
+        assert plain.handler.jobs is None
+        document = plain.get("/openapi.json", token=plain.token(ANN)).json()
+        assert "/jobs" not in document["paths"] and "Job" not in document["components"]["schemas"]
+        assert plain.get("/jobs", token=plain.token(ANN)).status == 404

@@ -71,7 +71,7 @@ def plant(fault: str) -> None:
 
         async def apart(self: Any, run: Run, session: Any, **values: Any) -> None:
             await session.commit()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(1.0)
             await end(self, run, session, **values)
 
         JobRunner._end = apart  # type: ignore[method-assign]

@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[3]
 JOBS = scaled(3_000, 90)
 KILLS = scaled(60, 3)
 SECONDS = scaled(1_800, 120)
+_TWICE = "SELECT number FROM effects WHERE number >= 0 GROUP BY number, step HAVING count(*) > 1"
 ANN = "01900000-0000-7000-8000-00000000000a"
 
 
@@ -106,9 +107,11 @@ async def prove(database: str, nodes: int, fault: str = "") -> Outcome:
             kills += 1
         elif not left and asking.done():
             break
-    await asking
+        if fault and await rows(app.store, _TWICE):
+            break
     for node in running:
         await node.kill()
+    await asking
     effects = await rows(app.store, "SELECT number, step, count(*) FROM effects WHERE number >= 0 GROUP BY 1, 2")
     found = Counter({(int(str(number)), int(str(step))): int(str(count)) for number, step, count in effects})
     wanted = {(number, step) for number in range(JOBS) for step in range(1 + number % STEPS)}
