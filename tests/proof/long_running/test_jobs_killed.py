@@ -61,10 +61,9 @@ class Node:
         assert await self._process.stdout.readline() == b"ready\n"
 
     async def kill(self) -> None:
-        assert self._process is not None
-        if self._process.returncode is None:
+        if self._process is not None and self._process.returncode is None:
             self._process.kill()
-        await self._process.wait()
+            await self._process.wait()
 
 
 async def ask(handler: Handler, token: str, number: int) -> None:
@@ -73,8 +72,13 @@ async def ask(handler: Handler, token: str, number: int) -> None:
     async def read(most: int) -> bytes:
         return body
 
-    head = {b"authorization": f"Bearer {token}".encode(), b"content-type": b"application/json"}
-    reply = await handler.handle(Request("POST", "/effects/make", "", head, read))
+    head = {
+        b"authorization": f"Bearer {token}".encode(),
+        b"content-type": b"application/json",
+        b"idempotency-key": f"number-{number}".encode(),
+    }
+    while (reply := await handler.handle(Request("POST", "/effects/make", "", head, read))).status == 503:
+        await asyncio.sleep(0.1)  # the database is busy: the same call again is the same job
     assert reply.status == 202, reply.body
 
 
@@ -94,23 +98,13 @@ async def prove(database: str, nodes: int, fault: str = "") -> Outcome:
     await handler.jobs.stop()  # this process only asks
     token, begun = handler.context.tokens.make(ANN, [], None, 86_400), time.monotonic()
     running = [Node(database, fault) for _ in range(nodes)]
-    await asyncio.gather(*(node.start() for node in running))
     asking = asyncio.create_task(_ask_all(handler, token))
-    kills, end = 0, begun + SECONDS
-    while time.monotonic() < end:
-        await asyncio.sleep(random.uniform(0.2, 0.6))
-        left = [job for job in await QUEUE.all(app.store, "id") if job.name == "makeEffects"]
-        if kills < KILLS:
-            node = random.choice(running)
+    try:
+        await asyncio.gather(*(node.start() for node in running))
+        kills = await _kill_and_wait(app.store, running, asking, fault)
+    finally:
+        for node in running:
             await node.kill()
-            await node.start()
-            kills += 1
-        elif not left and asking.done():
-            break
-        if fault and await rows(app.store, _TWICE):
-            break
-    for node in running:
-        await node.kill()
     await asking
     effects = await rows(app.store, "SELECT number, step, count(*) FROM effects WHERE number >= 0 GROUP BY 1, 2")
     found = Counter({(int(str(number)), int(str(step))): int(str(count)) for number, step, count in effects})
@@ -123,6 +117,23 @@ async def prove(database: str, nodes: int, fault: str = "") -> Outcome:
     seconds = time.monotonic() - begun
     print(f"{JOBS} jobs, {len(found)} effects, {kills} kills, {len(ticks)} ticks, {seconds:.0f} s; wrong: {wrong[:5]}")
     return Outcome(wrong, {str(state): int(str(count)) for state, count in states}, len(ticks), twice, seconds)
+
+
+async def _kill_and_wait(store: Store, running: list[Node], asking: asyncio.Task[None], fault: str) -> int:
+    """Kill one node after another, then wait until all jobs have ended; returns the number of kills."""
+    kills, end = 0, time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        await asyncio.sleep(random.uniform(0.2, 0.6))
+        if kills < KILLS:
+            node = random.choice(running)
+            await node.kill()
+            await node.start()
+            kills += 1
+        elif asking.done() and not [job for job in await QUEUE.all(store, "id") if job.name == "makeEffects"]:
+            break
+        if fault and await rows(store, _TWICE):
+            break
+    return kills
 
 
 async def _ask_all(handler: Handler, token: str) -> None:
