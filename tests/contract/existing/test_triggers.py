@@ -267,6 +267,8 @@ def test_they_are_taken_off(database: str, command: Command) -> None:
     removed = command("triggers", HERE, "--remove", "--database", database)
     assert "Took the triggers off 3 tables." in removed.stderr
     assert not_ours(database) == before
+    if not database.startswith("sqlite"):
+        assert run_sql(database, "SELECT proname FROM pg_proc WHERE proname LIKE 'diptych_feed\\_%'") == []
     again = command("triggers", HERE, "--remove", "--database", database)
     assert "There were none." in again.stderr
     run_sql(database, """UPDATE "Orders" SET "CustomerID" = NULL""")
