@@ -66,6 +66,7 @@ class Walk:
     links: dict[str, tuple[str, str]] = field(default_factory=dict)
     """For each class the one that it refers to, and what happens when that row is deleted."""
     searches: set[str] = field(default_factory=set)
+    counters: set[str] = field(default_factory=set)
     count: int = 0
 
     def fresh(self, prefix: str) -> str:
@@ -80,6 +81,8 @@ class Walk:
             if name in self.links:
                 target, on_delete = self.links[name]
                 lines.append(f'link: Annotated[{target} | None, OnDelete("{on_delete}")] = None')
+            if name in self.counters:
+                lines.append("serial: Annotated[int, Counter()] = auto()")
             if name in self.searches:
                 lines.append('search = Search("label")')
             text += f"\nclass {name}(Resource):\n    " + "\n    ".join(["label: str", *lines]) + "\n"
@@ -91,6 +94,7 @@ class Walk:
         name = self.random.choice(names)
         fields, table = self.classes[name], name.lower() + "s"
         steps = ["add", "add", "drop", "rename", "null", "index", "default", "link", "search", "class", "rename class"]
+        steps += ["counter"]
         match self.random.choice(steps):
             case "add":
                 return self._add(fields, table), {}
@@ -114,15 +118,12 @@ class Walk:
                 each = self.random.choice([*fields.values()])
                 each.default = "" if each.default or each.nullable else KINDS[each.kind]
             case "link":
-                if name in self.links and self.random.random() < 0.5:
-                    del self.links[name]
-                else:
-                    self.links[name] = (
-                        self.random.choice(names),
-                        self.random.choice(["restrict", "cascade", "set null"]),
-                    )
+                self._link(name)
             case "search":
                 self.searches ^= {name}
+            case "counter":
+                self.counters ^= {name}
+                return {"drops": {f"{table}.serial"}} if name not in self.counters else {}, {}
             case "class" if len(names) < 4:
                 self.classes[f"C{self.fresh('x')}"] = {"first": Field("str", default='"s"')}
             case "rename class":
@@ -131,6 +132,13 @@ class Walk:
                 moved = {(table, label): (new.lower() + "s", label) for label in (*fields, "label")}
                 return {"renames": {table: new.lower() + "s"}}, moved
         return {}, {}
+
+    def _link(self, name: str) -> None:
+        if name in self.links and self.random.random() < 0.5:
+            del self.links[name]
+        else:
+            on_delete = ["restrict", "cascade", "set null"]
+            self.links[name] = self.random.choice([*self.classes]), self.random.choice(on_delete)
 
     def _add(self, fields: dict[str, Field], table: str) -> dict[str, Any]:
         label, kind = self.fresh("f"), self.random.choice(list(KINDS))
@@ -145,6 +153,7 @@ class Walk:
             for name, (target, how) in self.links.items()
         }
         self.searches = {new if name == old else name for name in self.searches}
+        self.counters = {new if name == old else name for name in self.counters}
 
 
 def _fill(kind: str) -> str:
