@@ -95,10 +95,12 @@ class Spender:
         self._policies: tuple[Header, ...] = ((b"ratelimit-policy", self.policies),) if general else ()
         # what is left of a bucket that others spend from says what they do
         self._shown = tuple((buckets[rate.name], template(rate)) for rate in general if is_own(rate))
-        self._only: tuple[RateBucket, bytes, Header] | None = None
+        self._only: tuple[RateBucket, bytes, tuple[Header, Header]] | None = None
         if len(self._shown) == 1 and self._shown[0][0].per_unit <= 1:  # there is more within a second
             bucket, text = self._shown[0]
-            self._only = bucket, text.replace(b"t=%d", b"t=1"), (b"ratelimit-policy", self.policies)
+            text = text.replace(b"t=%d", b"t=1")
+            full = (b"ratelimit", text % round(bucket.seconds / bucket.per_unit))
+            self._only = bucket, text, ((b"ratelimit-policy", self.policies), full)
 
     async def settle(self) -> None:
         """Wait until what it has spent is shared, if it has spent so much that its next request should."""
@@ -152,12 +154,13 @@ class Spender:
 
     def headers(self) -> tuple[Header, ...]:
         """The headers `RateLimit-Policy` and `RateLimit`."""
-        only = self._only
-        if only is not None:
-            bucket, text, policy = only
-            free = self._clock() + bucket.limit - bucket.full_at
-            if 0 < free < bucket.limit:
-                return policy, (b"ratelimit", text % int(free / bucket.per_unit))
+        if self._only is not None:
+            bucket, text, full = self._only
+            debt = bucket.full_at - self._clock()
+            if debt <= 0:
+                return full
+            if debt < bucket.limit:
+                return full[0], (b"ratelimit", text % int((bucket.limit - debt) / bucket.per_unit))
         return (*self._policies, (b"ratelimit", self.limits())) if self._shown else self._policies
 
 

@@ -26,6 +26,8 @@ Value = float | Mapping[Labels, float]
 _NAME = re.compile(r"(diptych|process)_[a-z0-9_]*[a-z0-9]")
 _MOST = 1_000
 """Series of one metric: more are left out."""
+_VALUES = 1_000
+"""Values of a histogram that are counted one by one."""
 
 
 class Description(Struct, frozen=True):
@@ -48,22 +50,49 @@ class Metric(Struct, frozen=True, eq=False):
 
 
 class Histogram:
-    """Buckets that count values up to their bounds, and the sum of the values."""
+    """Whole numbers, counted by their bounds at a scrape; between two, they are counted one by one.
 
-    __slots__ = ("bounds", "cells", "observe")
+    To find the bucket of a value takes longer than to count it: there are few values, and each of them often.
+    """
+
+    __slots__ = ("_cells", "_counts", "bounds", "observe")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
-        self.cells: list[float] = [0] * (len(bounds) + 2)
-        """A number for each bound, one for all above, and the sum."""
-        self.observe = _observing(self.bounds, self.cells)
+        self._cells: list[float] = [0] * (len(bounds) + 2)
+        self._counts = _Counts(self._fold)
+        self.observe = _observing(self._counts)
         """Count one value."""
 
+    @property
+    def cells(self) -> list[float]:
+        """A number for each bound, one for all above, and the sum."""
+        self._fold()
+        return self._cells
 
-def _observing(bounds: tuple[float, ...], cells: list[float]) -> Callable[[float], None]:
-    def observe(value: float) -> None:
-        cells[bisect_left(bounds, value)] += 1
-        cells[-1] += value
+    def _fold(self) -> None:
+        for value, count in self._counts.items():
+            self._cells[bisect_left(self.bounds, value)] += count
+            self._cells[-1] += value * count
+        self._counts.clear()
+
+
+class _Counts(dict[int, int]):
+    """How often each value was seen; folded once there are many."""
+
+    def __init__(self, fold: Callable[[], None]) -> None:
+        super().__init__()
+        self._fold = fold
+
+    def __missing__(self, value: int) -> int:
+        if len(self) >= _VALUES:
+            self._fold()
+        return 0
+
+
+def _observing(counts: _Counts) -> Callable[[int], None]:
+    def observe(value: int) -> None:
+        counts[value] += 1
 
     return observe
 
@@ -98,8 +127,8 @@ class Registry:
     ) -> None:
         """Add a histogram, or a function that reads several of the same bounds by their labels."""
         if isinstance(read, Histogram):
-            cells = read.cells
-            self._add(Description(name, "histogram", help, (), read.bounds), lambda: {(): list(cells)})
+            one = read
+            self._add(Description(name, "histogram", help, (), one.bounds), lambda: {(): list(one.cells)})
         else:
             several = read
             self._add(

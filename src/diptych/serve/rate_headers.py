@@ -45,15 +45,16 @@ def spender_of(rates: RateLimiter, request: Request, caller: Caller) -> Spender 
             SPENDER.set(ticket)
             return spender
     request.spending = spender
-    SPENDER.set(spender)
+    if SPENDER.get() is not spender:  # requests of one connection have one context, and mostly one caller
+        SPENDER.set(spender)
     return spender
 
 
 def with_rate_headers(request: Request, reply: Reply, spending: Spending) -> Reply:
-    """The reply with the headers of the caller's rates."""
-    if b"authorization" not in request.headers and _is_public(reply.headers):
-        return reply
-    return Reply(reply.status, reply.headers + spending.headers(), reply.body, reply.stream)
+    """The reply, which is of this request alone, with the headers of the caller's rates."""
+    if b"authorization" in request.headers or not _is_public(reply.headers):
+        reply.headers += spending.headers()
+    return reply
 
 
 def _is_public(headers: tuple[Header, ...]) -> bool:

@@ -49,3 +49,13 @@ def test_processes_are_added_up_but_for_a_greatest_or_least_value() -> None:
         "diptych_lag_seconds": {(): [4.0]},
         "diptych_ready": {(): [1.0]},
     }
+
+
+def test_a_histogram_of_many_values_counts_them_all() -> None:
+    histogram = Histogram((10, 1_000))
+    for value in range(5_000):
+        histogram.observe(value)
+        histogram.observe(5)
+    assert histogram.cells == [11 + 5_000, 990, 3_999, sum(range(5_000)) + 25_000]
+    histogram.observe(3)
+    assert histogram.cells[0] == 5_012 and len(histogram._counts) == 0

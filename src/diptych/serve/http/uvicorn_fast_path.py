@@ -6,7 +6,7 @@ Under any other ASGI server these functions return False or None, and the applic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -40,19 +40,24 @@ def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
     return True
 
 
-_LINE = b"%b: %b\r\n".__mod__
+_STATUS = {status: line.removesuffix(b"\r\n") for status, line in STATUS_LINE.items()}
+_line, _lines = b": ".join, b"\r\n".join
 
 
-def encoded_head(reply: Reply, default_headers: Iterable[Header], keep_alive: bool) -> bytes | None:
-    """The head of a whole response, or None if a header is not valid."""
-    status = reply.status
-    length = b"" if status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
+def encoded_head(reply: Reply, default_headers: Collection[Header], keep_alive: bool) -> bytes | None:
+    """The head of a whole response, or None if a header is not valid: a line of it must be one line."""
+    status, headers = reply.status, reply.headers
+    count = len(headers) + 2
     end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
-    lines = (STATUS_LINE[status], *map(_LINE, default_headers), *map(_LINE, reply.headers), length, end)
-    head = b"".join(lines)
-    if head.count(b"\n") != head.count(b"\r\n") or head.find(b"\r\n\r\n") != len(head) - 4:
-        return None
-    return head
+    if status != 204 and status != 304:
+        count += 1
+        end = b"content-length: %d\r\n%b" % (len(reply.body), end)
+    if default_headers:
+        count += len(default_headers)
+        head = _lines([_STATUS[status], *map(_line, default_headers), *map(_line, headers), end])
+    else:
+        head = _lines([_STATUS[status], *map(_line, headers), end])
+    return head if head.count(b"\n") == count + (not keep_alive) else None
 
 
 def _lingers(cycle: RequestResponseCycle) -> bool:

@@ -1,0 +1,29 @@
+"""The head of a response: its lines in order, and none at all if a header would be more than one line."""
+
+from __future__ import annotations
+
+from diptych.api.reply import Reply
+from diptych.serve.http.uvicorn_fast_path import encoded_head
+from tests.support.cases import cases
+
+HEADERS = ((b"content-type", b"application/json"), (b"etag", b'"x"'))
+LINES = b'content-type: application/json\r\netag: "x"\r\n'
+
+
+def test_a_head_has_its_lines_in_order() -> None:
+    date = [(b"date", b"now")]
+    assert encoded_head(Reply(200, HEADERS, b"abc"), (), True) == (
+        b"HTTP/1.1 200 OK\r\n" + LINES + b"content-length: 3\r\n\r\n"
+    )
+    assert encoded_head(Reply(404, HEADERS, b""), date, False) == (
+        b"HTTP/1.1 404 Not Found\r\ndate: now\r\n" + LINES + b"content-length: 0\r\nconnection: close\r\n\r\n"
+    )
+    assert encoded_head(Reply(304, HEADERS), (), True) == b"HTTP/1.1 304 Not Modified\r\n" + LINES + b"\r\n"
+    assert encoded_head(Reply(204, ()), (), False) == b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"
+
+
+@cases("value", [b"x\r\nset-cookie: a=b", b"x\n", b"x\ny", b"\r\n\r\n<html>"])
+def test_a_header_of_several_lines_is_refused(value: bytes) -> None:
+    for keep_alive in (True, False):
+        assert encoded_head(Reply(200, (*HEADERS, (b"location", value))), (), keep_alive) is None
+        assert encoded_head(Reply(304, (*HEADERS, (b"location", value))), ((b"date", b"now"),), keep_alive) is None
