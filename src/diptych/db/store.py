@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -32,6 +32,13 @@ class FeedHead(Struct, frozen=True):
     """The mark of the change there, 0 if there is none."""
     oldest: int
     """The oldest position that was not trimmed, 0 if there is none."""
+
+
+class FeedPeek(NamedTuple):
+    """What a look at a feed finds: its end, and whether there are changes without a position."""
+
+    head: FeedHead
+    is_waiting: bool
 
 
 class StoreLoad(Struct, frozen=True):
@@ -140,16 +147,20 @@ class Store(Protocol):
     async def head(self) -> FeedHead:
         """The newest position of the feed; it covers all that was committed before the call."""
 
+    async def peek(self) -> FeedPeek:
+        """The newest position that was assigned so far; nothing is changed."""
+
     async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
         """Delete changes that are older than `before`, or not among the newest `rows`; never the newest of all.
 
         Deletes at most `most`, the oldest first, and returns how many.
         """
 
-    def on_commit(self, wake: Callable[[], None] | None) -> None:
-        """Set the callback that runs in the loop soon after a commit, here or, if possible, elsewhere.
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
+        """Set the callbacks that run in the loop: `wake` soon after a commit, `heard` with each notice that changes
+        were numbered, here or elsewhere, where there are notices (`db/notice.py`).
 
-        It may be called without a commit, and must be short.
+        `wake` may be called without a commit. Both must be short.
         """
 
     async def ping(self) -> None:

@@ -60,9 +60,9 @@ class LiveService:
         self._store = engine.store
         self._groups: dict[object, Group] = {}
         self._members: dict[Subscription, None] = {}
-        self._topics = Topics()
         self._evaluations = Evaluations(self.shares, max(1, engine.store.places * 3 // 4))
         self.tail = Tail(engine.store, engine.secret, self._advance)
+        self._topics = Topics(self.tail.notices.digest if engine.store.numbers else None)
         self._delivery = Delivery(self.tail, self._topics, self._evaluations, self.shares, self)
         self._heartbeats = Heartbeats(config.heartbeat, self._beat)
         self._token_watch = TokenWatch(context, self.end_stream)

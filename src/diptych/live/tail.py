@@ -1,19 +1,25 @@
 """Follows the end of the change feed: one poll for all subscriptions, soon after a commit.
 
-A commit of this process wakes it at once, a commit of another node through a notification of the database, and a
-periodic poll finds the rest. Subscriptions do not query the database for the end of the feed. Without subscriptions, a
-node only numbers its own commits, where other nodes could wait for that.
+A commit of this process wakes it at once, and it numbers what was committed. A node that has numbered something tells
+all others in a notice (`db/notice.py`), which saves them from asking. A poll finds the rest: what other programs
+commit, and what was committed by a node that died before it was numbered. It is a plain read, unless something waits to
+be numbered; and it is put off by every notice of a new position, since whoever numbers numbers all that was committed.
+
+Subscriptions do not query the database for the end of the feed. Without subscriptions, a node only numbers its own
+commits, where other nodes could wait for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 
 from diptych.ask.change_cursor import ChangeCursors, FeedPosition
 from diptych.db.feed import changed_rows
+from diptych.db.notice import FeedNotice, Notices
 from diptych.db.store import FeedHead, Store
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
@@ -29,8 +35,10 @@ _BREATH = 0.005
 """The least seconds between two polls; commits in between are batched."""
 _TOUCHED = 1_000
 """The most changed rows that are tracked by id; with more, all groups are evaluated."""
-Touched = Mapping[str, set[str]] | None
-"""The ids of changed rows, by table; None if there are too many."""
+_NOTICES = 1_000
+"""The most notices that are kept for the next look; with more, the database is asked."""
+Touched = Mapping[str, Set[str | bytes]] | None
+"""The ids of changed rows, or their digests (`db/notice.py`), by table; None if there are too many."""
 Advance = Callable[[FeedHead, FeedHead, Touched], None]
 
 
@@ -52,6 +60,11 @@ class Tail:
         self._task: asyncio.Task[None] | None = None
         self._followed = False
         self._polled_at = 0.0
+        self._next_poll = 0.0
+        self._must_number = False
+        """Has this process committed something since the last poll, or heard something that it does not understand?"""
+        self._heard: list[FeedNotice] = []
+        self.notices = Notices(secret)
         self.head = FeedHead("", 0, 0, 0)
         self.change_cursors = ChangeCursors(secret, "00" * 8)
 
@@ -96,23 +109,36 @@ class Tail:
             self._task = None
 
     def wake(self) -> None:
-        """Poll soon."""
+        """Number soon what was committed."""
+        self._must_number = True
         self._awake.set()
 
+    def hear(self, payload: str) -> None:
+        """Take a notice into account soon."""
+        notice = self.notices.read(payload)
+        if notice is None or len(self._heard) >= _NOTICES:
+            self.wake()
+        elif notice.head.position > self.head.position or notice.head.feed != self.head.feed:
+            self._heard.append(notice)
+            self._awake.set()
+
     async def refresh(self) -> None:
-        """Wait for a poll that begins after this call, so that all earlier commits are known."""
+        """Wait for a poll that begins after this call and numbers, so that all earlier commits are known."""
         begun = self._begun
         async with self._polling:
             if self._done <= begun:
-                await self._poll()
+                self._begun += 1
+                number = self._begun
+                await self._poll(number=True)
+                self._done = number
 
     async def settle(self) -> None:
         """Number what this process has committed, so that a cursor that is read next is not older than that."""
-        if self._store.numbers and (self._awake.is_set() or self._polling.locked()):
+        if self._store.numbers and (self._must_number or self._polling.locked()):
             await self.refresh()
 
     def _begin(self) -> None:
-        self._store.on_commit(self._awake.set)
+        self._store.on_commit(self.wake, self.hear)
         self._task = asyncio.create_task(self._go_on())
 
     def _take(self, head: FeedHead) -> None:
@@ -125,7 +151,7 @@ class Tail:
         while True:
             await self._woken()
             try:
-                await self.refresh()
+                await self._look()
                 failed = False
             except Exception as error:
                 if not failed:
@@ -134,11 +160,43 @@ class Tail:
                 failed = True
                 await asyncio.sleep(_PAUSE)
 
+    async def _look(self) -> None:
+        """Take notices into account; poll, if they do not say it all, or if it is time to."""
+        if self._must_number:
+            await self.refresh()
+        async with self._polling:
+            heard, self._heard = self._heard, []
+            for notice in heard:
+                if not await self._take_notice(notice):
+                    await self._poll()
+                    return
+            if self._followed and asyncio.get_running_loop().time() >= self._next_poll:
+                await self._poll()
+
+    async def _take_notice(self, notice: FeedNotice) -> bool:
+        """Advance to the position of a notice; returns False if that does not say all since the last."""
+        before, after = self.head, notice.head
+        if after.feed != before.feed or notice.before > before.position:
+            return False
+        if after.position > before.position:
+            touched: Touched = {}
+            if self._followed:
+                touched = await self._find_touched(before, after) if notice.touched is None else notice.touched
+            self._put_off_poll()
+            self._advance(before, after, touched)
+            self._take(after)
+        return True
+
+    def _put_off_poll(self) -> None:
+        """Set the time of the next poll: a while after the end of the feed was known, at another time on each node."""
+        self._next_poll = asyncio.get_running_loop().time() + self._store.look_every * random.uniform(0.8, 1.0)
+
     async def _woken(self) -> None:
-        """Wait for a commit notification, or for the next poll."""
+        """Wait for a commit, for a notice, or for the next poll."""
         if self._followed:
+            wait = self._next_poll - asyncio.get_running_loop().time()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._store.look_every):  # wait_for() may swallow a cancellation
+                async with asyncio.timeout(max(0.0, wait)):  # wait_for() may swallow a cancellation
                     await self._awake.wait()
         else:
             await self._awake.wait()
@@ -148,20 +206,30 @@ class Tail:
             await asyncio.sleep(early)
         self._awake.clear()
 
-    async def _poll(self) -> None:
+    async def _poll(self, *, number: bool = False) -> None:
         """Poll once for all, as the service itself and not in the queue of the current caller."""
-        self._begun += 1
-        number = self._begun
         self._polled_at = asyncio.get_running_loop().time()
+        self._put_off_poll()
         token = CALLER.set("")
         try:
-            before, after = self.head, await self._store.head()
+            before, after = self.head, await self._end_of_feed(number)
             touched = await self._find_touched(before, after) if self._followed else {}
         finally:
             CALLER.reset(token)
         self._advance(before, after, touched)
         self._take(after)
-        self._done = number
+
+    async def _end_of_feed(self, number: bool) -> FeedHead:
+        if not number:
+            head, is_waiting = await self._store.peek()
+            if not is_waiting:
+                return head
+        self._must_number = False
+        try:
+            return await self._store.head()
+        except BaseException:
+            self._must_number = True
+            raise
 
     async def _find_touched(self, before: FeedHead, after: FeedHead) -> Touched:
         if after.position <= before.position:
@@ -169,7 +237,7 @@ class Tail:
         pairs = await changed_rows(self._store, before.position, after.position, _TOUCHED)
         if pairs is None:
             return None
-        touched: dict[str, set[str]] = {}
+        touched: dict[str, set[str | bytes]] = {}
         for table, row in pairs:
             touched.setdefault(table, set()).add(row)
         return touched

@@ -7,7 +7,7 @@ position is then the end of the feed before that change, until they have been ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Protocol
 
 from diptych.ask.change_cursor import FeedPosition
@@ -38,11 +38,13 @@ class RestingGroups:
 class Topic:
     """A table, or one row of it, and the groups that follow it."""
 
-    __slots__ = ("count", "only", "rest", "table", "touched")
+    __slots__ = ("count", "digest", "only", "rest", "table", "touched")
 
-    def __init__(self, table: str, only: str | None) -> None:
+    def __init__(self, table: str, only: str | None, digest: bytes | None) -> None:
         self.table = table
         self.only = only
+        self.digest = digest
+        """That of the row, under which notices of other nodes name it."""
         self.rest = RestingGroups()
         self.touched = 0
         """The position of the last change that may concern it."""
@@ -59,16 +61,21 @@ class Topic:
 class Topics:
     """All topics of the groups of a service, and where the feed ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, digest: Callable[[str, str], bytes] | None = None) -> None:
         self.end = FeedPosition(0, 0)
-        self._tables: dict[str, dict[str | None, Topic]] = {}
+        self._digest = digest
+        """The digest of a row by its table and id, where changes come with digests."""
+        self._tables: dict[str, dict[str | bytes | None, Topic]] = {}
 
     def add(self, table: str, only: str | None) -> Topic:
         """Add a group to its topic."""
         topics = self._tables.setdefault(table, {})
         topic = topics.get(only)
         if topic is None:
-            topic = topics[only] = Topic(table, only)
+            digest = None if only is None or self._digest is None else self._digest(table, only)
+            topic = topics[only] = Topic(table, only, digest)
+            if digest is not None:
+                topics[digest] = topic
         topic.count += 1
         return topic
 
@@ -81,6 +88,8 @@ class Topics:
         if not topic.count:
             topics = self._tables[topic.table]
             del topics[topic.only]
+            if topic.digest is not None:
+                topics.pop(topic.digest, None)
             if not topics:
                 del self._tables[topic.table]
 
@@ -105,17 +114,17 @@ class Topics:
             group.rest.groups.pop(group, None)
             group.rest = None
 
-    def advance(self, touched: Mapping[str, set[str]] | None, upto: FeedPosition) -> list[RestingGroups]:
-        """Advance the end of the feed; returns the groups concerned. `touched` has changed ids by table, None for
-        any."""
+    def advance(self, touched: Mapping[str, Set[str | bytes]] | None, upto: FeedPosition) -> list[RestingGroups]:
+        """Advance the end of the feed; returns the groups concerned. `touched` has changed ids by table, or their
+        digests; None for any."""
         before, self.end = self.end, upto
         rests = (topic.touch(before, upto) for topic in self._concerned(touched))
         return [rest for rest in rests if rest.groups]
 
-    def _concerned(self, touched: Mapping[str, set[str]] | None) -> Iterator[Topic]:
+    def _concerned(self, touched: Mapping[str, Set[str | bytes]] | None) -> Iterator[Topic]:
         if touched is None:
             for topics in self._tables.values():
-                yield from topics.values()
+                yield from (topic for only, topic in topics.items() if not isinstance(only, bytes))
             return
         for table, rows in touched.items():
             topics = self._tables.get(table, {})

@@ -153,7 +153,11 @@ END
 # that wait, and would all be looked at again each time. So `settled` is kept, now and then: all ids up to it are
 # numbered, or their transactions are over. An id belongs to a transaction that began before the id was taken: the ids
 # that were taken when `since`, the transaction that wrote `settling`, began are settled when all before it are over.
-_NUMBER_BODY = """
+#
+# Other nodes need not look for what was numbered: a notice says it (`db/notice.py`).
+_LISTED = 40
+"""Changes of a round whose rows its notice lists, at most."""
+_NUMBER_BODY = f"""
 DECLARE
   head diptych_feed_head;
   alone boolean := pg_current_xact_id_if_assigned() IS NULL;
@@ -161,6 +165,8 @@ DECLARE
   horizon xid8;
   top bigint;
   numbered integer;
+  newest integer;
+  listed jsonb;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'changes are numbered in transactions that are read committed';
@@ -175,16 +181,42 @@ BEGIN
   WITH waiting AS MATERIALIZED (
     SELECT ctid AS place, row_number() OVER (ORDER BY id) AS step
     FROM (SELECT ctid, id FROM diptych_feed WHERE position IS NULL AND id > head.settled ORDER BY id LIMIT most) AS w
+  ), done AS (
+    UPDATE diptych_feed AS f SET position = coalesce(top, 0) + step FROM waiting WHERE f.ctid = place
+    RETURNING f.position, f.mark, f.resource, f.row_id
   )
-  UPDATE diptych_feed AS f SET position = coalesce(top, 0) + step FROM waiting WHERE f.ctid = place;
-  GET DIAGNOSTICS numbered = ROW_COUNT;
+  SELECT count(*), (array_agg(mark ORDER BY position DESC))[1],
+      jsonb_agg(DISTINCT jsonb_build_array(resource, row_id)) FILTER (WHERE position <= coalesce(top, 0) + {_LISTED})
+    INTO numbered, newest, listed FROM done;
   IF numbered > 0 THEN
-    PERFORM pg_notify('diptych_feed', '');
+    PERFORM pg_notify('diptych_feed', diptych_notice(
+      head.feed, coalesce(top, 0), coalesce(top, 0) + numbered, newest, head.oldest,
+      CASE WHEN numbered <= {_LISTED} THEN listed END));
   END IF;
   IF alone AND numbered < most AND taken > head.settling + 4000 AND (head.since IS NULL OR horizon >= head.since) THEN
     UPDATE diptych_feed_head SET settled = settling, settling = taken, since = pg_current_xact_id();
   END IF;
   RETURN numbered;
+END
+"""
+# Anyone who can connect to the database can listen, and can notify. So a notice is signed with a key that only who may
+# read diptych_keys has, and rows are in it as keyed digests. One that would be too long (8,000 bytes) lists none.
+_NOTICE_BODY = """
+DECLARE
+  key bytea;
+  body text;
+BEGIN
+  SELECT sha256(decode(secret, 'hex') || convert_to('diptych feed notice', 'UTF8')) INTO key
+    FROM diptych_keys WHERE kind = 'cursor' ORDER BY created_at LIMIT 1;
+  IF key IS NULL THEN
+    RETURN '';
+  END IF;
+  SELECT jsonb_agg(jsonb_build_array(
+      r ->> 0, left(encode(sha256(key || convert_to((r ->> 0) || '/' || (r ->> 1), 'UTF8')), 'hex'), 16)))
+    INTO rows FROM jsonb_array_elements(rows) AS r;
+  body := concat_ws(' ', feed, before, "position", mark, oldest,
+    CASE WHEN octet_length(rows::text) < 7000 THEN rows::text ELSE '*' END);
+  RETURN encode(sha256(key || sha256(key || convert_to(body, 'UTF8'))), 'hex') || ' ' || body;
 END
 """
 _HEAD_BODY = """
@@ -251,6 +283,11 @@ _FUNCTIONS = (
     ),
     _function("diptych_row(base anyelement, stored json)", "anyelement", _ROW_BODY, " STABLE"),
     _function("diptych_truncate()", "trigger", _TRUNCATE_BODY),
+    _function(
+        'diptych_notice(feed text, before bigint, "position" bigint, mark integer, oldest bigint, rows jsonb)',
+        "text",
+        _NOTICE_BODY,
+    ),
     # by the index of those that wait, and then by place: whatever the statistics say, the feed is never read as a whole
     _function(
         "diptych_number(most integer)",

@@ -4,8 +4,8 @@ Changes are numbered on demand, by the node that asks for the newest position: `
 commits itself, so there is nothing to clean up after a node that dies. Concurrent calls in one process share a round:
 one that has not begun when they come sees all that was committed before.
 
-A dedicated connection listens for the notice that something was numbered; it says no more than that. It only saves
-time: readers of the feed poll it too.
+A dedicated connection listens for the notices of those who number (`db/notice.py`). They only save time: readers of
+the feed poll it too, by a statement that takes no lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import asyncpg
 from diptych.compile.plan import Plan
 from diptych.db.feed import Run, head_of
 from diptych.db.postgres.writer import BROKEN
-from diptych.db.store import FeedHead
+from diptych.db.store import FeedHead, FeedPeek
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 
@@ -35,6 +35,13 @@ _PATIENCE = 2.0
 _PAUSE = 0.005
 """Seconds until a round is tried again while another node is at it, at most."""
 _HEAD = Plan("SELECT * FROM diptych_head($1::integer)", columns=5)
+_PEEK = Plan(
+    "SELECT h.feed, f.position, f.mark, CASE WHEN f.position IS NOT NULL THEN h.oldest END, (SELECT w.id FROM "
+    "diptych_feed w WHERE w.position IS NULL AND w.id > h.settled ORDER BY w.id LIMIT 1) IS NOT NULL "
+    "FROM diptych_feed_head h LEFT JOIN LATERAL (SELECT n.position, n.mark FROM diptych_feed n "
+    "WHERE n.position IS NOT NULL ORDER BY n.position DESC LIMIT 1) f ON true",
+    columns=5,
+)
 _TRIM = Plan("SELECT diptych_trim($1::timestamptz, $2::bigint, $3::integer)")
 
 
@@ -95,6 +102,12 @@ class Numbering:
             round.exception()
 
 
+async def peek(run: Run) -> FeedPeek:
+    """The newest position, and whether something waits to be numbered."""
+    *head, is_waiting = await run(_PEEK, [])
+    return FeedPeek(head_of(head), bool(is_waiting))
+
+
 async def trim(run: Run, before: datetime, rows: int, most: int) -> int:
     """Delete the oldest changes, and return how many."""
     (deleted,) = await run(_TRIM, [before, rows, most])
@@ -102,11 +115,17 @@ async def trim(run: Run, before: datetime, rows: int, most: int) -> int:
 
 
 class Listening:
-    """A connection that listens for new positions, and reconnects when it breaks."""
+    """A connection that listens for notices of new positions, and reconnects when it breaks."""
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        wake: Callable[[], None],
+        hear: Callable[[str], None],
+    ) -> None:
         self._connect = connect
         self._wake = wake
+        self._hear = hear
         self.connection: asyncpg.Connection | None = None
         """The one that listens now, if there is one; nothing else uses it."""
         self._task = asyncio.get_running_loop().create_task(self._listen())
@@ -138,8 +157,8 @@ class Listening:
             await asyncio.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LAST_PAUSE)
 
-    def _heard(self, *_: object) -> None:
-        self._wake()
+    def _heard(self, _: object, pid: int, channel: str, payload: object) -> None:
+        self._hear(str(payload))
 
 
 _FIRST_PAUSE = 0.1

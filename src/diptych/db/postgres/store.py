@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import asyncpg
@@ -19,14 +20,14 @@ from diptych.db.feed import Run
 from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.freshness import FRESHNESS
 from diptych.db.postgres.ddl import patiently
-from diptych.db.postgres.feed import Listening, Numbering, trim
+from diptych.db.postgres.feed import Listening, Numbering, peek, trim
 from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
 from diptych.db.postgres.sessions import Connector, PoolMode
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
-from diptych.db.store import FeedHead, ReplicaState, StoreLoad, insert_plan
+from diptych.db.store import FeedHead, FeedPeek, ReplicaState, StoreLoad, insert_plan
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
@@ -83,6 +84,7 @@ class PostgresStore:
         self._waiting = waiting
         self._pool: Pool | None = None
         self._wake: Callable[[], None] | None = None
+        self._heard: Callable[[str], None] | None = None
         self._numbering: Numbering | None = None
         self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
@@ -135,7 +137,7 @@ class PostgresStore:
         return await patiently(connection, attempt)
 
     async def close(self) -> None:
-        self._wake = None
+        self._wake = self._heard = None
         if self._replicas is not None:
             await self._replicas.close()
             self._replicas = None
@@ -263,19 +265,30 @@ class PostgresStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         return await self._numbering.head()
 
+    async def peek(self) -> FeedPeek:
+        return await peek(self.run)
+
     async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
         return await trim(self.run, before, rows, most)
 
-    def on_commit(self, wake: Callable[[], None] | None) -> None:
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
         self._wake = wake
+        self._heard = heard
         if wake is not None and self._listening is None and self._connector.direct:
-            self._listening = Listening(lambda: self._connector.connect_directly("diptych listens"), self._committed)
+            connect = partial(self._connector.connect_directly, "diptych listens")
+            self._listening = Listening(connect, self._committed, self._hear)
 
     def _changed(self) -> None:
         self.pool.health.worked()
         if (freshness := FRESHNESS.get()) is not None:
             freshness.note_write()
         self._committed()
+
+    def _hear(self, notice: str) -> None:
+        if self._heard is not None:
+            self._heard(notice)
+        else:
+            self._committed()
 
     def _committed(self) -> None:
         if self._wake is not None:

@@ -41,7 +41,7 @@ from diptych.db.sqlite.watchdog import Watchdog
 from diptych.db.sqlite.writer import Writer
 from diptych.db.sqlite.writing import WriteConnection as Writing
 from diptych.db.sqlite.writing import as_refusal, reason_of
-from diptych.db.store import FeedHead, ReplicaState, StoreLoad, insert_plan
+from diptych.db.store import FeedHead, FeedPeek, ReplicaState, StoreLoad, insert_plan
 from diptych.db.write_health import Probe, WriteHealth
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.caller import CALLER
@@ -340,10 +340,13 @@ class SqliteStore:
     async def head(self) -> FeedHead:
         return feed.head_of(await self.run(feed.SQLITE_HEAD, ()))
 
+    async def peek(self) -> FeedPeek:
+        return FeedPeek(await self.head(), is_waiting=False)
+
     async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
         return await self.write(lambda: feed.trim_sqlite(before, rows, most))
 
-    def on_commit(self, wake: Callable[[], None] | None) -> None:
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
         if self._changes is not None:
             self._changes.on_commit(wake)
 
