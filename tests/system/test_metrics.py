@@ -6,11 +6,13 @@ import asyncio
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # it has no types
 from prometheus_client.parser import text_string_to_metric_families
 
 from diptych import Diptych
@@ -115,6 +117,47 @@ def test_promtool_has_nothing_to_say(new_sqlite: NewDatabase) -> None:
         text = operators(service).get("/metrics").body
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not there")
+def test_prometheus_scrapes_it_with_the_recipe(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    with served(new_sqlite(), "--sample", "--metrics-address", "0") as service:
+        port = operators(service).port
+        recipe = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())
+        recipe["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        (job,) = recipe["scrape_configs"]
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
+        for name in ("scrape_interval", "scrape_timeout"):
+            job.pop(name, None)
+        recipe["rule_files"] = [str(ROOT / "deploy" / "prometheus" / "alerts.yml")]
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(recipe))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        command = ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--web.listen-address={address}"]
+        command += [f"--storage.tsdb.path={tmp_path}/data", "--log.level=error"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                collected(service, Client(f"http://{address}"), process)
+            finally:
+                process.terminate()
+
+
+def collected(service: Service, prometheus: Client, process: subprocess.Popen[bytes]) -> None:
+    """Ask the service until Prometheus has counted it; and no alert fires."""
+    end = time.monotonic() + 60
+    while True:
+        assert service.get("/users").status == 200
+        try:
+            found = prometheus.get("/api/v1/query?query=sum(diptych_requests_total{style=%22rest%22})").json()
+        except (OSError, ValueError):
+            found = {}
+        if found.get("status") == "success" and any(float(one["value"][1]) >= 3 for one in found["data"]["result"]):
+            break
+        assert time.monotonic() < end and process.poll() is None, found
+        time.sleep(0.2)
+    rules = prometheus.get("/api/v1/rules").json()["data"]["groups"][0]["rules"]
+    assert len(rules) > 8 and {rule["health"] for rule in rules} <= {"ok", "unknown"}
+    assert not [alert for alert in prometheus.get("/api/v1/alerts").json()["data"]["alerts"]]
 
 
 def test_the_reference_lists_every_metric() -> None:

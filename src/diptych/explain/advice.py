@@ -41,7 +41,7 @@ def _of_list(read: Read, where: Expr, resource: ResourceDef) -> Iterator[str]:
     leading = _leading(resource)
     is_found = _is_served(where, leading)
     if not is_found and read.where != TRUE:
-        yield from _of_filter(read.where, resource)
+        yield from _of_filter(read.where, resource, leading)
     if read.order and not is_found and read.groups is None:
         match read.order[0].by:
             case Col((name,)) if name not in leading:
@@ -57,9 +57,9 @@ def _of_list(read: Read, where: Expr, resource: ResourceDef) -> Iterator[str]:
         yield _OFFSET
 
 
-def _of_filter(where: Expr, resource: ResourceDef) -> Iterator[str]:
+def _of_filter(where: Expr, resource: ResourceDef, leading: frozenset[str]) -> Iterator[str]:
     """About a filter that no index serves."""
-    names = tuple(dict.fromkeys(_indexable(where)))
+    names = tuple(dict.fromkeys(name for name in _indexable(where) if name not in leading))
     if names:
         yield f"No index serves the filter of {resource.many}: declare one on {_named(resource, names)}."
         return
