@@ -74,10 +74,6 @@ _WAITING = (
 )
 _HOLD = "UPDATE diptych_jobs SET {sets} WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
 _REMOVE = "DELETE FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
-_GIVE_BACK = (
-    "UPDATE diptych_jobs SET lease_until = 0, attempts = attempts - 1 "
-    "WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
-)
 _HELD = "SELECT count(*) FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
 _TICK = (
     "UPDATE diptych_schedules SET next_at = {0}2 WHERE name = {0}1 AND next_at <= {now} "
@@ -127,9 +123,10 @@ class Run(Struct, frozen=True):
         sets = f"lease_until = 0, next_at = {NEVER}"
         return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
 
-    def give_back(self, dialect: Dialect) -> Script[None]:
-        """End the lease, as if there had been no attempt."""
-        yield Step(_GIVE_BACK.format(dialect.placeholder), self._values)
+    def give_back(self, dialect: Dialect) -> Script[bool]:
+        """End the lease, as if there had been no attempt; False if another has the job."""
+        sets = "lease_until = 0, attempts = attempts - 1"
+        return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
 
 
 async def waiting(store: Store, names: Sequence[str]) -> Sequence[WaitingJob]:

@@ -22,7 +22,7 @@ from diptych.api.graphql.understand import read_operation, translate_operation
 from diptych.api.links import has_links, link_rows, writes_links
 from diptych.api.rest.precondition import preferences, versions
 from diptych.api.rest.query import read_query
-from diptych.api.rest.target import Target, find_target
+from diptych.api.rest.target import Target, cancelling, find_target
 from diptych.api.rest.translate import write_inputs
 from diptych.api.understand import (
     METHOD_VERBS,
@@ -146,6 +146,8 @@ def _from_rest(sent: RestRequest, model: Model, view: View, bare: bool) -> Wante
         return _from_links(sent, target, model, view, bare)
     query = read_query(sent.query, target)
     query.fields()
+    if (cancelled := cancelling(sent.method, target, model)) != target:
+        sent, target = sent._replace(method="POST"), cancelled
     if target.call:
         return _from_call(sent, target, model, view, bare)
     if sent.method == "GET" and not (target.batch or target.restore):

@@ -99,6 +99,10 @@ class JobRunner:
         except Exception as error:
             return await self._failed(job, run, error, background)
 
+    async def release(self, run: Run) -> None:
+        """Leave a job to other nodes, as if there had been no attempt; LostJob if it is another's already."""
+        await self._update(run, lambda: run.give_back(self._dialect), state=JobState.queued)
+
     # the run
 
     async def _perform(

@@ -90,7 +90,9 @@ class JobService:
         running.task.cancel()
         await asyncio.wait([running.task])
         try:
-            await self.store.write(lambda: running.run.give_back(self.store.dialect))
+            await self._runner.release(running.run)
+        except LostJob:
+            pass  # it has ended meanwhile
         except Refusal as refusal:
             log.warning("the lease of the job %s ends by itself: %s", running.run.id, refusal)
 

@@ -13,6 +13,7 @@ import pytest
 
 from diptych.db.job_queue import QUEUE, QueuedJob
 from diptych.errors import Refusal
+from diptych.explain.understood import RestRequest, understand
 from diptych.identity.accounts import Accounts
 from diptych.identity.api_keys import ApiKeys
 from diptych.jobs import manage, retention, run, service
@@ -368,7 +369,7 @@ def test_jobs_that_run_at_shutdown_are_given_back(bindery: Service) -> None:
     bindery.runner.run(jobs(bindery).stop())
     (record,) = records(bindery)
     assert (record.lease_until, record.attempts) == (0, 0)
-    assert job(bindery, id, ann)["state"] == "running"
+    assert job(bindery, id, ann)["state"] == "queued"
     bindery.runner.get_loop().call_soon(GATE.set)
     bindery.runner.run(_settled(JobService(bindery.handler.rest.calls.calls, bindery.app.config), 20))
     assert job(bindery, id, ann)["state"] == "succeeded"
@@ -402,7 +403,10 @@ def test_a_batch_and_a_mutation_queue_several(bindery: Service) -> None:
         {"method": "POST", "url": "/books/try-out?fields=id,state", "body": {"how": "well"}},
         {"method": "PATCH", "url": f"/books/{BOOK}?fields=title", "body": {"title": "Urfaust"}},
     ]
-    first, second = post(bindery, "/batch", {"requests": requests}, ann).json()["responses"]
+    waits = tried(bindery, "wait", ann)
+    requests.append({"method": "DELETE", "url": f"/jobs/{waits}"})
+    first, second, third = post(bindery, "/batch", {"requests": requests}, ann).json()["responses"]
+    assert (third["status"], third["body"]["state"]) == (200, "cancelled")
     assert (first["status"], first["body"]["state"], second["status"]) == (202, "queued", 200)
     assert first["headers"]["location"] == f"/jobs/{first['body']['id']}"
     settle(bindery)
@@ -448,9 +452,35 @@ def test_a_service_that_drains_takes_no_jobs(bindery: Service) -> None:
     assert TRIES == [] and len(records(bindery)) == 1
 
 
+def test_a_look_at_an_empty_queue_is_one_read(bindery: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs(bindery)._swept_at = time.monotonic()  # retention has its own time
+    store, done = bindery.app.store, list[str]()
+
+    def spied(name: str) -> None:
+        whole = getattr(store, name)
+
+        async def counted(*given: Any, **named: Any) -> Any:
+            done.append(name)
+            return await whole(*given, **named)
+
+        monkeypatch.setattr(store, name, counted)
+
+    for name in ("run", "write", "session"):
+        spied(name)
+    wait = bindery.runner.run(jobs(bindery).look())
+    assert done == ["run"] and wait > 1
+
+
 def test_a_model_without_jobs_runs_nothing(runner: asyncio.Runner, new_sqlite: NewDatabase) -> None:
     with in_process(press, new_sqlite(), runner) as plain:
         assert plain.handler.jobs is None
         document = plain.get("/openapi.json", token=plain.token(ANN)).json()
         assert "/jobs" not in document["paths"] and "Job" not in document["components"]["schemas"]
         assert plain.get("/jobs", token=plain.token(ANN)).status == 404
+
+
+def test_explain_knows_that_a_delete_cancels() -> None:
+    view = model.view_as("signed_in")
+    wanted = understand(RestRequest("DELETE", f"/jobs/{ANN}", "", None), model, view)
+    called = understand(RestRequest("POST", f"/jobs/{ANN}/cancel", "", None), model, view)
+    assert wanted.ops[0][0].ask == called.ops[0][0].ask

@@ -30,6 +30,10 @@ RESTORE = "restore"
 """The last segment of the path on which a deleted row is restored."""
 
 
+CANCEL = "cancel"
+"""The action that a DELETE on a job is."""
+
+
 class Target(NamedTuple):
     """The target of a path: a collection, one resource, a relation of it, a call of the model's own code, the changes
     of a collection, numbers or groups of its rows, where several rows of it are created, where a deleted row is
@@ -92,6 +96,14 @@ def _link(resource: ResourceDef, parts: list[str], model: Model) -> Target | Non
     if not link_key(model.resources[relation.link], relation):
         return None
     return Target(resource.name, parts[1], relation.name, other=parts[3])
+
+
+def cancelling(method: str, target: Target, model: Model) -> Target:
+    """The action that cancels a job, where a DELETE is that; any other target as it is."""
+    is_row = target.id is not None and target == Target(target.resource, target.id)
+    if method == "DELETE" and is_row and model.resources[target.resource].is_job:
+        return target._replace(call=CANCEL)
+    return target
 
 
 def check_target(target: Target, view: View) -> None:

@@ -17,7 +17,7 @@ from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, n
 from diptych.api.rest.page import ListParts, link_header, list_body, list_parts
 from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.query_body import in_body, read_query_body
-from diptych.api.rest.target import Target, find_target, operation_name
+from diptych.api.rest.target import Target, cancelling, find_target, operation_name
 from diptych.api.understand import understand_read
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
@@ -108,8 +108,9 @@ class RestEndpoint:
                 reply = method_reply(request.method, methods, *more, hint=hint)
                 if reply is not None:
                     return reply
-        if request.method == "DELETE" and self.engine.model.resources[target.resource].is_job:
-            return await self.calls.cancel(request, caller, target)
+        cancelled = cancelling(request.method, target, self.engine.model)
+        if cancelled.call:
+            return await self.calls.cancel(request, caller, cancelled)
         accept = request.headers.get(b"accept", b"")
         media = "application/json" if accept in _ACCEPTS_JSON else _negotiated(request, accept, target)
         if request.method == "QUERY":

@@ -20,7 +20,7 @@ from diptych.api.links import of_links, writes_links
 from diptych.api.media import content_type, negotiate
 from diptych.api.reply import Reply, method_reply, not_acceptable, problem
 from diptych.api.rest.query import read_query
-from diptych.api.rest.target import Target, find_target
+from diptych.api.rest.target import Target, cancelling, find_target
 from diptych.ask.measures import too_many_writes
 from diptych.engine.call import CallOp
 from diptych.engine.references import NO_ROW, check_references
@@ -194,6 +194,7 @@ class RestBatch:
         if writes_links(request.method, target):
             links = self.links.plan(request, caller, target, sent.body)
             return Planned(sent, tuple(under(op, (sent.position,), prefix, sent.name) for op in links.ops), links.reply)
+        target = cancelling(request.method, target, self.engine.model)
         planned: PlannedWrite | PlannedCall
         if target.call:
             planned = self.calls.plan(request, caller, target, {} if sent.body is None else sent.body)

@@ -27,8 +27,6 @@ from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.rest_writes import insufficient_scope
 from diptych.serve.http.request import Request, may_keep, not_modified, variant
 
-CANCEL = "cancel"
-"""The action that a DELETE on a job is."""
 _HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 
 
@@ -123,9 +121,9 @@ class RestCalls:
 
     async def cancel(self, request: Request, caller: Caller, target: Target) -> Reply:
         """DELETE on a job cancels it."""
-        op = self.plan(request, caller, target._replace(call=CANCEL), {}).op
+        planned = self.plan(request, caller, target, {})
         try:
-            return await self.calls.write([op], caller.viewer, lambda done: Reply(204, PRIVATE))
+            return await self.calls.write([planned.op], caller.viewer, lambda done: Reply(204, PRIVATE))
         except Refusal as refusal:
             if refusal.code is not Code.FORBIDDEN:
                 raise
