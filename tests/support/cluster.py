@@ -44,11 +44,11 @@ log_min_messages = fatal
 class Server:
     """One server of a cluster."""
 
-    def __init__(self, bin_path: Path, user: str | None, folder: Path) -> None:
+    def __init__(self, bin_path: Path, user: str | None, folder: Path, port: int = 0) -> None:
         self._bin = bin_path
         self._user = user
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
+        with socket.create_server(("127.0.0.1", port)) as free:
             self.port: int = free.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -105,6 +105,16 @@ class Server:
         """Make it a primary, and wait until it is one."""
         self.execute("SELECT pg_promote(true, 60)")
 
+    def wait_for_standby(self, *, synchronous: bool) -> None:
+        """Have commits wait for its standbys or not; one must be there."""
+        self.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{'*' if synchronous else ''}'")
+        self.execute("SELECT pg_reload_conf()")
+        until = time.monotonic() + PATIENCE
+        wanted = "sync" if synchronous else "async"
+        while [row[0] for row in self.execute("SELECT sync_state FROM pg_stat_replication")] not in ([wanted], []):
+            assert time.monotonic() < until, "no standby is in step"
+            time.sleep(0.05)
+
     def delay(self, seconds: float) -> None:
         """Replay commits this much later than they were made."""
         self.execute(f"ALTER SYSTEM SET recovery_min_apply_delay = '{int(seconds * 1000)}ms'")
@@ -123,10 +133,10 @@ class Server:
         with asyncio.Runner() as runner:
             return runner.run(work())
 
-    def standby(self, folder: Path, name: str = "") -> Server:
+    def standby(self, folder: Path, port: int = 0) -> Server:
         """A new standby of it, which runs."""
-        other = Server(self._bin, self._user, folder)
-        connection = f"host=127.0.0.1 port={self.port} user=postgres application_name={name or folder.name}"
+        other = Server(self._bin, self._user, folder, port)
+        connection = f"host=127.0.0.1 port={self.port} user=postgres application_name={folder.name}"
         self.run("pg_basebackup", "-D", str(folder), "-R", "-X", "stream", "-c", "fast", "-d", connection)
         other.configure(f"port = {other.port}\nsynchronous_standby_names = ''\n")
         other.start()

@@ -12,6 +12,7 @@ import pytest
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres.replica import name_of
+from diptych.db.store import FeedHead
 from diptych.demo.model import model
 from diptych.errors import StartError
 from tests.support.cluster import Server, cluster
@@ -146,14 +147,13 @@ def test_a_token_is_enough_for_a_standby_and_covers_what_was_seen(servers: list[
         heads = 0
         head = node.app.store.head
 
-        async def counted() -> object:
+        async def counted() -> FeedHead:
             nonlocal heads
             heads += 1
             return await head()
 
         await read_there(node, f"/users/{made['id']}", token)
-        replicas = node.app.store._replicas  # type: ignore[attr-defined]
-        replicas._head = counted
+        node.app.store.head = counted  # type: ignore[method-assign]  # a spy
         status, headers, found = await node.send("GET", f"/users/{made['id']}", token, read_token=first)
         assert (status, found["name"], heads) == (200, "t", 0)
         assert headers["read-token"] != first and headers["cache-control"].startswith("private")

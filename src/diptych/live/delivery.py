@@ -25,7 +25,7 @@ from diptych.live.topics import Topics
 
 log = logging.getLogger("diptych")
 _FAILURES = 20
-"""Failures in a row after which the subscriptions of a group are ended."""
+"""Failures in a row after which the subscriptions of a group are ended; while the database is away, they stay open."""
 _AGAIN = 0.25
 """Seconds until the next attempt."""
 _ROWS = 4_096
@@ -126,7 +126,7 @@ class Delivery:
     def _fail(self, group: Group, error: Exception) -> None:
         """Retry a failed group from its position, unless it keeps failing."""
         passing = isinstance(error, Refusal) and error.code in (Code.UNAVAILABLE, Code.TIMEOUT)
-        group.failures += 1
+        group.failures += not (isinstance(error, Refusal) and error.code is Code.UNAVAILABLE)
         if passing and group.failures < _FAILURES:
             asyncio.get_running_loop().call_later(_AGAIN, self._again, group)
             return

@@ -22,7 +22,7 @@ from diptych.db.write_health import Reason, WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.eager import in_task
-from diptych.fair.semaphore import FairSemaphore
+from diptych.fair.semaphore import WAITED, FairSemaphore
 from diptych.lru import LRUCache
 
 _STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
@@ -147,6 +147,8 @@ class Pool:
         """Connections that are being made, and for which nobody waits."""
         self.is_unreachable = False
         """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
+        self._attempts = 0
+        """Connections that are being made."""
         self._closed = False
 
     def add(self, connection: Connection) -> None:
@@ -201,12 +203,14 @@ class Pool:
     async def _make(self) -> Connection:
         """A new connection. Nobody waits long for a server that does not answer: the attempt goes on without its
         caller, and while it does, others are refused at once."""
-        if self._making and self.is_unreachable:
+        if self._attempts and self.is_unreachable:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
         making = self._making.pop() if self._making else self._loop.create_task(self._connect_noted())
+        begun = self._loop.time()
         try:
             await asyncio.wait((making,), timeout=_PATIENCE)
         finally:
+            WAITED.set(WAITED.get() + self._loop.time() - begun)  # no caller is charged for it
             if not making.done():
                 self._making.add(making)
                 making.add_done_callback(self._made)
@@ -216,11 +220,14 @@ class Pool:
         raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
 
     async def _connect_noted(self) -> Connection:
+        self._attempts += 1
         try:
             connection = await self._connect()
         except BaseException:
             self.is_unreachable = True
             raise
+        finally:
+            self._attempts -= 1
         self.is_unreachable = False
         return connection
 

@@ -12,14 +12,13 @@ that has diverged, or is no standby any more, does not pass. (A transaction id o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import asyncpg
 
 from diptych.compile.fragment import identifier
 from diptych.compile.plan import MAX_ANSWER, Plan
-from diptych.db.feed import Run
 from diptych.db.freshness import FRESHNESS, Freshness, SeenPosition, newest
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.writer import BROKEN
@@ -45,15 +44,20 @@ _NONE = ("", "")
 _STATEMENTS, _BYTES = 2_048, 8 << 20
 
 
+class Primary(Protocol):
+    """The store of the primary."""
+
+    async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]: ...
+
+    async def head(self) -> FeedHead: ...
+
+
 class Replicas:
     """The standbys of one database, and its primary for all that they cannot answer."""
 
-    def __init__(
-        self, replicas: Sequence[Replica], model: Model, run: Run, head: Callable[[], Awaitable[FeedHead]]
-    ) -> None:
+    def __init__(self, replicas: Sequence[Replica], model: Model, primary: Primary) -> None:
         self._replicas = replicas
-        self._run = run
-        self._head = head
+        self._primary = primary
         self._loop = asyncio.get_running_loop()
         self._turn = 0
         self._checked: LRUCache[tuple[str, str]] = LRUCache("reads from replicas", _STATEMENTS, _BYTES)
@@ -69,7 +73,7 @@ class Replicas:
         if statements is not _NONE and any(replica.is_up for replica in self._replicas):
             required = freshness.required if freshness is not None else None
             if required is None:
-                required = newest(await self._head())
+                required = newest(await self._primary.head())
             replica = self._choose(required)
             if replica is not None:
                 sql = statements[freshness is not None]
@@ -79,7 +83,7 @@ class Replicas:
         self.on_primary += 1
         if freshness is not None:
             freshness.note_uncovered()
-        return await self._run(plan, parameters)
+        return await self._primary.run(plan, parameters)
 
     def states(self) -> list[ReplicaState]:
         """How each of them is."""

@@ -21,6 +21,11 @@ from diptych.errors import StartError
 LOCK_TIMEOUT = 2_000
 """Milliseconds for which a statement waits for a lock."""
 PoolMode = Literal["session", "transaction"]
+RUN_OF_SERVER = (
+    "pg_postmaster_start_time()::text || ' ' || coalesce((SELECT stats_reset::text FROM pg_stat_bgwriter), '')"
+)
+"""An expression that is another one after a start, and after a crash, which resets statistics: ids of processes and of
+transactions may be used again then."""
 _SAME = {"Etc/UTC": "UTC"}
 _FOUND = "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])"
 _ENDED = (
@@ -44,6 +49,8 @@ class Connection(asyncpg.Connection):
 
     process: int = 0
     """Its process id, as the server itself gives it: a pooler makes up another one. 0 if it changes."""
+    run_of_server: str = ""
+    """What identifies the server, from one start or crash to the next (`RUN_OF_SERVER`)."""
 
 
 def session_settings(timeout: float) -> dict[str, str]:
@@ -131,7 +138,8 @@ class Connector:
         try:
             if not shares:
                 await connection.execute(self._setting, timeout=_TIMEOUT)
-                connection.process = await connection.fetchval("SELECT pg_backend_pid()", timeout=_TIMEOUT)
+            ((process, run),) = await connection.fetch(f"SELECT pg_backend_pid(), {RUN_OF_SERVER}", timeout=_TIMEOUT)
+            connection.process, connection.run_of_server = 0 if shares else process, run
         except BaseException:
             connection.terminate()
             raise

@@ -229,7 +229,7 @@ class PostgresStore:
         if not self._triggers:
             raise StartError("Replicas are tested by the feed of changes, so they need the setting triggers.")
         replicas = [Replica(url, self._connector.other(url), self._size, self._wait, self._waiting) for url in urls]
-        self._replicas = Replicas(replicas, model, self.run, self.head)
+        self._replicas = Replicas(replicas, model, self)
         return self._replicas.run
 
     @property

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from diptych.db.postgres.pool import Link, Pool, reason_of
+from diptych.db.postgres.sessions import RUN_OF_SERVER, Connection
 from diptych.db.postgres.violations import VIOLATIONS, kind_in_postgres
 from diptych.db.script import Again, ResultRow, Script, Step, Violation
 from diptych.db.violations import COLUMNS_OF_INDEX, COLUMNS_OF_REFERENCE, note, refusal_of
@@ -82,11 +83,10 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step]) -> Resu
         except asyncpg.QueryCanceledError:
             raise
         except BROKEN:
-            process = link.connection.process
             link.connection.terminate()
         finally:
             pool.give(link)
-        return await _look(pool, process, lookup())
+        return await _look(pool, link.connection, lookup())
     except (TimeoutError, *STORE_ERRORS, *BROKEN):
         with _as_refusals(pool.health):
             raise
@@ -151,7 +151,7 @@ class Session:
         except _Lost:
             connection.terminate()
             self._give()  # makes room for the connection that asks
-            if self._xid is None or not await _was_committed(self._pool, self._xid):
+            if self._xid is None or not await _was_committed(self._pool, connection.run_of_server, self._xid):
                 raise
             return
         if status != "COMMIT":  # PostgreSQL rolls back a failed transaction without an error
@@ -318,33 +318,46 @@ async def _violation(link: Link, error: Any) -> Violation:
 # the outcome of a commit
 
 
-async def _look(pool: Pool, process: int, lookup: Step) -> ResultRow:
+async def _look(pool: Pool, broken: Connection, lookup: Step) -> ResultRow:
     """The row that a statement made before its connection broke, once its backend has ended; None if there is none."""
 
     async def outcome(link: Link) -> tuple[bool, ResultRow]:
         has_ended = await link.connection.fetchval(
-            "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE pid = $1 AND usename = user",
-            process,
+            "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity "
+            f"WHERE pid = $1 AND usename = user AND {RUN_OF_SERVER} = $2",
+            broken.process,
+            broken.run_of_server,
         )
         return has_ended, await link.row(lookup.sql, lookup.parameters) if has_ended else None
 
     return await _inquire(pool, outcome)
 
 
-async def _was_committed(pool: Pool, xid: str) -> bool:
-    """Was a transaction committed whose connection broke meanwhile?"""
+async def _was_committed(pool: Pool, run_of_server: str, xid: str) -> bool:
+    """Was a transaction committed whose connection broke meanwhile?
 
-    async def outcome(link: Link) -> tuple[bool, bool]:
-        status = await link.connection.fetchval("SELECT pg_xact_status($1::text::xid8)", xid)
-        if status == "in progress":
+    After a crash or a fail-over the server may have given the id to another transaction, so that one that was committed
+    says nothing then; one that was not is certain.
+    """
+
+    async def outcome(link: Link) -> tuple[bool, bool | None]:
+        ((status, is_same),) = await link.connection.fetch(
+            f"SELECT pg_xact_status($1::text::xid8), {RUN_OF_SERVER} = $2::text", xid, run_of_server
+        )
+        if status == "in progress" and is_same:
             await link.connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE backend_xid = $1::text::xid8::xid AND usename = user",
                 xid,
             )
-        return status in ("committed", "aborted"), status == "committed"
+        if status == "committed":
+            return True, True if is_same else None
+        return status == "aborted", False
 
-    return await _inquire(pool, outcome)
+    was_committed = await _inquire(pool, outcome)
+    if was_committed is None:
+        raise _unknown()
+    return was_committed
 
 
 async def _inquire(pool: Pool, ask: Callable[[Link], Awaitable[tuple[bool, T]]]) -> T:
@@ -362,4 +375,8 @@ async def _inquire(pool: Pool, ask: Callable[[Link], Awaitable[tuple[bool, T]]])
         except (_Lost, Refusal, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             pass
         await asyncio.sleep(_BETWEEN)
-    raise Refusal(Code.UNAVAILABLE, "It is not known whether this was done; look before you try again.")
+    raise _unknown()
+
+
+def _unknown() -> Refusal:
+    return Refusal(Code.UNAVAILABLE, "It is not known whether this was done; look before you try again.")
