@@ -100,10 +100,9 @@ def _link(resource: ResourceDef, parts: list[str], model: Model) -> Target | Non
 
 def cancelling(method: str, target: Target, model: Model) -> Target:
     """The action that cancels a job, where a DELETE is that; any other target as it is."""
-    is_row = target.id is not None and target == Target(target.resource, target.id)
-    if method == "DELETE" and is_row and model.resources[target.resource].is_job:
-        return target._replace(call=CANCEL)
-    return target
+    if method != "DELETE" or target.id is None or target != Target(target.resource, target.id):
+        return target
+    return target._replace(call=CANCEL) if model.resources[target.resource].is_job else target
 
 
 def check_target(target: Target, view: View) -> None:

@@ -108,9 +108,9 @@ class RestEndpoint:
                 reply = method_reply(request.method, methods, *more, hint=hint)
                 if reply is not None:
                     return reply
-        cancelled = cancelling(request.method, target, self.engine.model)
-        if cancelled.call:
-            return await self.calls.cancel(request, caller, cancelled)
+            cancelled = cancelling(request.method, target, self.engine.model)
+            if cancelled.call:
+                return await self.calls.cancel(request, caller, cancelled)
         accept = request.headers.get(b"accept", b"")
         media = "application/json" if accept in _ACCEPTS_JSON else _negotiated(request, accept, target)
         if request.method == "QUERY":
