@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "compile.differences",
         "compile.existing",
         "compile.meaning",
+        "ask.act",
         "ask.cursor",
         "model",
         "config",
@@ -52,7 +53,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "identity": ["db", "model", "config", "setting_parsers", "fair", "lru"],
     # model code is a third way to ask: it builds its Asks as both styles do
     "engine": ["api.ask_builder", "policy", "compile", "db", "ask", "model", "identity", "fair", "lru", "nesting"],
-    "live": ["engine", "db", "identity", "ask", "model", "config", "fair"],
+    "live": ["engine", "audit", "compile.system", "db", "identity", "ask", "model", "config", "fair"],
     # a webhook is a Watch as REST translates it, evaluated like one, and sent to an address
     "webhooks": [
         "live",
@@ -69,6 +70,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     ],
     # a job is a call as REST translates it, run later
     "jobs": ["engine", "api", "db", "identity", "model", "config", "fair"],
+    # the audit log is a reader of the feed, beside the pipeline
+    "audit": ["db", "compile.plan", "ask.act", "model", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows
     "explain": ["engine", "api", "policy", "compile", "db", "ask", "model"],
     "serve": [
@@ -78,6 +81,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "live",
         "webhooks",
         "jobs",
+        "audit",
         "api",
         "ask",
         "policy",

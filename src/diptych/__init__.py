@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from diptych.config import Config
     from diptych.errors import Code, ModelError, Refusal
     from diptych.model.declare.actions import action, query
+    from diptych.model.declare.audited import Audited
     from diptych.model.declare.computed import computed
     from diptych.model.declare.deprecated import deprecated, deprecated_values
     from diptych.model.declare.fault import Fault
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Audited",
     "BigInt",
     "Check",
     "Claims",
@@ -141,6 +143,7 @@ _MODULES = {
     "config": "Config",
     "errors": "Code ModelError Refusal",
     "model.declare.actions": "action query",
+    "model.declare.audited": "Audited",
     "model.declare.computed": "computed",
     "model.declare.deprecated": "deprecated deprecated_values",
     "model.declare.fault": "Fault",

@@ -38,6 +38,7 @@ from diptych.setting_parsers import (
     read_rates,
     read_redirect_origins,
     read_replicas,
+    read_retention,
     read_role_names,
     read_seconds,
     read_share,
@@ -158,6 +159,7 @@ class Config:
     )
     feed_keep: float = _setting(604_800.0, read_age, "Seconds for which changes are kept")
     feed_rows: int = _setting(1_000_000, read_positive, "How many changes are kept at most")
+    audit_keep: float = _setting(0.0, read_retention, "Seconds for which the audit log is kept; 0 is for ever")
     webhook_networks: str = _setting(
         "", read_networks, "Networks that webhooks may reach although they are not public, also without TLS"
     )

@@ -90,6 +90,9 @@ read_delay = _number("a number of seconds, below an hour", lambda number: 0 <= n
 read_age = _number("a number of seconds, above 0 and below a hundred years", lambda number: 0 < number < 3_153_600_000)
 
 
+read_retention = _number("0 or a number of seconds below a hundred years", lambda number: 0 <= number < 3_153_600_000)
+
+
 def read_address(text: str) -> str:
     """An address, without its trailing slash."""
     url = urlsplit(text)

@@ -41,7 +41,9 @@ COMMANDS = (
     *("dev", "serve", "schema", "openapi", "explain", "rules", "check", "limits", "token", "login"),
     *("import", "export", "backup", "restore", "move", "triggers"),
 )
-GROUPS = ("account", "client", "contract", "issuer", "jobs", "key", "api-key", "documents", "migrate", "webhook")
+GROUPS = (
+    *("account", "audit", "client", "contract", "issuer", "jobs", "key", "api-key", "documents", "migrate", "webhook"),
+)
 NOTES = '''
 from diptych import Model, Resource, grant
 
@@ -351,7 +353,7 @@ def test_settings_reach_the_service_from_flag_environment_and_file(new_sqlite: N
     ("file", "env", "said"),
     [
         ("port = 'x'", {}, "The setting port in diptych.toml cannot be 'x': expected a whole number."),
-        ("portt = 1", {}, "diptych.toml has no setting named portt; there are access_log, base_url"),
+        ("portt = 1", {}, "diptych.toml has no setting named portt; there are access_log, audit_keep, base_url"),
         ("port =", {}, "diptych.toml cannot be read"),
         ("sample = 3", {}, "The setting sample in diptych.toml cannot be '3': expected true or false."),
         ("", {"DIPTYCH_WORKERS": "-1"}, "The environment variable DIPTYCH_WORKERS cannot be '-1'"),

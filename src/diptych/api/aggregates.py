@@ -50,7 +50,7 @@ def sort_value(path: Sequence[str], resource: ResourceView, view: View) -> Expr 
     if not rest:
         field = resource.searchable.get(name)
         return Col((name,)) if field is not None and field.field.scalar.sortable else None
-    way = resource.relations.get(name)
+    way = resource.ways.get(name)
     if way is None:
         return _member_at(path, resource)
     target = view.resources[way.relation.target]

@@ -278,6 +278,11 @@ class AskBuilder(Filters):
         return WriteWish(ask, slots, sources, path, tuple(self.faults), implied=self.implied)
 
 
+def default_order(resource: ResourceView) -> tuple[OrderBy, ...]:
+    """The order of a list without a sort: by id, and of versions the newest first."""
+    return (OrderBy(Col(("id",)), descending=True),) if resource.resource.versions_of else ()
+
+
 def all_or(inside: Iterable[MemberPick | TypeName], scalar: Scalar) -> tuple[MemberPick | TypeName, ...]:
     """The members that are picked of a value object; empty if these are all of them, in their order."""
     picked = tuple(inside)

@@ -46,7 +46,7 @@ class Filters(NumberFilters):
             return not_(self.where(raw, resource))
         elif key in resource.searchable:
             return self.operators(raw, resource.fields[key])
-        elif key in resource.relations:
+        elif key in resource.ways:
             return self._related(key, raw, resource)
         else:
             self.fault(raw.path, f"{resource.resource.name} has no field '{key}'")

@@ -95,7 +95,7 @@ class Unfolder:
         """Add a row with all that is nested in it; its position. `references` are the positions of rows that it refers
         to, and `around` the row that it must belong to."""
         self._level(level)
-        relations = row.resource.resource.relations
+        relations = row.resource.resource.ways
         body = row.values.value
         if row.verb == "delete" or not isinstance(body, dict) or relations.keys().isdisjoint(body):
             return self._add(row, references, around)
@@ -208,7 +208,7 @@ class Unfolder:
     def _new_rows(self, nest: NestView, sent: RawValue, around: _Around, place: Path, level: int) -> None:
         """New rows of a to-many relation, each with paths of its own. (Most have no relations: the fast path.)"""
         target = self.view.resources[nest.relation.target]
-        relations, key = target.resource.relations.keys(), nest.key
+        relations, key = target.resource.ways.keys(), nest.key
         later = frozenset((nest.relation.inverse, *path) for path in around.later)
         outside = self._place(sent.path, place)
         like: NestedRow | None = None
@@ -364,7 +364,7 @@ def follows(rows: Sequence[NestedRow], head: int) -> Follows:
 
 def is_nested(values: Any, resource: ResourceView) -> bool:
     """Do the values of a row contain relations?"""
-    return isinstance(values, dict) and not resource.resource.relations.keys().isdisjoint(values)
+    return isinstance(values, dict) and not resource.resource.ways.keys().isdisjoint(values)
 
 
 def _inputs(row: NestedRow) -> Mapping[str, Any]:

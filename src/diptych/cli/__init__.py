@@ -1,6 +1,6 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
-export | backup | restore | move | triggers | limits | token | login`, and the groups `diptych account | client |
-contract | issuer | jobs | key | api-key | documents | migrate | webhook`.
+export | backup | restore | move | triggers | limits | token | login`, and the groups `diptych account | audit |
+client | contract | issuer | jobs | key | api-key | documents | migrate | webhook`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -22,6 +22,7 @@ from diptych.errors import DiptychError
 _COMMANDS = {
     "account": "account:account",
     "api-key": "api_key:api_key",
+    "audit": "audit:audit",
     "backup": "backup:backup",
     "check": "check:check",
     "client": "client:client",

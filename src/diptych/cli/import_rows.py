@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from diptych.api.formats import CSV, BadLine, read_csv, read_ndjson
+from diptych.ask.act import Act, acting
 from diptych.cli.database import opened
 from diptych.cli.model import MODEL_OPTION, load_model
 from diptych.cli.row_files import (
@@ -87,7 +88,8 @@ def import_(
             writer: RowWriter = DirectWriter(engine, definition)
             if role is not None or key is not None:
                 writer = AskWriter(engine, definition, viewer, view, key, trusted=role is None)
-            return await _Import(store, source, writer, dry_run=dry_run, restart=restart).run()
+            with acting(Act("import", user, roles=(role,) if role else ()) if loaded.audited else None):
+                return await _Import(store, source, writer, dry_run=dry_run, restart=restart).run()
 
     done, before = asyncio.run(run())
     earlier = f", after {before:,} of an earlier run" if before else ""

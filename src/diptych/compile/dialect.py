@@ -8,9 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, identifier, join, merge_literals, sql, to_sql
-from diptych.compile.getters import clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
+from diptych.compile.getters import act, clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
 from diptych.compile.plan import (
     MAX_ANSWER,
+    ActBind,
     Bind,
     ConstBind,
     Getter,
@@ -104,6 +105,9 @@ class Dialect(Struct, frozen=True, eq=False):
     """The name of the changed row in that answer, for the table {}."""
     returning_new: str
     """The same for a new row, which has the name of its table."""
+    acting: str
+    """`returning` that records the act {3} of the transaction too; "" where the writer does."""
+    acting_new: str
     sees_before: bool
     """Does the answer to a deletion see all that is about to be deleted with the row?"""
     marks: bool
@@ -154,6 +158,8 @@ class Dialect(Struct, frozen=True, eq=False):
             return bind(what)
         if isinstance(what, SealBind):
             return sql("{}::bytea", bind(what))
+        if isinstance(what, ActBind):
+            return bind(what)
         assert not isinstance(what, GroupsBind)
         cast = what.scalar.postgres_param
         if isinstance(what, ConstBind) and cast == "text":
@@ -228,6 +234,8 @@ class Dialect(Struct, frozen=True, eq=False):
                 return clock(scalar, offset)
             case GroupsBind():
                 raise TypeError("the values of a batch come from many runs")
+            case ActBind():
+                return act
 
     def _slot(self, slot: int, scalar: Scalar, many: bool) -> Getter:
         convert, wrap = self.convert(scalar), self.wrap_list
@@ -281,6 +289,8 @@ SQLITE = Dialect(
     returning="{} RETURNING {}, {}",
     changed="{}",
     returning_new="{} RETURNING {}, {}",
+    acting="",
+    acting_new="",
     sees_before=False,
     marks=False,
     lock="",
@@ -344,6 +354,8 @@ POSTGRES = Dialect(
     returning="WITH _w AS ({} RETURNING *) SELECT {}, {}, pg_current_xact_id()::text FROM _w",
     changed="_w",
     returning_new="{} RETURNING {}, {}, pg_current_xact_id()::text",
+    acting="WITH _act AS ({3}), _w AS ({0} RETURNING *) SELECT {1}, {2}, pg_current_xact_id()::text FROM _w",
+    acting_new="WITH _act AS ({3}) {0} RETURNING {1}, {2}, pg_current_xact_id()::text",
     sees_before=True,
     marks=True,
     lock="SELECT 1 FROM {} WHERE {} FOR NO KEY UPDATE",

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from diptych.ask.act import act_text
 from diptych.ask.cursor import AsStored, Cut
 from diptych.ask.slots import SlotValues
 from diptych.compile.plan import Getter
@@ -67,6 +68,11 @@ def cursor_key(page: int) -> Getter:
         return keys[page]
 
     return get
+
+
+def act(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str | None:
+    """Who makes a change, as JSON."""
+    return act_text()
 
 
 def clock(scalar: Scalar, offset: dt.timedelta) -> Getter:

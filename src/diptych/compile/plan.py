@@ -111,6 +111,10 @@ class GroupsBind(Struct, frozen=True):
     form: Literal["values", "items", "starts", "ends", "rows"]
 
 
+class ActBind(Struct, frozen=True):
+    """Who makes a change, when the statement is bound."""
+
+
 class PagePiece(Struct, frozen=True):
     """A part of a page that is known when its rows are.
 
@@ -143,7 +147,7 @@ ROW_END = b"\x1e"
 UNREADABLE = b"\x1d"
 """In the place of a row in which a stored value is not allowed by its type, and before the keys of its cursor."""
 
-Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind | GroupsBind
+Bind = SlotBind | KeyBind | ConstBind | ViewerBind | SealBind | NowBind | GroupsBind | ActBind
 Getter = Callable[[SlotValues, Viewer, Mapping[int, bytes]], Any]
 
 

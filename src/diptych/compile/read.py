@@ -20,8 +20,10 @@ from typing import cast
 from diptych.ask import walk
 from diptych.ask.nodes import Cell, Cells, Field, Follow, MemberPick, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
+from diptych.compile.feed_row import FeedRow
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
-from diptych.compile.page_columns import PageColumns, has_columns
+from diptych.compile.page_columns import has_columns
+from diptych.compile.past import PastRows
 from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.rows import Piece
 from diptych.compile.table_ref import TableRef
@@ -64,7 +66,7 @@ def compile_reads(
     return dialect.plan(whole, len(asks) + with_change_cursor, reads.searches)
 
 
-class Reads(PageColumns):
+class Reads(PastRows):
     """Writes Reads for one dialect."""
 
     def statement(self, asks: Sequence[Read]) -> Fragment:
@@ -187,16 +189,14 @@ class Reads(PageColumns):
             whole = sql("CASE WHEN {} THEN {} END", self.shows(pick.rule, row), whole)
         return [sql("coalesce({}, 'null')", whole)]
 
-    def shows(self, rule: Expr, row: TableRef) -> Fragment:
-        """The condition under which a part of a row shows."""
-        return self.condition(rule, row)
-
     def _shows(self, rule: Expr, row: TableRef) -> list[Piece]:
         """Of a field that Python computes, whether it shows."""
         return ["true" if rule == TRUE else sql("CASE WHEN {} THEN 'true' ELSE 'false' END", self.shows(rule, row))]
 
     def _follow(self, pick: Follow, row: TableRef) -> list[Piece]:
         relation = row.resource.relations[pick.relation]
+        if relation.past and relation.kind == "one":
+            return self.past_row(pick, row)
         target = self.open(relation.target)
         tied = [self.tie(row, relation, target, pick.link)]
         if pick.rule != TRUE:
@@ -212,7 +212,7 @@ class Reads(PageColumns):
         """Is the related row always there and always visible, so that a join neither drops nor doubles a row?"""
         relation = row.resource.relations[pick.relation]
         plain = pick.rule == TRUE and pick.read.where == TRUE and row.resource.managed
-        room = self.joins and len(row.joins) < _MOST_JOINS
+        room = self.joins and len(row.joins) < _MOST_JOINS and not (relation.past or isinstance(row, FeedRow))
         return room and plain and relation.kind == "one" and not relation.nullable
 
     def _joined_one(self, pick: Follow, row: TableRef) -> list[Piece]:

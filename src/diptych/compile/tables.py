@@ -16,6 +16,7 @@ from diptych.compile.constraints import check_constraints, literal
 from diptych.compile.existing_triggers import existing_table
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
+from diptych.compile.system.audit import audit_objects
 from diptych.compile.system.counters import number_rows
 from diptych.compile.system.object import NOW, DialectName, Table
 from diptych.compile.system.objects import parts
@@ -65,6 +66,7 @@ def create_missing(
     tables = [(_for_triggers if each.managed else existing_table)(each, have) for each in followed]
     needed = parts(tables, dialect)
     needed += trash_objects(model.resources, dialect)
+    needed += audit_objects(dialect) if model.audited else ()
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
 

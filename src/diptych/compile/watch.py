@@ -18,20 +18,21 @@ from the same snapshot, so that a reader knows that nothing was trimmed before i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from diptych.ask.nodes import ChangePart, Field, Pick, Watch
+from diptych.ask.nodes import ChangePart, Watch
 from diptych.ask.slots import CHANGE_KIND
 from diptych.compile.dialect import Dialect
-from diptych.compile.fragment import Fragment, identifier, join, literal_text, sql
-from diptych.compile.plan import ConstBind, Plan, SlotBind
+from diptych.compile.feed_row import FeedRow
+from diptych.compile.fragment import Fragment, identifier, literal_text, sql
+from diptych.compile.plan import Plan, SlotBind
 from diptych.compile.read import Reads
 from diptych.compile.rows import Piece
 from diptych.compile.table_ref import TableRef
-from diptych.model.defs import SERVER_FIELDS, ResourceDef
+from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
-from diptych.model.rules.expr import Choose, Col, Expr, IsNull, Mask, Not, leaves, rewrite
-from diptych.model.scalars import BIGINT, DATETIME, INT, JSON, STRING, Scalar
+from diptych.model.rules.expr import Expr
+from diptych.model.scalars import BIGINT, DATETIME, INT, STRING
 
 BOUNDS = ("after", "upto", "most")
 """The values that follow those of the slots: the range of positions, and the most changes to return."""
@@ -65,73 +66,6 @@ def between(resource: ResourceDef, after: Fragment, upto: Fragment) -> Fragment:
     return sql("_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, literal_text(resource.table))
 
 
-class FeedRow(TableRef):
-    """A row as the feed has stored it, before or after a change; and where the row is now, if that matters."""
-
-    __slots__ = ("_dialect", "_fill", "_required", "_side", "_texts", "_whole", "looked", "now")
-
-    def __init__(self, resource: ResourceDef, side: str, dialect: Dialect, now: TableRef | None = None) -> None:
-        super().__init__(resource, "_f")
-        self.now = now
-        self.looked: dict[str, Fragment] = {}
-        """The columns that were asked for and that older changes may lack though they are never null."""
-        self._side = side
-        self._dialect = dialect
-        self._fill = {
-            field.column: ConstBind(field.default_value.value, field.scalar)
-            for field in resource.fields.values()
-            if field.stored and not field.nullable and field.default is not None
-        }
-        self._required = {
-            field.column
-            for field in resource.fields.values()
-            if field.stored and not field.nullable and field.name not in SERVER_FIELDS
-        }
-        self._texts = {
-            field.column for field in resource.fields.values() if field.scalar is STRING or field.scalar.is_json
-        }
-        self._whole = [
-            field.column for field in resource.fields.values() if field.scalar is JSON and not field.nullable
-        ]
-
-    def column(self, name: str) -> Fragment:
-        """The stored value; a column that was added later has its default, or null. (A JSON null in
-        JSON is no value to a database.)"""
-        value = self._stored(self._side, name)
-        if name in self._whole:
-            value = sql(self._dialect.stored_json, value)
-        fill = self._fill.get(name)
-        if fill is not None:
-            return sql("coalesce({}, {})", value, self._dialect.value(fill))
-        if name in self._required:
-            self.looked[name] = value
-        return value
-
-    def _stored(self, side: str, name: str) -> Fragment:
-        """A value as it is stored; one that an update left as it was may be in another change."""
-        value = self._dialect.stored.format(side, identifier(name).text.strip('"'))
-        if name not in self._texts:
-            return Fragment(value)
-        later = self._dialect.later.format(self.resource.table, name, self._is_now())
-        if side == "old":
-            later = self._stored("new", name).text
-        return Fragment(self._dialect.left_out.format(value, later, name))
-
-    def _is_now(self) -> str:
-        """The condition that a row `_t` of the table is the one that was changed."""
-        if self.resource.managed:
-            return self._dialect.is_now
-        stored = ((name, self._dialect.stored.format("new", name)) for name in self.resource.key_columns)
-        return " AND ".join(f'_t."{name}" = {value}' for name, value in stored)
-
-    def is_row(self, now: TableRef) -> Fragment:
-        """The condition that a row of the table is this one."""
-        if self.resource.managed:
-            return sql("{} = {}", now.id, self.id)
-        stored = ((name, self._dialect.stored.format(self._side, name)) for name in self.resource.key_columns)
-        return join(" AND ", (sql("{} = {}", now.column(name), Fragment(value)) for name, value in stored))
-
-
 class WatchStatements(Reads):
     def changes(self, watch: Watch, seen: Expr, deleted: Expr, readable: Expr, slots: int) -> Fragment:
         """The whole statement."""
@@ -163,32 +97,12 @@ class WatchStatements(Reads):
         return sql("SELECT {} AS _j FROM {}{} ORDER BY _f.position", change_json, source, self._kinds(watch))
 
     def _sees(self, seen: Expr, deleted: Expr, row: FeedRow, side: str) -> Fragment:
-        condition = self._held(seen, row)
+        condition = self.held(seen, row)
         if deleted != seen:
             now = self.open(row.resource.name)
             there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, row.is_row(now)))
-            condition = sql("CASE WHEN {} THEN {} ELSE {} END", there, condition, self._held(deleted, row))
+            condition = sql("CASE WHEN {} THEN {} ELSE {} END", there, condition, self.held(deleted, row))
         return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", condition))
-
-    def shows(self, rule: Expr, row: TableRef) -> Fragment:
-        if not isinstance(row, FeedRow) or row.now is None:
-            return self.condition(rule, row)
-        return sql("({} AND {})", self._held(rule, row), self.condition(rule, row.now))
-
-    def _held(self, rule: Expr, row: FeedRow) -> Fragment:
-        """A condition over a stored row. A negation would hold of what is missing, and so must not be asked."""
-        row.looked.clear()
-        condition = self.condition(rule, row)
-        if not row.looked or not _negates(rule, row.resource):
-            return condition
-        return sql(
-            "({} AND {})", join(" AND ", (sql("{} IS NOT NULL", value) for value in row.looked.values())), condition
-        )
-
-    def test(self, value: Fragment, scalar: Scalar, row: TableRef) -> Fragment | None:
-        """A change that lacks a column that is never null shows no row, rather than one that its type forbids."""
-        test = super().test(value, scalar, row)
-        return sql("{} IS NOT NULL", value) if test is None and isinstance(row, FeedRow) else test
 
     def _row(self, resource: ResourceDef, side: str, now: TableRef | None = None) -> FeedRow:
         self.opened.add(resource.name)
@@ -222,29 +136,6 @@ class WatchStatements(Reads):
         """The row after the change, if there is one that can be read now."""
         now = self.open(resource.name)
         stored = self._row(resource, "new", now)
-        there = (stored.is_row(now), readable, *self._present(part.pick, stored))
+        there = (stored.is_row(now), readable, *self.present(part.pick, stored))
         select = sql("SELECT {} FROM {}{}", self.object(part.pick, stored), self.source(now), self.all(now, *there))
         return sql(f"CASE WHEN {self.dialect.judged}._becomes THEN coalesce(({{}}), 'null') ELSE 'null' END", select)
-
-    def _present(self, picks: Iterable[Pick], stored: FeedRow) -> Iterator[Fragment]:
-        """Of what is computed and never null, the conditions that it is there: what it comes from may be gone."""
-        for pick in picks:
-            if isinstance(pick, Field):
-                field = stored.resource.fields[pick.name]
-                computed = None if field.nullable or field.hideable else field.computed
-                if computed is not None and self.nullable(computed, stored.resource):
-                    yield sql("{} IS NOT NULL", self.value(computed, stored))
-
-
-def _negates(rule: Expr, resource: ResourceDef) -> bool:
-    """Can it hold because a value is missing, by itself or by what is computed?"""
-    seen: list[Expr] = []
-
-    def look(part: Expr) -> None:
-        if isinstance(part, Not | IsNull | Mask | Choose):
-            seen.append(part)
-
-    rewrite(rule, look)
-    own = (part.path[0] for part in leaves(rule) if isinstance(part, Col) and len(part.path) == 1)
-    computed = (resource.fields[name].computed for name in own)
-    return bool(seen) or any(expr is not None and _negates(expr, resource) for expr in computed)

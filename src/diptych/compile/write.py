@@ -29,6 +29,7 @@ from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.own_row import own_row
 from diptych.compile.plan import NowBind, Plan
 from diptych.compile.read import Reads, compile_reads
+from diptych.compile.returning import returning
 from diptych.compile.system.counters import next_number
 from diptych.compile.table_ref import BareRef, TableRef
 from diptych.model.defs import SERVER_FIELDS, ResourceDef
@@ -199,10 +200,10 @@ class _Writer:
                 values = self._values(reads, old)
                 sets = join(", ", (sql("{} = {}", identifier(name), value) for name, value in values.items()))
                 change = sql("UPDATE {} SET {}{}", self._named(old), sets, self._where(reads, old, values))
-        template = self.dialect.returning_new if self.write.verb == "create" else self.dialect.returning
-        bare = self.write.verb == "create" or self.dialect.changed == "{}"
+        creates = self.write.verb == "create"
+        bare = creates or self.dialect.changed == "{}"
         row = BareRef(self.resource, "") if bare else TableRef(self.resource, self.dialect.changed)
-        return sql(template, change, row.id, answer or Fragment("NULL"))
+        return returning(change, row.id, answer, self.dialect, new=creates, acting=bool(self.model.audited))
 
     @property
     def _table(self) -> Fragment:

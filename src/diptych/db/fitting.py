@@ -96,7 +96,8 @@ def _refuse_moved(parts: Mapping[str, str | None]) -> Fitting[None]:
 def _check_without(model: Model) -> None:
     """Refuse a model that cannot work without triggers."""
     for resource in model.managed.values():
-        kinds = {"a counter": resource.counters, "a trash": resource.trash, "a search": resource.search}
+        kinds: dict[str, object] = {"a counter": resource.counters, "a trash": resource.trash}
+        kinds |= {"a search": resource.search, "an audit": resource.audit}
         if needs := [name for name, there in kinds.items() if there]:
             parts = " and ".join(needs)
             raise StartError(f"{resource.name} has {parts}, and needs triggers: serve it without --no-triggers.")

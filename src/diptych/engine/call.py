@@ -27,6 +27,7 @@ from diptych.compile.table_ref import BareRef
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.acts import note_actions
 from diptych.engine.background import arguments_of, enqueue
 from diptych.engine.nest import nest_steps
 from diptych.engine.python_fields import finish as finish_answers
@@ -183,6 +184,8 @@ class CallEngine:
     ) -> T:
         """Run the writes and calls of a request in one transaction: all or none."""
         bound = self._check(ops, viewer)
+        if self.engine.model.audited:
+            note_actions(self.engine.model, [op.prepared for op in ops])
 
         async def work(session: Session) -> list[WriteResult]:
             done: list[WriteResult] = []

@@ -78,6 +78,8 @@ class ReadPlan(Struct, frozen=True, eq=False):
     """The Python fields of each answer; None if there are none in any."""
     max_age: int = 0
     """Seconds for which a shared cache may keep the answers; 0 means never."""
+    audited: bool = False
+    """Does it read versions of rows?"""
     whole: Callable[[], Plan] | None = None
     """Compiles a page as one text: it may fit into an answer where its parts, with the row beyond it, do not."""
 
@@ -188,6 +190,8 @@ class Engine:
         """Called after a job was queued, so that it runs soon."""
         self.usage = Usage(store) if deprecated_names(model) else None
         """Counts of what is deprecated; None if nothing is."""
+        self.run_audited: Run = store.run
+        """Runs a statement over the audit log, which has all that was committed before (`audit/appender.py`)."""
         self.rates: RateLimiter | None = None
         """Limits by rate; None if there are none."""
         self.reader: Run | None = None
@@ -216,7 +220,8 @@ class Engine:
             if plan.page is not None:
                 whole = functools.partial(compile_reads, narrowed, self.model, dialect, sizes, as_columns=False)
             age = max_age(asks, view).seconds
-            return ReadPlan(plan, tuple(self.pages(asks)), rest if any(rest) else None, age, whole)
+            versions = any(self.model.resources[read.resource].versions_of for read in reads(asks))
+            return ReadPlan(plan, tuple(self.pages(asks)), rest if any(rest) else None, age, versions, whole)
 
         return self._plans.get((asks, with_change_cursor), view, sizes, compile)
 
@@ -319,7 +324,7 @@ class Engine:
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)
         keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
-        plan, run = planned.plan, self.reader or self.store.run
+        plan, run = planned.plan, self.run_audited if planned.audited else self.reader or self.store.run
         return planned, values, keys, run(plan, plan.parameters(values, viewer, keys))
 
     async def _put_together(

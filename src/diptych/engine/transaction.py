@@ -20,6 +20,7 @@ from diptych.db.job_queue import QUEUE
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.acts import check_reason
 from diptych.engine.write import WriteEngine
 from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.engine.write_steps import locked_steps
@@ -134,6 +135,7 @@ class ModelTx(Tx):
         resource_view = self._visible(type(row))
         if resource_view is None or not resource_view.may("update" if verb == "replace" else verb):
             raise not_yours(self._view)
+        check_reason(self._engine.model, (resource_view.resource.name,))
         builder = AskBuilder(self._view)
         known = vars(row)
         key = builder.row_id(resource_view, None if verb == "create" else RawValue(row.id, ("id",), fixed=True))

@@ -28,6 +28,7 @@ from diptych.db.idempotency import IdempotencyClaim, StoredReply
 from diptych.db.script import ResultRow, Script
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
+from diptych.engine.acts import check_reason
 from diptych.engine.bulk import Bulk
 from diptych.engine.nest import nest_steps, nests
 from diptych.engine.plan_cache import PlanCache
@@ -185,6 +186,8 @@ class WriteEngine:
     ) -> T:
         """Run all writes in one transaction. `finish` makes the reply of the results; `kept` stores it for retries."""
         bound = self.bind(ops, viewer)
+        if self.engine.model.audited:
+            check_reason(self.engine.model, [op.prepared.write.resource for op in ops])
         if len(ops) > self.engine.limits.writes:
             raise too_many_writes(len(ops), self.engine.limits)
         first = ops[0] if not ops[0].part else next(op for op in ops if not op.part)

@@ -10,10 +10,16 @@ import random
 from collections.abc import Iterable
 from functools import partial
 
+from diptych.ask.act import Act, acting
+from diptych.audit.appender import Appender
+from diptych.compile.system.audit import ACT_OF_SESSION
+from diptych.config import Config
 from diptych.db.feed import webhook_floor
 from diptych.db.idempotency import forget
 from diptych.db.purge import purge
+from diptych.db.script import Script, Step
 from diptych.db.store import Store
+from diptych.engine.read import Engine
 from diptych.errors import Refusal
 from diptych.fair.background import Background
 from diptych.model.defs import ResourceDef
@@ -32,28 +38,61 @@ _GRACE = dt.timedelta(days=3)
 class Retention:
     """Limits the feed of a store by age in seconds, and by number of changes; and the trash of `kept` by their time."""
 
-    def __init__(self, store: Store, keep: float, rows: int, kept: Iterable[ResourceDef] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keep: float,
+        rows: int,
+        kept: Iterable[ResourceDef] = (),
+        appender: Appender | None = None,
+    ) -> None:
         self._store = store
+        self._appender = appender
+        self._act = None if appender is None else Act("retention")
         self._keep = keep
         self._rows = rows
         self._kept = tuple(resource for resource in kept if resource.trash)
         self._going = Background()
 
+    @classmethod
+    def of(cls, engine: Engine, config: Config) -> Retention:
+        """Retention as the settings have it; where the model is audited, changes are appended to the audit log."""
+        store, model, appender = engine.store, engine.model, None
+        if model.audited:
+            appender = Appender(store, model, config.audit_keep)
+            engine.run_audited = appender.run
+        return cls(store, config.feed_keep, config.feed_rows, model.resources.values(), appender)
+
     def start(self) -> None:
         self._going.start(self._rounds())
+        if self._appender is not None:
+            self._appender.start()
 
     async def stop(self) -> None:
         await self._going.stop()
+        if self._appender is not None:
+            await self._appender.stop()
 
     async def trim(self) -> int:
-        """Run one round; returns the number of deleted changes. What webhooks need is kept longer."""
+        """Run one round; returns the number of deleted changes. What webhooks need is kept longer, and what is not in
+        the audit log is kept in any case."""
         before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=self._keep)
+        appended = await self._appended()
         floor = await webhook_floor(self._store)
         if floor is None:
-            return await self._trim(before, self._rows)
-        delivered = floor - max((await self._store.head()).oldest, 1) + 1
-        trimmed = await self._trim(before, self._rows, max(0, delivered))
-        return trimmed + await self._trim(before - _GRACE, 2 * self._rows)
+            return await self._trim(before, self._rows, appended)
+        delivered = max(0, floor - max((await self._store.head()).oldest, 1) + 1)
+        trimmed = await self._trim(before, self._rows, delivered if appended is None else min(delivered, appended))
+        return trimmed + await self._trim(
+            before - _GRACE, 2 * self._rows, None if appended is None else appended - trimmed
+        )
+
+    async def _appended(self) -> int | None:
+        """How many changes of the feed are in the audit log; None if nothing is audited."""
+        if self._appender is None:
+            return None
+        await self._appender.append()
+        return max(0, await self._appender.position() - max((await self._store.head()).oldest, 1) + 1)
 
     async def _trim(self, before: dt.datetime, rows: int, most: int | None = None) -> int:
         """Delete old changes, at most the first `most` of the feed."""
@@ -78,7 +117,8 @@ class Retention:
         for resource in self._kept:
             skip, most = 0, _PURGED
             while skip <= _PURGED:
-                gone = await self._store.write(partial(purge, resource, self._store.dialect, most, skip))
+                with acting(self._act):
+                    gone = await self._store.write(partial(self._purged, resource, most, skip))
                 if gone < 0:  # others refer to one of them: it is passed over
                     skip, most = skip + (most == 1), 1
                     continue
@@ -87,6 +127,13 @@ class Retention:
                     break
                 await asyncio.sleep(_BETWEEN)
         return purged
+
+    def _purged(self, resource: ResourceDef, most: int, skip: int) -> Script[int]:
+        """Delete rows for good, and record that nobody did."""
+        gone = yield from purge(resource, self._store.dialect, most, skip)
+        if gone > 0 and self._act is not None and self._store.dialect.acting:
+            yield Step(ACT_OF_SESSION, (self._act.text,))
+        return gone
 
     async def _rounds(self) -> None:
         while True:

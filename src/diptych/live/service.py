@@ -66,7 +66,7 @@ class LiveService:
         self._delivery = Delivery(self.tail, self._topics, self._evaluations, self.shares, self)
         self._heartbeats = Heartbeats(config.heartbeat, self._beat)
         self._token_watch = TokenWatch(context, self.end_stream)
-        self._retention = Retention(engine.store, config.feed_keep, config.feed_rows, engine.model.resources.values())
+        self._retention = Retention.of(engine, config)
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that replay to one subscription, or send many changes to a group."""
         self.is_closing = False

@@ -6,7 +6,7 @@ one that must not be null its value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl, value_ddl
@@ -92,6 +92,26 @@ def value_of_row(table: str, name: str, otherwise: str, dialect: DialectName) ->
     """The value that the row of a stored change has now, as an expression."""
     row_id = "row_id" if dialect == "sqlite" else "_r.id"
     return f"coalesce((SELECT _m.{quote(name)} FROM {quote(table)} AS _m WHERE _m.id = {row_id}), {otherwise})"
+
+
+def in_audit_log(sql: str, dialect: DialectName) -> list[str]:
+    """The statements that do the same to the audit log, where there is one; its hashes cover the texts from before, so
+    these are kept beside the new ones."""
+    if not sql.startswith(_STORED_CHANGES):
+        return []
+    origin = _ORIGIN[dialect]
+    where = sql[sql.rindex(" WHERE ") :]
+    return [
+        f"UPDATE diptych_audit SET origin = {origin}{where} AND origin IS NULL",
+        "UPDATE diptych_audit " + sql.removeprefix(_STORED_CHANGES),
+    ]
+
+
+_STORED_CHANGES = "UPDATE diptych_feed "
+_ORIGIN: Mapping[DialectName, str] = {
+    "sqlite": "json_array('sqlite', resource, old, new)",
+    "postgres": "json_build_array('postgres', resource, old::text, new::text)::text",
+}
 
 
 def _lacks(side: str, name: str, dialect: DialectName) -> str:

@@ -24,6 +24,7 @@ from diptych.db.postgres.store import LOCK, PostgresStore
 from diptych.errors import StartError
 from diptych.migrate import log
 from diptych.migrate.ddl import quote
+from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed, refuse_steps
@@ -241,7 +242,7 @@ class _Run:
 
         async def finish() -> None:
             for action in last:
-                await self.connection.execute(str(action))
+                await self._execute(str(action))
             await self._log(half.migration, half.half, number)
 
         await patiently(self.connection, finish, gently=bool(last))
@@ -254,9 +255,17 @@ class _Run:
     async def _transaction(self, statements: Sequence[str]) -> None:
         async def work() -> None:
             for statement in statements:
-                await self.connection.execute(statement)
+                await self._execute(statement)
 
         await patiently(self.connection, work, gently=True)
+
+    async def _execute(self, statement: str) -> None:
+        """Run a statement; one that changes stored changes is also run on the audit log."""
+        await self.connection.execute(statement)
+        in_log = in_audit_log(statement, "postgres")
+        if in_log and await self.connection.fetchval(_HAS, "diptych_audit"):
+            for each in in_log:
+                await self.connection.execute(each)
 
     async def _log(self, migration: Loaded, half: str, step: int) -> None:
         await self.connection.execute(log.INSERT.format("$1, $2, $3, $4, $5, $6"), *log.entry(migration, half, step))
@@ -335,6 +344,8 @@ class _Run:
                 await self.connection.execute(f"{sql} AND position > $1 AND position <= $2", low, high)
 
             await patiently(self.connection, work)
+        if await self.connection.fetchval(_HAS, "diptych_audit"):
+            await self._transaction(in_audit_log(sql, "postgres"))
 
 
 class Handle:

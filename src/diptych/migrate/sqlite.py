@@ -27,6 +27,7 @@ from diptych.db.sqlite.watchdog import Watchdog
 from diptych.errors import StartError
 from diptych.migrate import log
 from diptych.migrate.ddl import create_table_ddl, index_ddl, listed, quote, trigger_table
+from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed
@@ -183,6 +184,9 @@ class _Run:
                 self._triggers(before, make=False)
             case str():
                 self.db.execute(action)
+                if self.db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_audit'").fetchall():
+                    for statement in in_audit_log(action, "sqlite"):
+                        self.db.execute(statement)
 
     def _triggers(self, state: State, *, make: bool) -> None:
         """Make, or drop, the triggers that log changes."""

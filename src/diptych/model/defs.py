@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from diptych.model.audit_def import AuditDef
 from diptych.model.declare.every import Timetable
 from diptych.model.declare.job_resource import JobResource
 from diptych.model.declare.markers import Move
@@ -158,6 +159,8 @@ class RelationDef(Struct, frozen=True, eq=False):
     description: str = ""
     deprecated: Deprecation | None = None
     """Its own deprecation, or that of its target."""
+    past: bool = False
+    """Does it lead from a row to its versions, or from a version to the row as it was?"""
 
     @property
     def refers_by(self) -> tuple[str, ...]:
@@ -308,6 +311,10 @@ class ResourceDef(Struct, frozen=True, eq=False):
     followed: bool = True
     """Are its changes in the feed?"""
     deprecated: Deprecation | None = None
+    audit: AuditDef | None = None
+    """What is recorded of its changes; None if nothing is."""
+    versions_of: str = ""
+    """The resource whose versions its rows are."""
 
     @property
     def is_job(self) -> bool:
@@ -400,6 +407,13 @@ class ResourceDef(Struct, frozen=True, eq=False):
     def calls(self) -> tuple[CallDef, ...]:
         """Its actions and its queries."""
         return (*self.actions.values(), *self.queries.values())
+
+    @property
+    def ways(self) -> Mapping[str, RelationDef]:
+        """Its relations to rows as they are: without that to its versions."""
+        if self.audit is None:
+            return self.relations
+        return {name: relation for name, relation in self.relations.items() if not relation.past}
 
     @property
     def collections(self) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from diptych.model.rules.expr import ViewerValue
 from diptych.model.rules.looks import looked_at
 from diptych.model.scalars import Scalar
 from diptych.model.signature import Signature, roles_that_matter
+from diptych.model.versions import all_versions
 from diptych.model.view import TrustedView, View
 from diptych.model.viewer_object import ByName, viewer_object
 
@@ -88,11 +89,17 @@ class Model:
         """The resource whose rows the viewers are."""
         self.job: ResourceDef | None = resources[self._job] if self._job else None
         """The resource of jobs; None if nothing runs in the background."""
-        self.resources: Mapping[str, ResourceDef] = ByName(resources, viewer_object(self.user))
+        self.resources: Mapping[str, ResourceDef] = ByName(resources, viewer_object(self.user), all_versions(resources))
         self.managed: Mapping[str, ResourceDef] = {
             name: resource for name, resource in self.resources.items() if resource.managed
         }
         """The resources whose tables Diptych makes and changes."""
+        self.audited = {
+            resource.table: resource.audit
+            for resource in self.managed.values()
+            if resource.audit is not None and resource.followed
+        }
+        """What is recorded of changes besides the rows, by table; empty if nothing is audited."""
         self._matter = roles_that_matter(self.resources.values())
         self.collections = {name: resource.collections for name, resource in self.resources.items()}
         self.calls = {

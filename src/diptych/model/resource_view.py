@@ -80,6 +80,11 @@ class ResourceView(Struct, frozen=True, eq=False):
         return {name: shown for name, shown in self.fields.items() if shown.field.python is None}
 
     @property
+    def ways(self) -> Mapping[str, RelationView]:
+        """The relations that filters and sorts can use: those to rows as they are."""
+        return {name: way for name, way in self.relations.items() if not way.relation.past}
+
+    @property
     def upsert_keys(self) -> Mapping[str, tuple[str, ...]]:
         """The unique keys by which the role can find a row that it would else create: it may give and read them."""
         if self.create == FALSE:

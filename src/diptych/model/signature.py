@@ -48,4 +48,5 @@ def roles_that_matter(resources: Iterable[ResourceDef]) -> frozenset[str]:
             names.update(definition.read_roles or (), definition.write_roles or ())
             names.update(move.to.name for move in definition.moves if move.to)
         names.update(call.role for call in resource.calls if call.role)
+        names.update(resource.audit.roles if resource.audit else ())
     return frozenset(names)

@@ -37,6 +37,7 @@ from diptych.model.rules.expr import (
 )
 from diptych.model.rules.paths import rebase
 from diptych.model.signature import Signature
+from diptych.model.versions import ACTOR_FIELDS, OWN
 from diptych.model.viewer_object import VIEWER, ByName
 
 
@@ -55,8 +56,10 @@ class View:
         self.signature = signature
         self._read: dict[str, Expr] = {}
         readable = {name: rule for name in model if (rule := self._read_rule(name)) != FALSE}
+        self.versions = self._versions(readable)
+        """The resources of versions of rows, which `resources` finds by name, and does not list."""
         self.resources: Mapping[str, ResourceView] = ByName(
-            {name: self._resource(model[name], readable) for name in readable}, self._viewer(readable)
+            {name: self._resource(model[name], readable) for name in readable}, self._viewer(readable), self.versions
         )
         self.calls: Mapping[str, tuple[ResourceDef, CallDef]] = {
             call.root: (resource, call)
@@ -68,6 +71,11 @@ class View:
         self.name = ViewName(model, signature)
         self.memo: dict[Any, Any] = {}
         """What others derived from this view, by a key of their own."""
+
+    @property
+    def shown(self) -> Mapping[str, ResourceView]:
+        """All that answers can show: the resources, and the versions of their rows."""
+        return {**self.resources, **self.versions}
 
     @property
     def size(self) -> int:
@@ -115,6 +123,25 @@ class View:
         }
         fields = {name: FieldView(field, TRUE) for name, field in definition.fields.items()}
         return ResourceView(definition, TRUE if self.signature.signed_in else FALSE, fields, relations)
+
+    def _versions(self, readable: Mapping[str, Expr]) -> dict[str, ResourceView]:
+        """The versions of rows, for those who may read them. Who made one is for itself and for some roles."""
+        versions: Mapping[str, ResourceDef] = getattr(self.model, "versions", {})
+        out: dict[str, ResourceView] = {}
+        for name, definition in versions.items():
+            audit = self.model[definition.versions_of].audit
+            if audit is None or definition.versions_of not in readable or not self._is_writable(audit.readers):
+                continue
+            own = Compare("eq", OWN, ViewerId()) if self.signature.has_id else FALSE
+            sees = TRUE if self._is_writable(audit.actors) else own
+            fields = {
+                key: FieldView(field, rule)
+                for key, field in definition.fields.items()
+                if (rule := sees if key in ACTOR_FIELDS else TRUE) != FALSE
+            }
+            relations = {key: RelationView(way, TRUE, TRUE, TRUE) for key, way in definition.relations.items()}
+            out[name] = ResourceView(definition, TRUE, fields, relations)
+        return out
 
     def _may_call(self, resource: ResourceDef, call: CallDef) -> bool:
         """May the role call it, and read both the row that it is called on and its result?"""
@@ -258,6 +285,10 @@ class View:
     def _relations(self, resource: ResourceDef, readable: Mapping[str, Expr]) -> Mapping[str, RelationView]:
         out: dict[str, RelationView] = {}
         for name, relation in resource.relations.items():
+            if relation.past:
+                if resource.audit is not None and self._is_writable(resource.audit.readers):
+                    out[name] = RelationView(relation, TRUE, TRUE, TRUE)
+                continue
             rule, (back, link) = self._relation_rule(resource, relation), self._back_rules(relation, readable)
             if FALSE not in (rule, back, link) and relation.target in readable:
                 is_inverse = relation.kind == "many"  # each row that it leads to refers back to this one

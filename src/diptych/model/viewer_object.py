@@ -48,23 +48,23 @@ ABOUT: Mapping[str, Callable[[Viewer], Any]] = {
 
 
 class ByName(dict[str, T]):
-    """Definitions of resources by name. That of the viewer is found by its name, and is not listed."""
+    """Definitions of resources by name. Those of the viewer, and of versions of rows, are found by their names, and
+    are not listed."""
 
-    def __init__(self, resources: Mapping[str, T], viewer: T) -> None:
+    def __init__(self, resources: Mapping[str, T], viewer: T, versions: Mapping[str, T] | None = None) -> None:
         super().__init__(resources)
-        self.viewer = viewer
+        self.versions: Mapping[str, T] = versions or {}
+        self._unlisted = {VIEWER: viewer, **self.versions}
 
     def __missing__(self, name: str) -> T:
-        if name == VIEWER:
-            return self.viewer
-        raise KeyError(name)
+        return self._unlisted[name]
 
     @overload
     def get(self, name: str, default: None = None, /) -> T | None: ...
     @overload
     def get(self, name: str, default: T | D, /) -> T | D: ...
     def get(self, name: str, default: Any = None, /) -> Any:
-        return self.viewer if name == VIEWER else super().get(name, default)
+        return self._unlisted[name] if name in self._unlisted else super().get(name, default)
 
 
 def viewer_object(user: ResourceDef | None) -> ResourceDef:

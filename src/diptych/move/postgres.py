@@ -19,8 +19,9 @@ from diptych.db.violations import MOVED_STATE, MOVED_TEXT
 from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
 from diptych.model.scalars import DATETIME, INTEGER_ID
+from diptych.move.postgres_audit import ACTS, AUDIT, OWN_XID, PUT_ACTS, PUT_AUDIT
 from diptych.move.postgres_values import ColumnForm, RowForm
-from diptych.move.side import MOVED, MOVING, NOT_COPIED, Change, Head, Row
+from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Change, Head, Row
 
 _SCHEMA = "quote_ident(current_schema())::regnamespace"
 _TABLES = (
@@ -146,6 +147,50 @@ class PostgresSide:
             changes.append(Change(*plain, *images))
         return changes
 
+    async def audit(self, after: int, most: int) -> list[AuditEntry]:
+        if not await self._has_audit():
+            return []
+        entries = []
+        for row in await self._db.fetch(AUDIT, after, most):
+            entry = AuditEntry(*row)
+            if (form := self._forms.get(entry.resource)) is not None:
+                entry = entry._replace(old=form.image_to_sqlite(entry.old), new=form.image_to_sqlite(entry.new))
+            entries.append(entry)
+        return entries
+
+    async def _has_audit(self) -> bool:
+        return bool(await self._db.fetchval("SELECT to_regclass('diptych_audit') IS NOT NULL"))
+
+    async def audit_rest(self) -> AuditRest | None:
+        if not await self._has_audit():
+            return None
+        (head,) = await self._db.fetch("SELECT position, entry, hash, first, first_hash FROM diptych_audit_head")
+        return AuditRest(tuple(head), [(position, act) for position, act in await self._db.fetch(ACTS)])
+
+    async def put_audit(self, entries: Sequence[AuditEntry], state: Mapping[str, str]) -> None:
+        rows = [self._stored_entry(entry) for entry in entries]
+        async with self._db.transaction():
+            if rows:
+                await self._db.execute(PUT_AUDIT, *map(list, zip(*rows, strict=True)))
+            await self._note(state)
+
+    def _stored_entry(self, entry: AuditEntry) -> AuditEntry:
+        form = self._forms.get(entry.resource)
+        if form is None:
+            return entry
+        return entry._replace(old=form.image_to_postgres(entry.old), new=form.image_to_postgres(entry.new))
+
+    async def put_audit_rest(self, rest: AuditRest) -> None:
+        positions, acts = [position for position, _ in rest.acts], [act for _, act in rest.acts]
+        async with self._db.transaction():
+            await self._db.execute(
+                "UPDATE diptych_audit_head SET position = $1, entry = $2, hash = $3, first = $4, first_hash = $5",
+                *rest.head,
+            )
+            await self._db.execute("DELETE FROM diptych_audit WHERE entry < (SELECT first FROM diptych_audit_head)")
+            await self._db.execute(f"UPDATE diptych_feed SET xid = {OWN_XID} WHERE position = ANY ($1)", positions)
+            await self._db.execute(PUT_ACTS, positions, acts)
+
     async def system_tables(self) -> list[str]:
         names = [name for (name,) in await self._db.fetch(_TABLES, [])]
         return [name for name in names if name not in NOT_COPIED]
@@ -170,7 +215,8 @@ class PostgresSide:
 
     @asynccontextmanager
     async def held_up(self) -> AsyncIterator[None]:
-        tables = ", ".join(map(_name, (*self._forms, *await self.system_tables())))
+        audit = ("diptych_audit", "diptych_audit_head") if await self._has_audit() else ()
+        tables = ", ".join(map(_name, (*self._forms, *await self.system_tables(), *audit)))
         lock = await self._connection()
         try:
             while True:  # behind a long transaction, others go on between two attempts

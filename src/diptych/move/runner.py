@@ -58,6 +58,7 @@ class Move:
         await self._begin()
         for table in self.tables:
             await self._copy(table)
+        await self._copy_audit()
         await self._follow_closely()
         rows = sum([await self._verify(table) for table in self.tables])
         changes = await self._verify_feed()
@@ -100,6 +101,16 @@ class Move:
             await self.target.put(table, (), rows, {f"copied {table}": json.dumps(after), f"rows {table}": str(done)})
             self.progress(f"Copying {table}", done, total)
         await self.target.put(table, (), (), {f"copied {table}": "true"})
+
+    async def _copy_audit(self) -> None:
+        """Take over the entries of the audit log that the target has not yet."""
+        after = int((await self.target.state()).get("audit", "0"))
+        while entries := await self.source.audit(after, _CHUNK):
+            if not self.model.audited:
+                raise StartError(f"{self.source.name} has an audit log, and no resource of the model is audited.")
+            after = entries[-1].entry
+            await self.target.put_audit(entries, {"audit": str(after)})
+            self.progress("Copying the audit log", after, after)
 
     async def _follow_closely(self) -> None:
         for _ in range(_ROUNDS):
@@ -168,6 +179,9 @@ class Move:
             begun = time.monotonic()
             head = await self.source.head()
             await self._follow(head)
+            await self._copy_audit()
+            if self.model.audited and (rest := await self.source.audit_rest()) is not None:
+                await self.target.put_audit_rest(rest)
             for table in await self.source.system_tables():
                 columns, rows = await self.source.system_rows(table)
                 await self.target.put_system(table, columns, rows)

@@ -15,7 +15,11 @@ MOVED = "diptych_moved"
 MOVING = "diptych_move"
 """The table of a target that is not complete: how far the move is."""
 NOT_COPIED = frozenset(
-    {"diptych_feed", "diptych_feed_head", "diptych_feed_replaced", "diptych_nodes", "diptych_schema", MOVING, MOVED}
+    {
+        *("diptych_feed", "diptych_feed_head", "diptych_feed_replaced", "diptych_nodes", "diptych_schema"),
+        *("diptych_acts", "diptych_audit", "diptych_audit_head"),
+        *(MOVING, MOVED),
+    }
 )
 """System tables that are copied otherwise, or are made by the target itself."""
 
@@ -30,6 +34,33 @@ class Change(NamedTuple):
     row_id: str
     old: str | None
     new: str | None
+
+
+class AuditEntry(NamedTuple):
+    """An entry of the audit log; `old` and `new` are as SQLite stores them, `origin` is what its hash covers."""
+
+    entry: int
+    position: int
+    at: str
+    resource: str
+    row_id: str
+    version: int | None
+    old: str | None
+    new: str | None
+    act: str | None
+    masked: str | None
+    origin: str
+    hash: str
+
+
+AUDIT_COLUMNS = ", ".join(AuditEntry._fields)
+
+
+class AuditRest(NamedTuple):
+    """The head of an audit log, and who made the changes of the feed that are not in it yet, by position."""
+
+    head: Row
+    acts: Sequence[tuple[int, str]]
 
 
 class Head(NamedTuple):
@@ -66,6 +97,18 @@ class Side(Protocol):
         """Covers all that was committed before the call."""
 
     async def changes(self, after: int, until: int, most: int) -> list[Change]: ...
+
+    async def audit(self, after: int, most: int) -> list[AuditEntry]:
+        """The next entries of the audit log; none if it has no such log."""
+
+    async def audit_rest(self) -> AuditRest | None:
+        """What is left to be moved when nobody writes; None if it has no audit log."""
+
+    async def put_audit(self, entries: Sequence[AuditEntry], state: Mapping[str, str]) -> None:
+        """Store entries of the audit log."""
+
+    async def put_audit_rest(self, rest: AuditRest) -> None:
+        """Set the head of the audit log, and who made the changes that are not in it yet."""
 
     async def system_tables(self) -> list[str]: ...
 

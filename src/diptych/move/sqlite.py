@@ -19,7 +19,17 @@ from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
 from diptych.model.scalars import INTEGER_ID
 from diptych.move.postgres_values import RowForm, normalised
-from diptych.move.side import MOVED, MOVING, NOT_COPIED, Change, Head, Row
+from diptych.move.side import (
+    AUDIT_COLUMNS,
+    MOVED,
+    MOVING,
+    NOT_COPIED,
+    AuditEntry,
+    AuditRest,
+    Change,
+    Head,
+    Row,
+)
 
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych\\_%' ESCAPE '\\' ORDER BY name"
 _TRIGGERS = (
@@ -29,6 +39,16 @@ _TRIGGERS = (
 _CHANGES = (
     "SELECT position, mark, at, resource, row_id, old, new FROM diptych_feed "
     "WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
+)
+_AUDIT = (
+    "SELECT entry, position, at, resource, row_id, version, old, new, act, masked, "
+    "coalesce(origin, json_array('sqlite', resource, old, new)), hash FROM diptych_audit "
+    "WHERE entry > ? ORDER BY entry LIMIT ?"
+)
+_ACTS = (
+    "SELECT f.position, a.act FROM diptych_feed f JOIN diptych_acts a ON a.first <= f.position AND a.last = "
+    "(SELECT min(b.last) FROM diptych_acts b WHERE b.last >= f.position) "
+    "WHERE f.position > (SELECT position FROM diptych_audit_head)"
 )
 _HEAD = (
     "SELECT feed, coalesce((SELECT min(position) FROM diptych_feed), 0), "
@@ -119,6 +139,42 @@ class SqliteSide:
             images = (form.normalised(old), form.normalised(new)) if form is not None else (old, new)
             changes.append(Change(*plain, *images))
         return changes
+
+    async def audit(self, after: int, most: int) -> list[AuditEntry]:
+        if not self._has_audit():
+            return []
+        entries = []
+        for row in self._all(_AUDIT, (after, most)):
+            entry = AuditEntry(*row)
+            if (form := self._forms.get(entry.resource)) is not None:
+                entry = entry._replace(old=form.normalised(entry.old), new=form.normalised(entry.new))
+            entries.append(entry)
+        return entries
+
+    def _has_audit(self) -> bool:
+        return bool(self._all("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_audit'"))
+
+    async def audit_rest(self) -> AuditRest | None:
+        if not self._has_audit():
+            return None
+        head = self._row("SELECT position, entry, hash, first, first_hash FROM diptych_audit_head")
+        return AuditRest(head, self._all(_ACTS))
+
+    async def put_audit(self, entries: Sequence[AuditEntry], state: Mapping[str, str]) -> None:
+        marks = ", ".join("?" * len(AuditEntry._fields))
+        with self._transaction():
+            self._db.executemany(f"INSERT INTO diptych_audit ({AUDIT_COLUMNS}) VALUES ({marks})", entries)
+            self._note(state)
+
+    async def put_audit_rest(self, rest: AuditRest) -> None:
+        with self._transaction():
+            self._db.execute(
+                "UPDATE diptych_audit_head SET position = ?, entry = ?, hash = ?, first = ?, first_hash = ?", rest.head
+            )
+            self._db.execute("DELETE FROM diptych_audit WHERE entry < (SELECT first FROM diptych_audit_head)")
+            self._db.executemany(
+                "INSERT OR REPLACE INTO diptych_acts (last, first, act) VALUES (?1, ?1, ?2)", rest.acts
+            )
 
     async def system_tables(self) -> list[str]:
         names = [name for (name,) in self._all(_TABLES)]

@@ -43,12 +43,21 @@ def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Rea
     `known` already holds for every row that it can reach.
     """
     resource = _visible(view, read.resource)
-    rows = resource.deleted if read.deleted else assume(resource.read, known)
+    if resource.resource.versions_of:
+        rows = _seen_versions(resource, view)
+    else:
+        rows = resource.deleted if read.deleted else assume(resource.read, known)
     where = and_(narrow_expr(read.where, resource, view), rows, back)
     order = tuple([OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order])
     pick = tuple([_part(part, resource, view) for part in read.pick])
     groups = None if read.groups is None else _groups(read.groups, resource, view)
     return Read(read.resource, read.take, pick, where, order, read.page, read.deleted, groups)
+
+
+def _seen_versions(versions: ResourceView, view: View) -> Expr:
+    """The versions of a row that the viewer could have seen."""
+    row = _visible(view, versions.resource.versions_of)
+    return Has(row.resource.one, certain(row.read, row.resource, there=True))
 
 
 def _groups(groups: Groups, resource: ResourceView, view: View) -> Groups:
@@ -96,6 +105,13 @@ def _past(view: ResourceView, *, there: bool) -> ResourceView:
     fields = {name: replace(field, rule=rule(field.rule)) for name, field in view.fields.items()}
     relations = {name: replace(relation, rule=rule(relation.rule)) for name, relation in view.relations.items()}
     return replace(view, fields=fields, relations=relations)
+
+
+def _past_row(read: Read, view: View) -> Read:
+    """Restrict the row of a version: it shows what is visible of the row both as it was and as it is."""
+    resource = _visible(view, read.resource)
+    past = _past(resource, there=True)
+    return replace(read, pick=tuple(_part(part, past, view) for part in read.pick), where=resource.read)
 
 
 def narrow_expr(expr: Expr, resource: ResourceView, view: View) -> Expr:
@@ -212,6 +228,8 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
             if name not in resource.relations:
                 raise Refusal(Code.BAD_USER_INPUT, f"{resource.resource.name} has no relation '{name}'.")
             relation = resource.relations[name]
+            if relation.relation.past and relation.relation.kind == "one":
+                return replace(pick, read=_past_row(pick.read, view))
             read = narrow(pick.read, view, relation.known, relation.back)
             return Follow(name, pick.label, read, relation.rule, relation.link)
         case Cell() | Cells():

@@ -83,6 +83,8 @@ class _Ages(NamedParts[MaxAge]):
         if relation.kind == "one":
             if (key := resource.fields.get(relation.name + "Id")) is not None:  # the viewer has none
                 yield from self.of_field(resource, key)
+        elif relation.past:  # versions are never cached
+            yield _declared(target.public, target.name)
         elif relation.kind == "many":
             yield from self.of_field(target, target.fields[relation.inverse + "Id"])
         else:

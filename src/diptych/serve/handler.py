@@ -42,6 +42,7 @@ from diptych.fair.pace import Pace
 from diptych.identity.viewer import Caller, Context, InvalidToken
 from diptych.live.service import LiveService
 from diptych.lru import LRUCache
+from diptych.serve.acts import acts_of
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
@@ -49,7 +50,7 @@ from diptych.serve.http.request import Request, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
-from diptych.serve.public_address import issuer_of
+from diptych.serve.public_address import known_issuer
 from diptych.serve.rate_headers import ADMITTED_PATHS, spender_of, with_rate_headers
 from diptych.serve.read_tokens import routed
 from diptych.serve.readiness import Readiness
@@ -104,6 +105,7 @@ class Handler:
         self._building: WeakValueDictionary[tuple[object, ...], asyncio.Lock] = WeakValueDictionary()
         self._routed = routed(self._route, engine.store, self.live, refusal_reply)
         self._stages = stages_of(self, config)
+        self._acts = acts_of(engine.model)
 
     @functools.cached_property
     def graphql(self) -> GraphqlEndpoint:
@@ -169,20 +171,15 @@ class Handler:
         """Answer a request; never raises."""
         try:
             if request.path in OAUTH_PATHS:  # Authorization is that of the OAuth client here, not a bearer token
-                name = peer_name(request.peer)
-                CALLER.set(name)
-                request.is_service = True
-                SPENDER.set(None)
-                work = self.oauth.handle(request)
+                CALLER.set(name := peer_name(request.peer))
+                work = self._authorize(request)
             else:
                 sent = request.headers.get(b"authorization")
                 caller = self.context.caller(sent)
                 if caller is None:
                     CALLER.set(peer_name(request.peer))  # until it is authenticated
                     caller = await self.context.find(sent or b"")
-                peer = request.peer
-                name = caller.fairness_key or (host_name(peer[0]) if peer else UNKNOWN)
-                CALLER.set(name)
+                CALLER.set(name := caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN))
                 rates = self.engine.rates
                 if rates is not None and (spender := spender_of(rates, request, caller)) is not None:
                     if rates.unshared.urgent:
@@ -232,6 +229,8 @@ class Handler:
 
     def _route(self, request: Request, caller: Caller) -> Coroutine[Any, Any, Reply]:
         """Call the endpoint of a path."""
+        if self._acts is not None:
+            self._acts.note(request, caller)
         if request.path == "/graphql":
             if request.method != "POST" and not request.query and self._shows_page(request):
                 return self._page(request, caller)
@@ -240,6 +239,14 @@ class Handler:
         if target is not None:
             return self.rest.handle(request, caller, target)
         return self._fixed(request, caller)
+
+    def _authorize(self, request: Request) -> Coroutine[Any, Any, Reply]:
+        """Call the authorization server, in nobody's name."""
+        request.is_service = True
+        SPENDER.set(None)
+        if self._acts is not None:
+            self._acts.note(request, self.context.anonymous)
+        return self.oauth.handle(request)
 
     async def _fixed(self, request: Request, caller: Caller) -> Reply:
         """The routes that do not depend on the model's resources."""
@@ -320,7 +327,7 @@ class Handler:
         if not self.introspection.is_on:
             raise row_not_found()
         self.introspection.check(caller.viewer)
-        issuer = self._issuer(request)
+        issuer = known_issuer(self.config.base_url, request)
         server = self.config.base_url or issuer or request.root
         key = (caller.signature, server, issuer)
         document = self._documents.get(key)
@@ -336,8 +343,7 @@ class Handler:
         return Reply(200, ((b"content-type", JSON_TYPE), *PRIVATE, (b"etag", mark)), body)
 
     async def _build_openapi(self, caller: Caller, server: str, issuer: str) -> tuple[bytes, bytes]:
-        """The document and its ETag, in time slices: that of a large model takes long. All slices are charged to the
-        caller, and the first is refused if its planning budget is used up."""
+        """The document and its ETag, in time slices, all charged to the caller: that of a large model takes long."""
         budget, pace, model = self.engine.planning_budget, Pace(), self.engine.model
         with budget.planning():
             view = model.view(caller.signature)
@@ -361,12 +367,6 @@ class Handler:
                     body: bytes = done.value
                     return body, tag(body)
             await pace.rest()
-
-    def _issuer(self, request: Request) -> str:
-        try:
-            return issuer_of(self.config.base_url, request)
-        except Refusal:
-            return ""
 
 
 def internal(where: str, request: Request | None = None) -> Refusal:

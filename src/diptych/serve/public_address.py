@@ -43,6 +43,14 @@ def issuer_of(base_url: str, request: Request) -> str:
     return f"http://{host}{request.root}"
 
 
+def known_issuer(base_url: str, request: Request) -> str:
+    """The same, or "" if that is not known."""
+    try:
+        return issuer_of(base_url, request)
+    except Refusal:
+        return ""
+
+
 def prefix_of(model: Model, base_url: str) -> str:
     """The path of the public address, which is the prefix of all paths in responses."""
     prefix = quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")

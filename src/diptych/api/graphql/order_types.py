@@ -37,7 +37,7 @@ class OrderTypes:
                 order = self._direction if view.field.scalar.sortable else self._value(view.field.scalar)
                 if order is not None:
                     own[key] = GraphQLInputField(order, deprecation_reason=reason(view.field.deprecated))
-            for key, way in resource.relations.items():
+            for key, way in resource.ways.items():
                 target = way.relation.target
                 kind = self.types[target] if way.relation.kind == "one" else self._of_many(target)
                 own[key] = GraphQLInputField(kind, deprecation_reason=reason(way.relation.deprecated))

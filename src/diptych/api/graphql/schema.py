@@ -96,12 +96,13 @@ class _Builder:
         self._value_inputs: dict[str, GraphQLInputObjectType] = {}
         self._filters: dict[tuple[str, tuple[str, ...]], GraphQLInputObjectType] = {}
         self._nodes = {each.resource.name for each in node_types(view)}
-        self._objects = {name: self._object(resource) for name, resource in view.resources.items()}
-        self._wheres = {name: self._where(resource) for name, resource in view.resources.items()}
+        shown = view.shown
+        self._objects = {name: self._object(resource) for name, resource in shown.items()}
+        self._wheres = {name: self._where(resource) for name, resource in shown.items()}
         self._list_wheres = {name: self._list_where(name) for name in view.resources}
         self._aggregates = AggregateTypes(view, self._wheres, self._filter, self._input, _INFO, _DIRECTION)
-        self._orders = OrderTypes(view.resources, _DIRECTION, self._aggregates.order).types
-        self._connections = {name: self._connection(name) for name in view.resources}
+        self._orders = OrderTypes(shown, _DIRECTION, self._aggregates.order).types
+        self._connections = {name: self._connection(name) for name in shown}
 
     def schema(self) -> GraphQLSchema:
         fields: dict[str, GraphQLField] = {}
@@ -279,7 +280,7 @@ class _Builder:
     def _relation(self, name: str, relation: RelationDef) -> dict[str, GraphQLField]:
         if relation.kind != "one":
             lists = self._lists(name, relation.target, relation.description or f"Its {name}.", NESTED_SIZE)
-            return {**lists, name + "Summary": self._aggregates.summary(relation.target)}
+            return lists if relation.past else {**lists, name + "Summary": self._aggregates.summary(relation.target)}
         target = self._objects[relation.target]
         optional = relation.nullable or relation.hideable
         kind = target if optional else GraphQLNonNull(target)
@@ -330,7 +331,7 @@ class _Builder:
                 )
                 for key, view in resource.searchable.items()
             }
-            for key, way in resource.relations.items():
+            for key, way in resource.ways.items():
                 target = way.relation.target
                 kind = self._wheres[target] if way.relation.kind == "one" else self._list_wheres[target]
                 filters[key] = GraphQLInputField(kind, deprecation_reason=reason(way.relation.deprecated))

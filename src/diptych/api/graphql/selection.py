@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from graphql import FieldNode, FragmentDefinitionNode, OperationDefinitionNode, SelectionSetNode
 
-from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE, AskBuilder, all_or
+from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE, AskBuilder, all_or, default_order
 from diptych.api.graphql.aggregates import Aggregates
 from diptych.api.graphql.arguments import Arguments, response_path
 from diptych.api.graphql.collect import Fields, collect, page_info
@@ -138,7 +138,7 @@ class Selections:
             self.builder.sort_key(".".join(names), descending, path, resource)
             for names, descending, path in self._sort_paths(raw)
         )
-        return tuple(key for key in keys if key)
+        return tuple(key for key in keys if key) or default_order(resource)
 
     def _sort_paths(self, raw: RawValue | None) -> Iterator[tuple[list[str], bool, Path]]:
         """The keys of a sort: the names of each, from the outermost, whether it is descending, and its path."""

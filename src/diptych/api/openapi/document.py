@@ -106,13 +106,12 @@ def openapi_steps(
     authorization server. `about` has more members of `info`, `max_page` is the largest page, `max_bulk` the most rows
     of a change by a filter, and with `explained` errors may have `why`.
     """
-    taken = _taken_names(view)
+    taken, paths = _taken_names(view), _Paths()
     problem, patch = _free(taken, "Problem", "ProblemDetails"), _free(taken, "JsonPatch", "JsonPatchOperations")
     row = _free(taken, "Row", "StoredRow")
-    pages = {name: _free(taken, f"{name}Page", f"{name}List", f"{name}Rows") for name in view.resources}
-    paths = _Paths()
+    pages = {name: _free(taken, f"{name}Page", f"{name}List", f"{name}Rows") for name in view.shown}
     schemas, parameters, responses = _common(view, problem, patch, max_page, explained=explained)
-    for resource in view.resources.values():
+    for resource in view.shown.values():
         add_schemas(schemas, resource, row)
         add_inputs(schemas, resource, view)
         if resource.resource.followed:
@@ -121,7 +120,8 @@ def openapi_steps(
         page = pages[resource.resource.name]
         schemas[page] = page_of(resource.resource.name, "PageInfo")
         add_responses(responses, resource, page)
-        _add_paths(paths, resource, view, patch, max_bulk)
+        if not resource.resource.versions_of:  # a relation leads to them
+            _add_paths(paths, resource, view, patch, max_bulk)
         yield
     for definition, call in view.calls.values():
         paths.add(call_path(definition, call), secured_call(_call(definition, call, view), view, definition, call))
@@ -206,10 +206,10 @@ class _Paths:
 
 def _taken_names(view: View) -> set[str]:
     """The names of schemas that the model takes."""
-    taken = {name + suffix for name in view.resources for suffix in _SUFFIXES}
-    for resource in view.resources.values():
-        taken |= {field.field.scalar.name for field in resource.fields.values()}
-        taken |= {writes.field.scalar.name for writes in resource.writes.values()}
+    taken = {name + suffix for name in view.shown for suffix in _SUFFIXES}
+    for resource in view.shown.values():
+        known = (*(shown.field for shown in resource.fields.values()), *(w.field for w in resource.writes.values()))
+        taken |= {field.scalar.name for field in known}
     return taken
 
 

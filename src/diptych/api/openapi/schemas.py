@@ -75,7 +75,7 @@ def add_schemas(schemas: dict[str, Schema], resource: ResourceView, row: str = "
     name = resource.resource.name
     schemas[name] = _object(schemas, resource, row)
     schemas[name + "Where"] = _where(resource)
-    for way in resource.relations.values():
+    for way in resource.ways.values():
         target = way.relation.target
         if way.relation.kind != "one" and target + "ListWhere" not in schemas:
             schemas[target + "ListWhere"] = _list_where(target)
@@ -349,7 +349,7 @@ def _where(resource: ResourceView) -> Schema:
         name: deprecated(ref(filter_name(field.field.scalar)), field.field.deprecated)
         for name, field in resource.searchable.items()
     }
-    for name, way in resource.relations.items():
+    for name, way in resource.ways.items():
         target = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
         properties[name] = deprecated(target, way.relation.deprecated)
     properties |= {"and": several, "or": several, "not": own}

@@ -7,7 +7,7 @@ It is resolved through the View of the role: what the role may never see has no 
 
 from __future__ import annotations
 
-from diptych.api.ask_builder import NESTED_SIZE, AskBuilder, all_or
+from diptych.api.ask_builder import NESTED_SIZE, AskBuilder, all_or, default_order
 from diptych.api.query_string import Item, json_of
 from diptych.api.rest.aggregates import related_summary
 from diptych.ask.nodes import Field, Follow, MemberPick, OrderBy, Page, Pick, Read
@@ -24,15 +24,21 @@ def select(items: tuple[Item, ...] | None, resource: ResourceView, builder: AskB
     """What the items of `fields` select of a resource; without any, all plain fields."""
     picks: dict[str, Pick] = {}
     for item in (Item("*", "*"),) if items is None else items:
-        for pick in _plain(resource) if item.name == "*" else _pick(item, resource, builder):
+        for pick in _plain(resource, builder) if item.name == "*" else _pick(item, resource, builder):
             if pick.label in picks:
                 builder.fault(("query", "fields"), f"'{pick.label}' occurs twice")
             picks[pick.label] = pick
     return tuple(picks.values())
 
 
-def _plain(resource: ResourceView) -> list[Pick]:
-    return [Field(name, name) for name in resource.fields]
+def _plain(resource: ResourceView, builder: AskBuilder) -> list[Pick]:
+    """All plain fields; of a version, also those of the row as it was."""
+    picks: list[Pick] = [Field(name, name) for name in resource.fields]
+    if resource.resource.versions_of:
+        row = builder.view.resources[resource.resource.versions_of]
+        fields = tuple(Field(name, name) for name in row.fields)
+        picks.append(Follow(row.resource.one, row.resource.one, Read(row.resource.name, "one", fields)))
+    return picks
 
 
 def _pick(item: Item, resource: ResourceView, builder: AskBuilder) -> list[Pick]:
@@ -42,7 +48,7 @@ def _pick(item: Item, resource: ResourceView, builder: AskBuilder) -> list[Pick]
         if item.inner is not None or item.bracketed:
             builder.fault(("query", "fields"), f"'{item.name}' is a plain field and takes no ( ) or [ ]")
         return [Field(item.name, item.label)]
-    if item.name not in resource.relations and item.name.removesuffix("Summary") in resource.relations:
+    if item.name not in resource.relations and item.name.removesuffix("Summary") in resource.ways:
         relation = resource.relations[item.name.removesuffix("Summary")].relation
         return related_summary(item, relation, builder)
     if item.name not in resource.relations:
@@ -110,6 +116,6 @@ def sort_keys(
 ) -> tuple[OrderBy, ...]:
     """The keys of `sort`: names, with `-` for descending."""
     if text is None:
-        return ()
+        return default_order(resource)
     keys = [builder.sort_key(key.removeprefix("-"), key.startswith("-"), path, resource) for key in text.split(",")]
     return tuple(key for key in keys if key)

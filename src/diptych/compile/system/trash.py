@@ -70,7 +70,7 @@ def is_recursive(resources: Mapping[str, ResourceDef]) -> bool:
 
 def _references(resources: Mapping[str, ResourceDef]) -> Iterator[_Reference]:
     for resource in resources.values():
-        for relation in resource.relations.values():
+        for relation in resource.ways.values():
             target = resources[relation.target]
             if relation.kind == "one" and target.trash and resource.managed:
                 yield _Reference(

@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from diptych.ask.act import act_text
+from diptych.compile.system.audit import ACT_OF_SESSION
 from diptych.db.postgres.pool import Link, Pool, reason_of
 from diptych.db.postgres.sessions import RUN_OF_SERVER, Connection
 from diptych.db.postgres.violations import VIOLATIONS, kind_in_postgres
@@ -208,6 +210,10 @@ class ForeignSession(Session):
     async def commit(self) -> None:
         with _as_refusals(self._health):
             self._check_open()
+            act = None if self._committed is None else act_text()
+            if act is not None:
+                with _losing(self._link):
+                    await self._link.connection.execute(ACT_OF_SESSION, act)
             if self._xid is None:
                 with _losing(self._link):
                     query = "SELECT pg_current_xact_id_if_assigned()::text"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from diptych.ask.act import ACT
 from diptych.db.script import Script, Step
 from diptych.fair.caller import CALLER
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 class Job(Generic[T]):
     """A script in the queue of the writer, and its outcome."""
 
-    __slots__ = ("alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
+    __slots__ = ("act", "alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
 
     def __init__(
         self, script: Callable[[], Script[T]], loop: asyncio.AbstractEventLoop, step: Step | None = None
@@ -34,6 +35,8 @@ class Job(Generic[T]):
         self.alone = False
         """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
         self.caller = CALLER.get()
+        self.act = ACT.get()
+        """Who makes its changes, where that is recorded."""
         self.ticket = 0
         """Its ticket in the fair queue, to be put back with."""
 

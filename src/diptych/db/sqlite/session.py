@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from diptych.ask.act import ACT, Act
 from diptych.db.script import Again, Script
 from diptych.db.sqlite.placeholders import numbered
 from diptych.db.sqlite.writing import WriteConnection, as_refusal
@@ -69,6 +70,9 @@ class Session:
         self._refusal: Refusal | None = None
         """The refusal of further work, once the transaction has ended."""
         self._open = True
+        self._acts = ACT.get() is not None and begin != "BEGIN"
+        self._begun_at = 0
+        """The newest position of the feed when it began, where it is recorded who makes changes."""
 
     async def ready(self) -> Session:
         """Wait until the transaction has begun."""
@@ -98,7 +102,7 @@ class Session:
 
     async def commit(self) -> None:
         """Commit, and end the transaction."""
-        await self.run(self._finish("COMMIT"))
+        await self.run(self._finish("COMMIT", ACT.get()))
 
     async def end(self) -> None:
         """End the transaction; what was not committed is rolled back."""
@@ -111,10 +115,12 @@ class Session:
         with suppress(Refusal):
             self.run(self._finish("ROLLBACK")).cancel()  # its outcome is not awaited
 
-    def _finish(self, how: str) -> SessionWork[None]:
+    def _finish(self, how: str, act: Act | None = None) -> SessionWork[None]:
         def finish(connection: WriteConnection) -> None:
             self._open = False
             if how == "COMMIT":
+                if act is not None and self._acts:
+                    connection.note_act(act, self._begun_at)
                 connection.commit()
                 connection.health.worked()
             else:
@@ -135,6 +141,7 @@ class Session:
             return self._end_with(Refusal(Code.UNAVAILABLE, "The transaction has ended."))
         try:
             connection.begin(self._begin)
+            self._begun_at = connection.newest() if self._acts else 0
         except Exception as error:
             connection.health.failed(error)
             return self.fail(as_refusal(error))

@@ -229,11 +229,12 @@ class Writer:
         """Run one script of a batch, in a savepoint."""
         job.error = None
         if job.step is not None:
-            job.result = connection.run_alone(job.step)
+            act = job.act
+            job.result = connection.run_alone(job.step) if act is None else connection.run_as(act, job.step)
             return
         connection.execute("SAVEPOINT one")
         try:
-            job.result = connection.drive(job.script())
+            job.result = connection.drive_as(job.act, job.script())
         except (Refusal, Again) as error:
             job.error = error
             connection.execute("ROLLBACK TO one")
@@ -348,7 +349,7 @@ class Writer:
         connection.execute("SAVEPOINT one")
         connection.start_clock()
         try:
-            job.result = connection.drive(job.script())
+            job.result = connection.drive_as(job.act, job.script())
         except STORE_ERRORS:
             raise
         except Exception as error:
@@ -367,7 +368,7 @@ class Writer:
             connection.begin()
             try:
                 connection.start_clock()
-                job.result = connection.drive(job.script())
+                job.result = connection.drive_as(job.act, job.script())
                 connection.commit()
                 self.health.worked()
             except Exception as error:

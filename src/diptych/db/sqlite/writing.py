@@ -14,7 +14,9 @@ from typing import TypeVar
 
 import apsw
 
+from diptych.ask.act import Act
 from diptych.compile.plan import too_long
+from diptych.compile.system.audit import ACT_OF_RANGE, NEWEST
 from diptych.db.script import ResultRow, Script, Step, Violation
 from diptych.db.sqlite.watchdog import StatementDeadline
 from diptych.db.violations import note, refusal_of, violation_of_sqlite
@@ -122,6 +124,31 @@ class WriteConnection:
                 raise refusal_of("moved") from None
             return None
         return rows[0] if rows else None
+
+    def newest(self) -> int:
+        """The newest position of the feed, in the open transaction."""
+        position: int = self.execute(NEWEST).fetchall()[0][0]  # type: ignore[assignment]  # of a column of integers
+        return position
+
+    def note_act(self, act: Act, after: int) -> None:
+        """Record who has made the changes after a position."""
+        self.execute(ACT_OF_RANGE, (act.text, after))
+
+    def run_as(self, act: Act, step: Step) -> ResultRow:
+        """`run_alone`, and record who makes the change."""
+        before = self.newest()
+        row = self.run_alone(step)
+        self.note_act(act, before)
+        return row
+
+    def drive_as(self, act: Act | None, script: Script[T]) -> T:
+        """`drive`, and record who makes the changes, if that is known."""
+        if act is None:
+            return self.drive(script)
+        before = self.newest()
+        result = self.drive(script)
+        self.note_act(act, before)
+        return result
 
     def drive(self, script: Script[T]) -> T:
         """Run a script to its end inside the open transaction."""

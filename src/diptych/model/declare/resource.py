@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, datacla
 from msgspec import Struct
 
 from diptych.model.declare import rows
+from diptych.model.declare.audited import Audited
 from diptych.model.declare.declared import Auto, FromViewer, Inverse, Now, Through
 from diptych.model.declare.deprecated import DeprecatedMark
 from diptych.model.declare.keys import DeclaredKey
@@ -119,7 +120,8 @@ class Resource:
     never changes it: `key="person_id"` names its primary key, and `ids="text"` or `ids="number"` says that clients give
     the key; with `triggers=True`, Diptych puts triggers on it by which its changes can be followed;
     `view="people_by_age"` is a view, which is read only. With `deprecated=deprecated(…)`, all that is served of it is
-    deprecated; `renamed_from="Note"` is its name before, for the next migration. Subclasses inherit `ids` alone.
+    deprecated; `renamed_from="Note"` is its name before, for the next migration. With `audit=Audited(…)`, its changes
+    are kept with who made them. Subclasses inherit `ids` alone.
     """
 
     id: Id = auto()
@@ -145,6 +147,7 @@ class Resource:
         triggers: bool = False,
         deprecated: DeprecatedMark | None = None,
         renamed_from: str = "",
+        audit: Audited | None = None,
     ) -> None:
         super().__init_subclass__()
         ids = ids or cls.__diptych__.get("ids", "uuid")
@@ -154,6 +157,7 @@ class Resource:
             "triggers": triggers,
             "deprecated": deprecated,
             "renamed_from": renamed_from,
+            "audit": audit,
         }
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class better, by dataclass_transform

@@ -75,7 +75,7 @@ def matrices(model: Model, roles: Sequence[str]) -> Iterator[ResourceMatrix]:
 
 def _of(resource: ResourceDef, views: Mapping[str, View]) -> ResourceMatrix:
     rows = {role: [_cell(expr, view, resource) for expr in _row(view, resource)] for role, view in views.items()}
-    fields = {name: _touched(resource, name, views) for name in (*resource.fields, *resource.relations)}
+    fields = {name: _touched(resource, name, views) for name in (*resource.fields, *resource.ways)}
     moves = {field.attr: [*map(_move, field.moves)] for field in resource.fields.values() if field.moves}
     return ResourceMatrix(
         resource,

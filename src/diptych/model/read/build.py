@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import Any, ClassVar, get_args, get_origin
 
 from diptych.errors import Mistake
+from diptych.model.audit_def import AuditDef
 from diptych.model.declare.actions import offers
 from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import Auto, Declared, FromViewer, Inverse, Now, Through, annotated, evaluate
@@ -29,6 +30,7 @@ from diptych.model.enum_scalar import own_doc
 from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
 from diptych.model.read import existing, fields
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
+from diptych.model.read.audits import audit_faults, audit_of, named_roles
 from diptych.model.read.call_signatures import Home, read_call
 from diptych.model.read.deprecations import deprecation_fault, deprecation_of
 from diptych.model.read.existing import place_faults, settle_columns, table_name
@@ -47,6 +49,7 @@ from diptych.model.read.trash import deleted_at, trash_fault, trash_seconds, unk
 from diptych.model.read.viewer_defaults import settle_defaults
 from diptych.model.read.viewers import read_viewer
 from diptych.model.rules.expr import ViewerValue
+from diptych.model.versions import with_history
 from diptych.model.viewer_object import users_in
 
 _IMPORT = "Import or define what it names"
@@ -90,7 +93,7 @@ class Builder:
         self.viewer_values = self._viewer(viewer)
         linked = settle_defaults(link_relations(read, self._report), self.viewer_values, self._report)
         tracer = Tracer(linked, self.viewer_values, self._report)
-        self.resources = tracer.run()
+        self.resources = with_history(tracer.run())
         self.user = self._user(user)
         """The name of the resource whose rows the viewers are, if there is one."""
         self.sign_up = None if sign_up is None or self.mistakes else self._sign_up(sign_up)
@@ -158,6 +161,7 @@ class Builder:
             field = self._computed_field(cls, attr, computed, restricted)
             if field is not None:
                 names.add(attr, field)
+        audit = self._audit(cls, names)
         called = self._calls(cls, {line.attr for line in lines})
         self._check_defaults(cls, {line.attr: line.default for line in lines}, {call.attr for call in called})
         for attr in untyped(cls) if lines else ():
@@ -182,7 +186,18 @@ class Builder:
             trash=trash_seconds(cls.__diptych__["trash"]),
             **existing.table_options(cls),
             deprecated=deprecation_of(cls.__diptych__["deprecated"]),
+            audit=audit,
         )
+
+    def _audit(self, cls: type[Resource], names: Names) -> AuditDef | None:
+        """What is recorded of its changes."""
+        faults = [*audit_faults(cls, names.fields, names.relations, managed=existing.is_managed(cls))]
+        for fault in faults:
+            self.wrong(cls, "", *fault)
+        if faults:
+            return None
+        self._named_roles += named_roles(cls)
+        return audit_of(cls, names.fields)
 
     def _check_defaults(self, cls: type[Resource], lines: Mapping[str, Any], called: set[str]) -> None:
         """Report defaults that look like one value for each row, but are computed once, when the file is read."""

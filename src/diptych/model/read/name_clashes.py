@@ -12,6 +12,7 @@ from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.nesting import ROW_ID, ROW_REF, link_type, nest_type, under_type
 from diptych.model.scalars import JSON, PLAIN, Scalar
+from diptych.model.versions import SUFFIX, VersionKind
 from diptych.model.viewer_object import ROOT, VIEWER
 
 RESERVED_PATHS = frozenset(
@@ -63,6 +64,7 @@ _PLURAL_SUFFIXES = (
 )
 """Suffixes of types about many rows: `PostsSummary`."""
 
+_VERSION_SUFFIXES = ("", "Where", "Order", "Connection", "Edge")
 _CHANGE_PARTS = ("eventId", "cursor", "kind", "rowId", "at")
 """The fields of a change, besides the row itself."""
 
@@ -71,19 +73,23 @@ Clash = tuple[str, str]
 
 
 def type_clashes(
-    resources: Iterable[ResourceDef], enums: Mapping[type[enum.Enum], Scalar], values: Iterable[type] = ()
+    resources: Collection[ResourceDef], enums: Mapping[type[enum.Enum], Scalar], values: Iterable[type] = ()
 ) -> Iterator[tuple[ResourceDef | type[enum.Enum], Clash]]:
     """Resources and enums whose GraphQL type names are taken."""
     taken = dict.fromkeys(RESERVED_TYPES, "Diptych itself")
     for value in values:
         names = [value.__name__ + suffix for suffix in ("", "Input", "Patch", "Filter", "Order")]
         taken |= dict.fromkeys(names, f"the value {value.__name__}")
+    if any(resource.audit and resource.audit.history for resource in resources):
+        taken |= dict.fromkeys([VersionKind.__name__ + suffix for suffix in ("", "Filter")], "Diptych itself")
     for kind in enums:
         names = [kind.__name__ + suffix for suffix in ("", "Filter", "ListFilter")]
         yield from _take(kind, names, f"the enum {kind.__name__}", taken)
     plurals: set[str] = set()
     for resource in resources:
         names = [resource.name + suffix for suffix in _SUFFIXES]
+        if resource.audit is not None and resource.audit.history:
+            names += [resource.name + SUFFIX + suffix for suffix in _VERSION_SUFFIXES]
         if resource.many not in plurals:  # a plural that two have is a clash of their root fields
             names += [upper_first(resource.many) + suffix for suffix in _PLURAL_SUFFIXES]
         plurals.add(resource.many)

@@ -65,7 +65,7 @@ def _resource(mine: ResourceView, calls: Iterable[CallDef], view: View) -> Json:
             "keys": {name: list(names) for name, names in mine.upsert_keys.items()},
             "fields": [
                 *(_field(mine, field, creates.get(field.name), updates.get(field.name), view) for field in known),
-                *(_relation(way, view) for way in mine.relations.values()),
+                *(_relation(way, view) for way in mine.ways.values()),
             ],
             "actions": [_call(resource, call) for call in calls],
         }

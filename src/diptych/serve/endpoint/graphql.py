@@ -22,6 +22,7 @@ from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
+from diptych.serve.acts import acts_of
 from diptych.serve.endpoint.cost_header import add_cost, asks_cost, cost_of_known
 from diptych.serve.endpoint.deprecation_headers import note_deprecations
 from diptych.serve.endpoint.graphql_planner import Planner, Variables
@@ -58,6 +59,7 @@ class GraphqlEndpoint:
         self.persisted = Persisted(
             engine.store, config.persisted_queries, config.persisted_bytes, trusted_only=config.trusted_only
         )
+        self._acts = acts_of(engine.model)
         self.planner = Planner(engine, write_engine, live, Introspection.of(config, engine.model.roles))
 
     async def handle(self, request: Request, caller: Caller) -> Reply:
@@ -143,6 +145,8 @@ class GraphqlEndpoint:
     async def run(self, parameters: http.Parameters, caller: Caller) -> Outcome:
         """Execute any operation, for a transport that multiplexes several."""
         try:
+            if self._acts is not None:
+                self._acts.note_operation(caller)
             entry, variables, known = await self._recognise(parameters, None, caller, streams=True)
             self._note(known, variables, caller)
             if known.watch is not None:
@@ -157,6 +161,8 @@ class GraphqlEndpoint:
         self, parameters: http.Parameters, request: Request | None, caller: Caller, *, streams: bool = False
     ) -> tuple[KnownDocument, Variables, KnownOperation]:
         """The prepared operation of a request, by the text of its document or by its hash."""
+        if self._acts is not None:
+            self._acts.note_extensions(parameters.extensions)
         parameters, name = await self.persisted.resolve(parameters)
         try:
             recognised = self.planner.recognise(parameters, request, caller, streams=streams)

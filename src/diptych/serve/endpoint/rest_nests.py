@@ -32,9 +32,7 @@ class RestNests:
         self.write_engine = write_engine
         self.engine = write_engine.engine
         self._known = known
-        self._relations = {
-            name: frozenset(resource.relations) for name, resource in self.engine.model.resources.items()
-        }
+        self._relations = {name: frozenset(resource.ways) for name, resource in self.engine.model.resources.items()}
 
     def is_nested(self, resource: str, body: Any) -> bool:
         """Does a body contain relations?"""

@@ -1,0 +1,90 @@
+"""The audit log survives a move to the other kind of database and back, migrations, and a backup."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+from diptych.audit.appender import Appender
+from diptych.audit.log import audit_head, verify
+from diptych.config import Config
+from diptych.db.connect import connect
+from diptych.db.postgres.store import PostgresStore
+from diptych.move.postgres import PostgresSide
+from diptych.move.runner import Move
+from diptych.move.side import Side
+from diptych.move.sqlite import SqliteSide
+from tests.contract.audit.audited_model import ANN, MODEL, entries, serving
+from tests.contract.audit.test_chain import NASTY
+from tests.support.in_process import Service, in_process
+from tests.support.running import NewDatabase, Postgres
+
+
+def side_of(database: str) -> Side:
+    if database.startswith("sqlite"):
+        return SqliteSide(database.removeprefix("sqlite:///"))
+    store = connect(Config(database=database))
+    assert isinstance(store, PostgresStore)
+    return PostgresSide(store)
+
+
+async def move(source: str, target: str) -> None:
+    here, there = side_of(source), side_of(target)
+    for side in (here, there):
+        await side.open(MODEL)
+    try:
+        await Move(MODEL, here, there, lambda *_: None).run(switch=True)
+    finally:
+        for side in (here, there):
+            await side.close()
+
+
+def history(service: Service, row: str) -> Any:
+    fields = "id,kind,at,actor,channel,post(title,published,version)"
+    return service.rows(f"/posts/{row}/history?fields={fields}", token=service.token(ANN))
+
+
+def test_a_move_both_ways_keeps_the_chain_and_the_history(new_sqlite: NewDatabase, postgres: Postgres) -> None:
+    places = [new_sqlite(), postgres.create(), new_sqlite()]
+    with serving(places[0]) as service:
+        token = service.token(ANN)
+        row = service.send_json("POST", "/posts", {"authorId": ANN, "title": NASTY}, token).json()["id"]
+        service.send_json("PATCH", f"/posts/{row}", {"title": "x" * 2000}, token)
+        service.send_json("PATCH", f"/posts/{row}", {"published": True}, token)
+        assert len(entries(service)) == 3
+        service.send_json("PATCH", f"/posts/{row}", {"published": False}, token)  # not appended yet
+        told = history(service, row)[1:]
+        head = service.runner.run(audit_head(service.app.store))
+        service.send_json("PATCH", f"/posts/{row}", {"title": "last"}, token)
+    # the service has appended the rest when it ended; of this change it has not
+    for number, (source, target) in enumerate(itertools.pairwise(places)):
+        asyncio.run(move(source, target))
+        with asyncio.Runner() as runner, in_process(MODEL, target, runner, {}) as service:
+            assert runner.run(verify(service.app.store, (head.entry, head.hash)))[1] is None
+            patched = service.send_json("PATCH", f"/posts/{row}", {"title": f"moved {number}"}, service.token(ANN))
+            assert patched.status == 200, patched.body
+            shown = history(service, row)
+            assert shown[-3:] == told[-3:]
+            assert shown[0]["post"]["title"] == f"moved {number}" and shown[0]["actor"] == ANN
+            right, broken = runner.run(verify(service.app.store, (head.entry, head.hash)))
+            assert (right, broken) == (6 + number, None)
+
+
+def test_changes_that_are_not_in_the_log_yet_are_moved_with_their_actors(
+    new_sqlite: NewDatabase, postgres: Postgres
+) -> None:
+    class Never(Appender):
+        async def append(self) -> int:
+            return 0
+
+    places = [new_sqlite(), postgres.create(), new_sqlite()]
+    with serving(places[0]) as service:
+        service.handler.live._retention._appender = Never(service.app.store, MODEL)
+        for title in "ab":
+            service.send_json("POST", "/posts", {"authorId": ANN, "title": title}, service.token(ANN))
+    for source, target in itertools.pairwise(places):
+        asyncio.run(move(source, target))
+    with asyncio.Runner() as runner, in_process(MODEL, places[-1], runner, {}) as service:
+        found = entries(service)
+        assert [(entry["actor"]["user"], entry["new"]["title"]) for entry in found] == [(ANN, "a"), (ANN, "b")]
