@@ -39,7 +39,7 @@ GOOD, SLOW, FAILING = scaled(25, 3), scaled(10, 1), scaled(10, 1)
 LIARS = ("redirecting", "hanging", "lying", "closing", "flaky")
 BURST = 4
 """Changes of one row that follow each other."""
-SECONDS = scaled(3_000, 90)
+SECONDS = scaled(10_000, 90)
 MEMORY = 300 << 20
 """Bytes of the service: what it takes at rest, and its webhooks."""
 
