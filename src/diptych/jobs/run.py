@@ -123,8 +123,10 @@ class JobRunner:
             await self._end(run, session, state=JobState.succeeded, progress=1.0, result=shown)
             await session.commit()
         finally:
-            await _cancelled(reporting)
-            await session.end()
+            try:
+                await _cancelled(reporting)
+            finally:  # also if the run is cancelled again meanwhile
+                await session.end()
 
     @staticmethod
     async def _called(of: CallDef | ScheduleDef, call: _Call | None, tx: JobTransaction) -> Any:

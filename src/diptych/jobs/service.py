@@ -187,7 +187,7 @@ class JobService:
         for running in tuple(self._running.values()):
             if await self.store.write(partial(running.run.is_held, dialect)) and begun < running.lease_until:
                 running.lease_until = begun + LEASE
-            else:
+            elif not running.task.cancelling():
                 running.task.cancel()
 
 

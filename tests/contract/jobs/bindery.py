@@ -72,6 +72,8 @@ class Book(Resource):
             await tx.checkpoint()
             tx.progress(0.25, "waits")
             await GATE.wait()
+        elif how == "hold":
+            await GATE.wait()
         elif how == "refuse":
             raise Refusal(Code.CONFLICT, "Not on a Sunday.")
         elif how == "fault":

@@ -375,6 +375,25 @@ def test_jobs_that_run_at_shutdown_are_given_back(bindery: Service) -> None:
     assert job(bindery, id, ann)["state"] == "succeeded"
 
 
+def test_a_run_that_is_cancelled_twice_gives_its_transaction_back(bindery: Service) -> None:
+    tried(bindery, "hold", bindery.token(ANN))
+    spin(bindery)
+    (running,) = jobs(bindery)._running.values()
+
+    async def cancel() -> None:
+        while not running.task.done():
+            running.task.cancel()
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+
+    bindery.runner.run(cancel())
+    assert bindery.app.store.load.used == 0
+    begun = time.monotonic()
+    assert post(bindery, "/books/all", None, bindery.token(BOB)).status == 202, "and no writer waits for it"
+    assert time.monotonic() - begun < 3
+    assert titles(bindery) == ["Faust"]
+
+
 def test_jobs_that_ended_long_ago_are_deleted(bindery: Service, caplog: pytest.LogCaptureFixture) -> None:
     ann = bindery.token(ANN)
     with caplog.at_level(logging.CRITICAL, "diptych"):
