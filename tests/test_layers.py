@@ -95,6 +95,18 @@ MAY_IMPORT: dict[str, list[str]] = {
         "look",
         "migrate.status",
     ],
+    # many services in one process, a database for each tenant
+    "cells": [
+        "serve",
+        "metrics",
+        "api.reply",
+        "policy.limits",
+        "identity",
+        "fair",
+        "model",
+        "config",
+        "setting_parsers",
+    ],
     # the documents of a model under version control, beside the pipeline
     "contract": ["api", "model"],
     # a database of others as the text of a model file

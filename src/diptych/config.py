@@ -73,6 +73,12 @@ class Config:
     database: str = _setting(
         "sqlite:///diptych.db", str, "sqlite:///PATH or postgresql://… (a unix socket as ?host=/dir)"
     )
+    cells: str = _setting("", str, "A file of tenants, each with a database of its own, instead of one database")
+    max_cells: int = _setting(100, read_positive, "How many cells one server process has open at most")
+    cell_idle: float = _setting(300.0, read_seconds, "Seconds after which a cell that nobody uses is closed")
+    cell_visit: float = _setting(
+        600.0, read_delay, "Seconds between two visits of a cell that nobody uses, for its webhooks; 0: never"
+    )
     host: str = _setting("127.0.0.1", str, "The address to listen on")
     port: int = _setting(8000, read_port, "The port to listen on")
     workers: int = _setting(1, read_positive, "How many server processes")

@@ -29,6 +29,8 @@ class Issuer:
     roles_claim: str | None = None
     role_map: Mapping[str, str] | None = None
     subject_claim: str = "sub"
+    required: Mapping[str, str] | None = None
+    """Claims that a token must have, with their values."""
 
 
 def read_boolean(text: str) -> bool:
@@ -258,7 +260,10 @@ def _issuer(table: Mapping[str, Any], which: str) -> Issuer:
     roles = values.get("role_map", {})
     if not isinstance(roles, dict) or not all(isinstance(role, str) for role in roles.values()):
         raise ValueError(f"the role_map of {which} must give a role to each of their names")
-    for name in ("issuer", "audience", *(name for name in values if name != "role_map")):
+    required = values.get("required", {})
+    if not isinstance(required, dict) or not all(isinstance(value, str) for value in required.values()):
+        raise ValueError(f"the required claims of {which} must each have a text")
+    for name in ("issuer", "audience", *(name for name in values if name not in ("role_map", "required"))):
         if not isinstance(values.get(name), str) or not values[name]:
             raise ValueError(f"{which} needs a text as its {name}")
     if not is_protected(values["issuer"]) or "?" in values["issuer"] or "#" in values["issuer"]:

@@ -42,7 +42,20 @@ COMMANDS = (
     *("import", "export", "backup", "restore", "move", "triggers"),
 )
 GROUPS = (
-    *("account", "audit", "client", "contract", "issuer", "jobs", "key", "api-key", "documents", "migrate", "webhook"),
+    *(
+        "account",
+        "audit",
+        "cells",
+        "client",
+        "contract",
+        "issuer",
+        "jobs",
+        "key",
+        "api-key",
+        "documents",
+        "migrate",
+        "webhook",
+    ),
 )
 NOTES = '''
 from diptych import Model, Resource, grant

@@ -1,6 +1,6 @@
 """The command line: `diptych new | dev | serve | schema | openapi | explain | rules | check | inspect | import |
 export | backup | restore | move | triggers | limits | token | login`, and the groups `diptych account | audit |
-client | contract | issuer | jobs | key | api-key | documents | migrate | webhook`.
+cells | client | contract | issuer | jobs | key | api-key | documents | migrate | webhook`.
 
 The last package of the pipeline: it may import all others, and only `__main__` imports it.
 
@@ -24,6 +24,7 @@ _COMMANDS = {
     "api-key": "api_key:api_key",
     "audit": "audit:audit",
     "backup": "backup:backup",
+    "cells": "cells:cells",
     "check": "check:check",
     "client": "client:client",
     "contract": "contract:contract",

@@ -40,19 +40,7 @@ def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: 
     ETag and token is good afterwards. SOURCE may be served meanwhile: its writers wait for a moment at the end, and get
     503 from then on, until they are started with TARGET. A run that was interrupted goes on where it stopped.
     """
-    loaded = load_model(model)
-    foreign = [resource.table for resource in loaded.resources.values() if not resource.managed]
-    if foreign:
-        raise StartError(f"{', '.join(foreign)} existed before the model and are not Diptych's to move.")
-    if source == target:
-        raise StartError("The source and the target are the same database.")
-    config = config_of(flags)
-    here, there = (replace(for_database(config, url), pool_mode="session") for url in (source, target))
-    check_lasting(here)
-    check_lasting(there)
-    check_there(here)
-    with _progress() as progress:
-        moved = asyncio.run(_move(loaded, here, there, progress, dry_run=dry_run, switch=not no_switch))
+    moved = _run(config_of(flags), source, target, model, dry_run=dry_run, switch=not no_switch)
     if moved is None:
         click.echo(
             "The switch was made before; the target is complete. Start your services with the target now.", err=True
@@ -70,6 +58,30 @@ def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: 
         click.echo(
             f"Writers waited for {moved.held_up:.2f} seconds. Start your services with the target now.", err=True
         )
+
+
+def move_all(config: Config, source: str, target: str, model: str | None) -> Moved | None:
+    """Move a database and switch; None if the switch was made before."""
+    moved = _run(config, source, target, model, dry_run=False, switch=True)
+    assert not isinstance(moved, int)
+    return moved
+
+
+def _run(
+    config: Config, source: str, target: str, model: str | None, *, dry_run: bool, switch: bool
+) -> Moved | int | None:
+    loaded = load_model(model)
+    foreign = [resource.table for resource in loaded.resources.values() if not resource.managed]
+    if foreign:
+        raise StartError(f"{', '.join(foreign)} existed before the model and are not Diptych's to move.")
+    if source == target:
+        raise StartError("The source and the target are the same database.")
+    here, there = (replace(for_database(config, url), pool_mode="session") for url in (source, target))
+    check_lasting(here)
+    check_lasting(there)
+    check_there(here)
+    with _progress() as progress:
+        return asyncio.run(_move(loaded, here, there, progress, dry_run=dry_run, switch=switch))
 
 
 async def _move(

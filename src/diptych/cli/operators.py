@@ -17,8 +17,7 @@ from uvicorn.server import ServerState
 
 from diptych.config import Config
 from diptych.errors import StartError
-from diptych.serve.app import Diptych
-from diptych.serve.operators import OperatorPort
+from diptych.serve.operators import Observed, OperatorPort
 
 _BACKLOG = 64
 
@@ -56,10 +55,10 @@ def metrics_folder(config: Config) -> Iterator[Config]:
         yield replace(config, metrics_folder=folder)
 
 
-async def serve_operators(app: Diptych, listener: socket.socket) -> asyncio.Server:
+async def serve_operators(observed: Observed, listener: socket.socket) -> asyncio.Server:
     """Serve metrics and health on a listener, until it is closed."""
     settings = uvicorn.Config(
-        OperatorPort(app.metrics), lifespan="off", log_config=None, access_log=False, server_header=False
+        OperatorPort(observed), lifespan="off", log_config=None, access_log=False, server_header=False
     )
     settings.load()
     state = ServerState()

@@ -7,16 +7,19 @@ import importlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from diptych.cli.model import DEFAULT, load_model, model_argument, model_name
-from diptych.cli.server import listen, serve_by_workers, serve_here
+from diptych.cli.server import cells_of, listen, serve_by_workers, serve_here
 from diptych.cli.settings import check_lasting, config_of, options
 from diptych.config import SETTINGS, Config
 from diptych.model.model import Model
 from diptych.serve.app import Diptych
+
+if TYPE_CHECKING:
+    from diptych.cells.app import Cells
 
 _MIGRATE = "diptych.cli.migrate"
 _SAMPLE = "diptych.demo.data"
@@ -38,6 +41,9 @@ def serve(model: str | None, migrate: bool, **flags: Any) -> None:
         check_lasting(config)
         importlib.import_module(_MIGRATE).migrate_now(config, config.model, patient=True)
     loaded = load_model(config.model)
+    if config.cells:
+        _serve_cells(loaded, config)
+        return
     if config.workers == 1:
         serve_here(config, prepared(loaded, config, dev=False), announce)
         return
@@ -45,6 +51,32 @@ def serve(model: str | None, migrate: bool, **flags: Any) -> None:
     listener = listen(config)
     announce(config, listener.getsockname()[1])
     serve_by_workers(config, listener)
+
+
+def _serve_cells(model: Model, config: Config) -> None:
+    """Serve a database for each tenant; each is opened by its first request."""
+    if config.workers == 1:
+        serve_here(config, _prepared_cells(model, config), announce_cells)
+        return
+    cells_of(model, config)  # what is wrong with the file is said at once
+    listener = listen(config)
+    announce_cells(config, listener.getsockname()[1])
+    serve_by_workers(config, listener)
+
+
+@asynccontextmanager
+async def _prepared_cells(model: Model, config: Config) -> AsyncIterator[Cells]:
+    cells = cells_of(model, config)
+    try:
+        yield cells
+    finally:
+        await cells.stop()
+
+
+def announce_cells(config: Config, port: int) -> None:
+    """Print where the cells are."""
+    click.echo(f"Here     {local_address(config, port)}\nCells    those of {config.cells}")
+    sys.stdout.flush()
 
 
 async def _prepare(model: Model, config: Config) -> Config:

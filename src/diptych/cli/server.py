@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib
 import math
 import multiprocessing
 import os
@@ -22,7 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import click
 import uvicorn
@@ -39,11 +40,17 @@ from diptych.cli.operators import announce_operators, listen_for_operators, metr
 from diptych.cli.settings import config_of, sentence
 from diptych.config import Config, as_environment
 from diptych.errors import DiptychError, StartError
+from diptych.model.model import Model
 from diptych.serve.app import Diptych
 from diptych.serve.http.protocol import Protocol
 from diptych.serve.logs import logging_of
 from diptych.serve.on_demand import socket_protocol, warm_up
 
+if TYPE_CHECKING:
+    from diptych.cells.app import Cells
+
+Application: TypeAlias = "Diptych | Cells"
+_CELLS = "diptych.cells.app"
 _BACKLOG = 2048
 _WARM_UP = 1.0
 """Seconds after the start until what every process needs sooner or later is imported, in a thread."""
@@ -78,7 +85,7 @@ def listen(config: Config) -> socket.socket:
 
 
 def serve_here(
-    config: Config, prepared: AbstractAsyncContextManager[Diptych], announce: Callable[[Config, int], object]
+    config: Config, prepared: AbstractAsyncContextManager[Application], announce: Callable[[Config, int], object]
 ) -> None:
     """Serve until a signal, in this process: the application that made tables and keys goes on to serve. SIGHUP starts
     the process anew."""
@@ -120,7 +127,7 @@ def serve_process(settings: uvicorn.Config, listener: socket.socket) -> None:
         Server(settings).run(sockets=[listener])
 
 
-def uvicorn_settings(config: Config, made: Callable[[], Diptych] | str) -> uvicorn.Config:
+def uvicorn_settings(config: Config, made: Callable[[], Application] | str) -> uvicorn.Config:
     """The settings of uvicorn, for the function that gives the application; other processes find it by its name, and it
     makes the application from the environment."""
     _allow_files()
@@ -153,24 +160,33 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def application() -> Diptych:
+def application() -> Application:
     """The application of a server process."""
     return _application(dev=False)
 
 
-def dev_application() -> Diptych:
+def dev_application() -> Application:
     """The application of a development server; a separate function, so that no setting can enable it in production."""
     return _application(dev=True)
+
+
+def cells_of(model: Model, config: Config) -> Cells:
+    """The application of many cells, imported only where there are some."""
+    made: Cells = importlib.import_module(_CELLS).Cells(model, config)
+    return made
 
 
 DEV_APPLICATION = f"{__name__}:{dev_application.__name__}"
 
 
-def _application(*, dev: bool) -> Diptych:
+def _application(*, dev: bool) -> Application:
     try:
         config = config_of({})
+        model = load_model(config.model)
+        if config.cells and not dev:
+            return cells_of(model, config)
         return Diptych(
-            load_model(config.model),
+            model,
             config=replace(config, sample=False),
             add_columns=dev,
             explain=dev,
@@ -207,7 +223,7 @@ class Server(uvicorn.Server):
         self._duplicates = [listener.dup() for listener in sockets for _ in range(accepts - 1)]
         await super().startup([*sockets, *self._duplicates] or None)
         if operators and (app := self._app) is not None:
-            self._operators = [await serve_operators(app, listener) for listener in operators]
+            self._operators = [await serve_operators(app.metrics, listener) for listener in operators]
         if multiprocessing.parent_process() is None:
             notify("READY=1")
 
@@ -245,11 +261,11 @@ class Server(uvicorn.Server):
             self._captured_signals.clear()  # a clean exit: uvicorn would raise the signal again
 
     @property
-    def _app(self) -> Diptych | None:
+    def _app(self) -> Application | None:
         app = self.config.loaded_app
-        while app is not None and not isinstance(app, Diptych):  # inside uvicorn's middleware
+        while app is not None and not hasattr(app, "begin_drain"):  # inside uvicorn's middleware
             app = getattr(app, "app", None)
-        return app
+        return cast("Application | None", app)
 
     async def _drain(self, seconds: float) -> None:
         """Serve on while load balancers notice that it is not ready; a second signal ends that."""

@@ -31,9 +31,8 @@ from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
 from diptych.serve.handler import Handler, log, refusal_reply
 from diptych.serve.http.body import Arrived, is_coded, read_arriving, refuse_coded, too_large
-from diptych.serve.http.connection_limits import ConnectionLimits
+from diptych.serve.http.connection_limits import HEALTH
 from diptych.serve.http.cors import Cors
-from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.head_rules import joined_headers, repeated
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.http.request import Request, with_request_id
@@ -47,6 +46,7 @@ from diptych.serve.http.uvicorn_fast_path import (
 )
 from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import CONSOLE_RECENT, EXPLAINING, MAIL, SLOW_LOG, SOCKETS
+from diptych.serve.process_limits import ProcessLimits
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.rate_headers import ADMITTED_PATHS, rate_limiter
 from diptych.serve.request_limits import request_limits
@@ -83,6 +83,7 @@ class Diptych:
         add_columns: bool = False,
         explain: bool = False,
         tell: Callable[[str], None] | None = None,
+        limits: ProcessLimits | None = None,
     ) -> None:
         if config is None:
             config = load({})
@@ -96,11 +97,9 @@ class Diptych:
         self._tell = tell or log.info
         self._handles: type[Handler] = importlib.import_module(EXPLAINING).ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
-        self.deadlines = Deadlines(self.config.request_timeout, self.config.max_requests)
-        self.connection_limits = ConnectionLimits(
-            config.max_connections, config.head_timeout, config.stream_timeout, config.idle_timeout
-        )
-        """The limits of all connections, enforced if the server uses our HTTP protocol."""
+        self._shares_limits = limits is not None
+        limits = limits or ProcessLimits(config)
+        self._limits, self.deadlines, self.connection_limits = limits, limits.deadlines, limits.connections
         self.streams = StreamLimits(
             buffer=config.stream_buffer, timeout=config.stream_timeout, heartbeat=config.heartbeat
         )
@@ -118,9 +117,7 @@ class Diptych:
             recording = importlib.import_module(CONSOLE_RECENT)
             self._recent, self._engine = recording.Recent(), recording.RecordingEngine
             self._log_access = recording.Recent.around(self._recent, self._log_access)
-        self.metrics = ServiceMetrics(
-            self.store, self.connection_limits, self.deadlines, self.streams, config.metrics_folder
-        )
+        self.metrics = ServiceMetrics(self.store, limits, self.streams, config.metrics_folder)
         self._note = self.metrics.requests.note
         self._starting = asyncio.Lock()
 
@@ -130,7 +127,7 @@ class Diptych:
             raise StartError(f"The issuer {base_url} is this service itself: its base_url is no other issuer.")
         self.config = replace(self.config, base_url=base_url)
         self._prefix = prefix_of(self.model, base_url)
-        self.connection_limits.health |= {self._prefix.encode() + path for path in self.connection_limits.health}
+        self.connection_limits.health |= {self._prefix.encode() + path for path in HEALTH}
 
     async def start(self) -> Handler:
         """Open the store and create the handler; idempotent."""
@@ -160,14 +157,14 @@ class Diptych:
         """Close the store."""
         await self.closing()
         self.streams.stop()
-        self.deadlines.stop()
-        self.connection_limits.stop()
+        if not self._shares_limits:
+            self._limits.stop()
         await self.metrics.stop()
         if self._handler is not None:
             await self._handler.stop()
             await self.store.close()
             self._handler = None
-        self.streams.is_closing = self.connection_limits.is_draining = False
+        self.streams.is_closing = False
 
     async def _make(self) -> Handler:
         fitted = await self.store.open(self.model, add_columns=self._add_columns)

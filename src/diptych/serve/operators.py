@@ -9,20 +9,33 @@ The port listens on the loopback interface unless the setting says otherwise, an
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from diptych.api.reply import JSON_TYPE, NO_STORE, Reply, method_reply, problem
 from diptych.errors import Code, Refusal
 from diptych.serve.asgi import Receive, Scope, Send
 from diptych.serve.http.uvicorn_fast_path import send_reply
-from diptych.serve.service_metrics import ServiceMetrics
 
 _METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class Observed(Protocol):
+    """What operators ask of an application."""
+
+    def reply(self, accept: bytes) -> Reply:
+        """All metrics, as text for Prometheus."""
+        ...
+
+    async def check_ready(self) -> None:
+        """Raise a Refusal if it cannot serve requests."""
+        ...
 
 
 class OperatorPort:
     """The ASGI application of the operators' port."""
 
-    def __init__(self, metrics: ServiceMetrics) -> None:
-        self._metrics = metrics
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -33,17 +46,12 @@ class OperatorPort:
             reply = problem(refusal)
         await send_reply(send, reply, b"" if scope["method"] == "HEAD" else reply.body)
 
-    async def _check_ready(self) -> None:
-        if self._metrics.started is None:
-            raise Refusal(Code.UNAVAILABLE, "The service is starting, or has ended.")
-        await self._metrics.started.readiness.check()
-
     async def _reply(self, scope: Scope) -> Reply:
         path = scope["path"]
         if path == "/metrics":
-            return self._metrics.reply(dict(scope["headers"]).get(b"accept", b""))
+            return self._observed.reply(dict(scope["headers"]).get(b"accept", b""))
         if path == "/health/ready":
-            await self._check_ready()
+            await self._observed.check_ready()
         elif path != "/health/live":
             raise Refusal(Code.NOT_FOUND, "There is nothing here.")
         return Reply(200, ((b"content-type", JSON_TYPE), *NO_STORE), b'{"status":"ok"}')

@@ -24,6 +24,7 @@ from msgspec import Struct
 from diptych.api.reply import NO_STORE, REFUSED, Reply
 from diptych.db.store import Store, StoreLoad
 from diptych.engine.rate_limiter import RateLimiter
+from diptych.errors import Code, Refusal
 from diptych.fair.admission import Admission
 from diptych.fair.background import Background
 from diptych.jobs import counts as jobs
@@ -34,8 +35,8 @@ from diptych.metrics.registry import Histogram, Labels, Registry
 from diptych.serve.http.connection_limits import ConnectionLimits
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.on_demand import EXPOSITION
+from diptych.serve.process_limits import ProcessLimits
 from diptych.serve.readiness import Readiness
-from diptych.serve.request_metrics import RequestMetrics
 from diptych.serve.stream.send_queue import StreamLimits
 from diptych.webhooks.counts import MESSAGES
 
@@ -77,11 +78,9 @@ class Started(Struct, frozen=True, eq=False):
 class ServiceMetrics:
     """The metrics of one application."""
 
-    def __init__(
-        self, store: Store, limits: ConnectionLimits, deadlines: Deadlines, streams: StreamLimits, folder: str = ""
-    ) -> None:
+    def __init__(self, store: Store, process: ProcessLimits, streams: StreamLimits, folder: str = "") -> None:
         self.registry = Registry()
-        self.requests = RequestMetrics()
+        self.requests, limits = process.requests, process.connections
         self.prices = Histogram(_PRICES)
         self.started: Started | None = None
         """Its parts, once the service has started."""
@@ -89,7 +88,7 @@ class ServiceMetrics:
         self._shared: SharedMetrics | None = None
         self._publishing = Background()
         self.requests.register(self.registry)
-        _register_server(self.registry, limits, deadlines, streams)
+        _register_server(self.registry, limits, process.deadlines, streams)
         _register_store(self.registry, store)
         _register_live(self.registry, self._of)
         self.registry.gauge(
@@ -105,8 +104,8 @@ class ServiceMetrics:
         _register_jobs(self.registry)
         _register_webhooks(self.registry, lambda: None if self.started is None else self.started.webhooks)
         _register_rates(self.registry, lambda: None if self.started is None else self.started.rates)
-        _register_caches(self.registry)
-        _register_process(self.registry)
+        register_caches(self.registry)
+        register_process(self.registry)
 
     def start(self, parts: Started) -> None:
         self.started = parts
@@ -120,6 +119,12 @@ class ServiceMetrics:
             self._shared.close()
             self._shared = None
         self.started = None
+
+    async def check_ready(self) -> None:
+        """Raise a Refusal if the service cannot serve requests."""
+        if self.started is None:
+            raise Refusal(Code.UNAVAILABLE, "The service is starting, or has ended.")
+        await self.started.readiness.check()
 
     def _of(self, read: Callable[[LiveService], float]) -> Callable[[], float]:
         """Read a number of the live service; 0 before it has started."""
@@ -277,7 +282,8 @@ def _register_rates(registry: Registry, limiter: Callable[[], RateLimiter | None
     )
 
 
-def _register_caches(registry: Registry) -> None:
+def register_caches(registry: Registry) -> None:
+    """The caches of this process."""
     labels = ("cache",)
     registry.counter(
         "diptych_cache_misses_total", "Look-ups that found no entry.", lambda: _of_caches(misses()), labels
@@ -289,7 +295,7 @@ def _of_caches(by_name: Mapping[str, float]) -> dict[Labels, float]:
     return {(name,): by_name.get(name, 0) for name in CACHES}
 
 
-def _register_process(registry: Registry) -> None:
+def register_process(registry: Registry) -> None:
     """The process itself, under the names that are usual for Prometheus."""
 
     def seconds() -> float:

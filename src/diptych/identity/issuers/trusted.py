@@ -87,6 +87,8 @@ class Issuers:
         audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
         if settings.audience not in audiences:
             raise ValueError("it is for another audience")
+        if any(claim_of(claims, name) != value for name, value in (settings.required or {}).items()):
+            raise ValueError("a claim that is required has another value")
         if any(name in claims for name in _OTHER_KINDS):
             raise ValueError("it is no access token, or one that needs more than to be shown")
         expires = min(_end(claims), int(time.time()) + TOKEN_LIFETIME)
@@ -95,7 +97,7 @@ class Issuers:
         return Claims(_subject(claims, settings), roles, scopes, expires, MappingProxyType(named))
 
     def _roles_of(self, claims: Mapping[str, Any], settings: Issuer) -> frozenset[str]:
-        claim = None if settings.roles_claim is None else _claim(claims, settings.roles_claim)
+        claim = None if settings.roles_claim is None else claim_of(claims, settings.roles_claim)
         names = [name for name in (claim if isinstance(claim, list) else [claim]) if isinstance(name, str)]
         if settings.role_map is None:
             return self._roles.intersection(names)
@@ -123,17 +125,17 @@ def _end(claims: Mapping[str, Any]) -> int:
     return int(ends) + SKEW
 
 
-def _claim(claims: Mapping[str, Any], name: str) -> Any:
+def claim_of(claims: Mapping[str, Any], name: str) -> Any:
     """A claim by its name, or by a path through objects: `realm_access.roles`. Names may have dots of their own."""
     if name in claims:
         return claims[name]
     first, dot, rest = name.partition(".")
     inner = claims.get(first)
-    return _claim(inner, rest) if dot and isinstance(inner, dict) else None
+    return claim_of(inner, rest) if dot and isinstance(inner, dict) else None
 
 
 def _subject(claims: Mapping[str, Any], settings: Issuer) -> str | None:
-    subject = _claim(claims, settings.subject_claim)
+    subject = claim_of(claims, settings.subject_claim)
     if type(subject) is int:
         return str(subject)
     if subject is not None and (not isinstance(subject, str) or not subject or not subject.isprintable()):
