@@ -27,8 +27,11 @@ from diptych.lru import LRUCache
 
 _STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
 """Prepared statements of a connection, at most, and bytes of their SQL."""
-_PATIENCE = 0.8
-"""Seconds for which a caller waits until a connection is made; after that it is made for the next caller."""
+_PATIENCE, _FIRST_PATIENCE = 0.8, 2.0
+"""Seconds for which a caller waits until a connection is made, of a server that is known to be unreachable or not;
+after that it is made for the next caller. It waits for longer while others get answers: the server is only slow."""
+_ALIVE = 1.0
+"""Seconds after an answer for which the server is taken to be there."""
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
@@ -147,6 +150,8 @@ class Pool:
         """Connections that are being made, and for which nobody waits."""
         self.is_unreachable = False
         """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
+        self._answered = 0.0
+        """When a connection was last returned, by the loop's clock."""
         self._attempts = 0
         """Connections that are being made."""
         self._closed = False
@@ -208,7 +213,10 @@ class Pool:
         making = self._making.pop() if self._making else self._loop.create_task(self._connect_noted())
         begun = self._loop.time()
         try:
-            await asyncio.wait((making,), timeout=_PATIENCE)
+            patience = _PATIENCE if self.is_unreachable else _FIRST_PATIENCE
+            await asyncio.wait((making,), timeout=patience)
+            while not making.done() and self._loop.time() - self._answered < _ALIVE:
+                await asyncio.wait((making,), timeout=_ALIVE)
         finally:
             WAITED.set(WAITED.get() + self._loop.time() - begun)  # no caller is charged for it
             if not making.done():
@@ -251,6 +259,7 @@ class Pool:
             self._put_back(link)
             return
         if link.is_clean:
+            self._answered = self._loop.time()
             self._free.append(link)
             self.semaphore.release(link.caller, link.since)
             return
