@@ -16,9 +16,9 @@ from itertools import islice
 
 from diptych.live.shares import BatchKey, CallerAccount, Evaluation
 
-MOST = 256
+MOST = 128
 """The most evaluations of a batch."""
-_QUICK, _SLOW = 0.05, 0.15
+_QUICK, _SLOW = 0.15, 0.4
 """Seconds of a batch below which the next ones are larger, and above which they are smaller."""
 _PLANS = 1_000
 """Plans whose size of a batch is remembered."""

@@ -258,10 +258,10 @@ def test_the_size_of_batches_follows_the_time_that_they_take() -> None:
         return 1 + len(found.companions(KEY, works[0], lambda account: True))
 
     sizes = [size()]
-    for seconds in (1.0, 1.0, 0.1, 0.01, 0.01):
+    for seconds in (1.0, 1.0, 0.2, 0.01, 0.01):
         found.adapt(KEY, size(), seconds)
         sizes.append(size())
-    assert sizes == [256, 128, 64, 64, 128, 256]
+    assert sizes == [128, 64, 32, 32, 64, 128]
     for _ in range(12):
         found.adapt(KEY, size(), 1.0)
     assert size() == 1
