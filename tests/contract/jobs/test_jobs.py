@@ -80,6 +80,17 @@ def spin(service: Service, seconds: float = 0.1) -> None:
     service.runner.run(spinning())
 
 
+def runs(service: Service, id: str, token: str, seconds: float = 20.0) -> Any:
+    """The job once its function waits, however slow the machine is."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        spin(service, 0.05)
+        shown = job(service, id, token)
+        if shown["state"] == "running" and shown["progressText"] == "waits":
+            return shown
+    raise AssertionError(f"it did not run in time: {shown}")
+
+
 def records(service: Service) -> list[QueuedJob]:
     return service.runner.run(QUEUE.all(service.app.store, "id"))
 
@@ -260,8 +271,7 @@ def test_a_list_is_what_the_caller_may_read(bindery: Service) -> None:
 def test_progress_is_seen_while_it_runs(bindery: Service) -> None:
     ann = bindery.token(ANN)
     id = tried(bindery, "wait", ann)
-    spin(bindery, 0.3)
-    running = job(bindery, id, ann)
+    running = runs(bindery, id, ann)
     assert (running["state"], running["progress"], running["progressText"]) == ("running", 0.25, "waits")
     bindery.runner.get_loop().call_soon(GATE.set)
     settle(bindery)
@@ -269,14 +279,15 @@ def test_progress_is_seen_while_it_runs(bindery: Service) -> None:
 
 
 @pytest.mark.parametrize("style", ["rest", "graphql"])
-@pytest.mark.parametrize("runs", [False, True])
-def test_a_job_can_be_cancelled(bindery: Service, style: str, runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "LEASE", 0.2)
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_job_can_be_cancelled(
+    bindery: Service, style: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LEASE", 2.0)
     ann = bindery.token(ANN)
     id = tried(bindery, "wait", ann)
-    if runs:
-        spin(bindery, 0.2)
-        assert job(bindery, id, ann)["state"] == "running"
+    if is_running:
+        runs(bindery, id, ann)
     if style == "rest":
         answer = bindery.send("DELETE", f"/jobs/{id}", token=ann)
         assert (answer.status, answer.body) == (204, b"")
@@ -288,19 +299,19 @@ def test_a_job_can_be_cancelled(bindery: Service, style: str, runs: bool, monkey
     bindery.runner.get_loop().call_soon(GATE.set)
     settle(bindery)
     assert job(bindery, id, ann)["state"] == "cancelled"
-    assert titles(bindery) == (["Faust", "wait 1"] if runs else ["Faust"]), "only its checkpoint is kept"
+    assert titles(bindery) == (["Faust", "wait 1"] if is_running else ["Faust"]), "only its checkpoint is kept"
     again = bindery.send("DELETE", f"/jobs/{id}", token=ann)
     assert (again.status, again.code) == (409, "CONFLICT")
 
 
 def test_a_run_notices_that_its_job_was_cancelled(bindery: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "LEASE", 0.2)
+    monkeypatch.setattr(service, "LEASE", 2.0)
     ann = bindery.token(ANN)
     id = tried(bindery, "wait", ann)
-    spin(bindery)
-    assert jobs(bindery)._running
+    runs(bindery, id, ann)
     bindery.send("DELETE", f"/jobs/{id}", token=ann)
-    for _ in range(20):
+    end = time.monotonic() + 20
+    while jobs(bindery)._running and time.monotonic() < end:
         spin(bindery, 0.05)
     assert not jobs(bindery)._running
 
@@ -312,7 +323,7 @@ def test_the_rules_are_those_of_the_account_when_it_runs(bindery: Service) -> No
     claims = {"account": account.id}
     token = context.tokens.make(ANN, ["binder"], None, 900, claims)
     ids = [str(post(bindery, "/books/all", None, token).json()["id"]) for _ in range(2)]
-    spin(bindery, 0.5)
+    settle(bindery)
     assert job(bindery, ids[0], bindery.token(ANN))["state"] == "succeeded"
     later = str(post(bindery, "/books/all", None, token).json()["id"])
     bindery.runner.run(accounts.disable("ann@example.org"))
@@ -344,14 +355,17 @@ def test_a_lease_that_was_lost_commits_nothing(bindery: Service) -> None:
     """Another node takes the job over while this one still runs it: the effect is that of the other."""
     ann = bindery.token(ANN)
     id = tried(bindery, "wait", ann)
-    spin(bindery)
+    runs(bindery, id, ann)
     other = JobService(bindery.handler.rest.calls.calls, bindery.app.config)
     store = bindery.app.store
 
     async def expire() -> None:
         await store.write(lambda: QUEUE.change(store.dialect, {"id": id}, lease_until=1))
         await other.look()
-        await asyncio.sleep(0.1)
+        for _ in range(400):
+            await asyncio.sleep(0.05)
+            if TRIES == [1, 2]:
+                return
 
     bindery.runner.run(expire())
     assert TRIES == [1, 2]
@@ -365,7 +379,7 @@ def test_a_lease_that_was_lost_commits_nothing(bindery: Service) -> None:
 def test_jobs_that_run_at_shutdown_are_given_back(bindery: Service) -> None:
     ann = bindery.token(ANN)
     id = tried(bindery, "wait", ann)
-    spin(bindery)
+    runs(bindery, id, ann)
     bindery.runner.run(jobs(bindery).stop())
     (record,) = records(bindery)
     assert (record.lease_until, record.attempts) == (0, 0)
@@ -377,7 +391,8 @@ def test_jobs_that_run_at_shutdown_are_given_back(bindery: Service) -> None:
 
 def test_a_run_that_is_cancelled_twice_gives_its_transaction_back(bindery: Service) -> None:
     tried(bindery, "hold", bindery.token(ANN))
-    spin(bindery)
+    while TRIES != [1]:
+        spin(bindery, 0.05)
     (running,) = jobs(bindery)._running.values()
 
     async def cancel() -> None:
@@ -390,7 +405,7 @@ def test_a_run_that_is_cancelled_twice_gives_its_transaction_back(bindery: Servi
     assert bindery.app.store.load.used == 0
     begun = time.monotonic()
     assert post(bindery, "/books/all", None, bindery.token(BOB)).status == 202, "and no writer waits for it"
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 4, "of the 5 s that a transaction may take"
     assert titles(bindery) == ["Faust"]
 
 
