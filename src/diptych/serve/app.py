@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 _TOO_LONG = Refusal(Code.TIMEOUT, "The request took too long.")
 _LATE = Refusal(Code.BAD_REQUEST, "The body did not arrive in time.")
-_CHALLENGES = (401, 403)
 
 
 class Diptych:
@@ -177,8 +176,7 @@ class Diptych:
             self._set_address(tokens.address)
         config = self.config
         if config.smtp or config.mail_folder:
-            # what is wrong with it is reported at the start
-            importlib.import_module(MAIL).post_of(config, self.model.title)
+            importlib.import_module(MAIL).post_of(config, self.model.title)  # reports what is wrong with it
         elif self.model.sign_up is not None:
             log.warning("nobody can sign up: the setting smtp says how mails are sent")
         checks = Checks(request_limits(config), self._checks)
@@ -285,7 +283,7 @@ class Diptych:
 
     def _finished(self, request: Request, reply: Reply) -> Reply:
         """The reply as it is sent; one that is whole is logged."""
-        if reply.status in _CHALLENGES:
+        if reply.status in (401, 403):
             reply = with_resource_metadata(reply, self.config.base_url, request)
         if self._cors is not None:
             reply = self._cors.apply(request, reply)
