@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, list[str]] = {
         "fair",
     ],
     # a job is a call as REST translates it, run later
-    "jobs": ["engine", "api", "db", "identity", "model", "config", "fair"],
+    "jobs": ["engine", "api", "ask.act", "db", "identity", "model", "config", "fair"],
     # the audit log is a reader of the feed, beside the pipeline
     "audit": ["db", "compile.plan", "ask.act", "model", "fair"],
     # explaining goes the way of a request beside the pipeline, and runs nothing but what it asks of rows

@@ -14,7 +14,7 @@ from diptych.model.model import Model
 def check_reason(model: Model, resources: Iterable[str]) -> None:
     """Refuse a change of these resources that lacks a reason which one of them requires."""
     act = ACT.get()
-    if act is None or act.reason is not None:
+    if act is None or act.reason is not None or act.channel == "job":
         return
     for name in resources:
         resource = model.resources[name]

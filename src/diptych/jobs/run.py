@@ -23,6 +23,7 @@ from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target
 from diptych.api.rest.translate import write_inputs
 from diptych.api.understand import understand_call
+from diptych.ask.act import Act, acting
 from diptych.db.job_queue import QueuedJob, Run
 from diptych.db.store import Session
 from diptych.engine.call import CallEngine, PreparedCall
@@ -34,7 +35,7 @@ from diptych.jobs.transaction import JobTransaction, LazySession
 from diptych.model.declare.fault import Fault
 from diptych.model.declare.job_resource import JobResource, JobState
 from diptych.model.declare.job_tx import LostJob, Retry
-from diptych.model.declare.roles import NOBODY, Viewer
+from diptych.model.declare.roles import NOBODY, SIGNED_IN, Viewer
 from diptych.model.defs import Background, CallDef, ScheduleDef
 from diptych.model.view import not_yours
 
@@ -92,7 +93,8 @@ class JobRunner:
             viewer = await viewer_of(job.owner, self._store, self._engine.model)
             if viewer is None:
                 raise Failed(Code.UNAUTHENTICATED, "The account that asked for it is disabled or was removed.")
-            await self._perform(job, run, of, viewer, background)
+            with acting(_act(job, viewer) if self._engine.model.audited else None):
+                await self._perform(job, run, of, viewer, background)
             return "succeeded"
         except LostJob:
             return "lost"
@@ -233,6 +235,11 @@ class JobRunner:
             for name, value in values.items():
                 setattr(row, name, value)
             await tx.save(row)
+
+
+def _act(job: QueuedJob, viewer: Viewer) -> Act:
+    """Who makes the changes of a job: its owner."""
+    return Act("job", viewer.id, roles=tuple(sorted(viewer.roles - {SIGNED_IN})), request=job.id, operation=job.name)
 
 
 def _problem(error: Exception, job: QueuedJob) -> tuple[Code, str]:

@@ -19,7 +19,7 @@ NEWEST = "SELECT coalesce(max(position), 0) FROM diptych_feed"
 """The newest position of a feed of SQLite."""
 ACT_OF_RANGE = (
     "INSERT INTO diptych_acts (last, first, act) "
-    "SELECT _m, ?2 + 1, ?1 FROM (SELECT max(position) AS _m FROM diptych_feed) WHERE _m > ?2"
+    "SELECT position, ?2 + 1, ?1 FROM diptych_feed WHERE position > ?2 ORDER BY position DESC LIMIT 1"
 )
 """Records the act ?1 of all changes after the position ?2, on SQLite."""
 _ONCE = "ON CONFLICT (xid) DO UPDATE SET act = excluded.act, at = excluded.at WHERE diptych_acts.at <> excluded.at"

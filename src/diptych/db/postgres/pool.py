@@ -130,6 +130,9 @@ def reason_of(error: BaseException | None) -> Reason:
 class Pool:
     """At most `size` connections, made on demand; `waiting` callers may wait, for `wait` seconds each."""
 
+    acts = False
+    """Is it recorded who makes changes?"""
+
     def __init__(
         self,
         connect: Callable[[], Awaitable[Connection]],

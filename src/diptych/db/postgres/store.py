@@ -116,6 +116,7 @@ class PostgresStore:
             raise _unopened(error) from None
         connector = self._connector
         self._pool = Pool(connector.connect, self._size, self._wait, self._waiting, connector.set_up)
+        self._pool.acts = bool(model.audited)
         self._pool.add(connection)
         self._probing = Probe(self._pool.health, self.write)
         self._numbering = Numbering(self.run)

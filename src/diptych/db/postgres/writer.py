@@ -210,7 +210,7 @@ class ForeignSession(Session):
     async def commit(self) -> None:
         with _as_refusals(self._health):
             self._check_open()
-            act = None if self._committed is None else act_text()
+            act = None if self._committed is None or not self._pool.acts else act_text()
             if act is not None:
                 with _losing(self._link):
                     await self._link.connection.execute(ACT_OF_SESSION, act)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from diptych.ask.act import ACT
+from diptych.ask.act import Act
 from diptych.db.script import Script, Step
 from diptych.fair.caller import CALLER
 
@@ -21,7 +21,11 @@ class Job(Generic[T]):
     __slots__ = ("act", "alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
 
     def __init__(
-        self, script: Callable[[], Script[T]], loop: asyncio.AbstractEventLoop, step: Step | None = None
+        self,
+        script: Callable[[], Script[T]],
+        loop: asyncio.AbstractEventLoop,
+        step: Step | None = None,
+        act: Act | None = None,
     ) -> None:
         self.script = script
         self.step = step
@@ -35,7 +39,7 @@ class Job(Generic[T]):
         self.alone = False
         """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
         self.caller = CALLER.get()
-        self.act = ACT.get()
+        self.act = act
         """Who makes its changes, where that is recorded."""
         self.ticket = 0
         """Its ticket in the fair queue, to be put back with."""

@@ -60,7 +60,9 @@ _MEDDLES = "tx.sql takes no PRAGMA that sets something, no ATTACH, nothing tempo
 class Session:
     """A transaction; its user must `end` it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, budget: float, begin: str = "BEGIN IMMEDIATE") -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, budget: float, begin: str = "BEGIN IMMEDIATE", *, acts: bool = False
+    ) -> None:
         self.begun: asyncio.Future[None] = loop.create_future()
         self._begin = begin
         self._loop = loop
@@ -70,7 +72,7 @@ class Session:
         self._refusal: Refusal | None = None
         """The refusal of further work, once the transaction has ended."""
         self._open = True
-        self._acts = ACT.get() is not None and begin != "BEGIN"
+        self._acts = acts and ACT.get() is not None
         self._begun_at = 0
         """The newest position of the feed when it began, where it is recorded who makes changes."""
 

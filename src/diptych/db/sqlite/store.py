@@ -135,7 +135,8 @@ class SqliteStore:
             self._inline = self._inline_connection()
             if self._maps:
                 self._inline.map_later()
-            self._changes = Writer(self._connect, self.timeout, self._waiting, self._loop_budget, self.health)
+            shared = self._waiting, self._loop_budget, self.health
+            self._changes = Writer(self._connect, self.timeout, *shared, acts=bool(model.audited))
         except apsw.Error as error:
             raise self._unopened(error) from None
         for caution in self.cautions():

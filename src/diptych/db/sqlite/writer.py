@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from diptych.ask.act import ACT
 from diptych.db.script import Again, ResultRow, Script, Step, one_step
 from diptych.db.sqlite.job import Job, call, settle
 from diptych.db.sqlite.session import Session
@@ -59,7 +60,10 @@ class Writer:
         waiting: int = 1_000,
         loop_time: TokenBuckets | None = None,
         health: WriteHealth | None = None,
+        *,
+        acts: bool = False,
     ) -> None:
+        self._acts = acts
         self._connect = connect
         self.health = health or WriteHealth(reason_of)
         self._budget = budget
@@ -87,20 +91,21 @@ class Writer:
 
     async def write(self, script: Callable[[], Script[T]]) -> T:
         """Run a script; returns its result once it is committed."""
-        job = Job(script, asyncio.get_running_loop())
+        job = Job(script, asyncio.get_running_loop(), None, ACT.get() if self._acts else None)
         self._put(job, job.loop)
         return await job.future
 
     def change(self, step: Step) -> asyncio.Future[ResultRow]:
         """Run a statement that is a change by itself; the future gets its row once it is committed."""
-        job: Job[ResultRow] = Job(partial(one_step, step), asyncio.get_running_loop(), step)
+        act = ACT.get() if self._acts else None
+        job: Job[ResultRow] = Job(partial(one_step, step), asyncio.get_running_loop(), step, act)
         self._put(job, job.loop)
         return job.future
 
     async def session(self) -> Session:
         """A transaction of its own, which the caller must end."""
         loop = asyncio.get_running_loop()
-        session = Session(loop, self._budget)
+        session = Session(loop, self._budget, acts=self._acts)
         self._put(session, loop)
         return await session.ready()
 
