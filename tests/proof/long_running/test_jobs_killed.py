@@ -54,11 +54,16 @@ class Node:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *self._arguments), cwd=ROOT, env=environment(), stdout=asyncio.subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        assert await self._process.stdout.readline() == b"ready\n"
+        """Start it, and again if others hold the file of SQLite for too long, as a supervisor would."""
+        for _ in range(10):
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, *self._arguments), cwd=ROOT, env=environment(), stdout=asyncio.subprocess.PIPE
+            )
+            assert self._process.stdout is not None
+            if await self._process.stdout.readline() == b"ready\n":
+                return
+            await self._process.wait()
+        raise AssertionError("a node does not start")
 
     async def kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
