@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from typing import Any
 
 from diptych.audit.appender import Appender
 from diptych.audit.log import audit_head, verify
+from diptych.compile.system.object import DialectName
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
+from diptych.migrate.feed import in_audit_log, rename_key
 from diptych.move.postgres import PostgresSide
 from diptych.move.runner import Move
 from diptych.move.side import Side
@@ -88,3 +91,26 @@ def test_changes_that_are_not_in_the_log_yet_are_moved_with_their_actors(
     with asyncio.Runner() as runner, in_process(MODEL, places[-1], runner, {}) as service:
         found = entries(service)
         assert [(entry["actor"]["user"], entry["new"]["title"]) for entry in found] == [(ANN, "a"), (ANN, "b")]
+
+
+def test_a_migration_that_renames_a_column_keeps_the_chain(database: str) -> None:
+    with serving(database) as service:
+        token = service.token(ANN)
+        made = service.send_json("POST", "/posts", {"authorId": ANN, "title": "a"}, token).json()["id"]
+        service.send_json("PATCH", f"/posts/{made}", {"title": "b"}, token)
+        before = entries(service)
+        dialect: DialectName = "sqlite" if database.startswith("sqlite") else "postgres"
+        for statement in in_audit_log(rename_key("posts", "title", "heading", dialect), dialect):
+            service.execute(statement)
+        assert service.runner.run(verify(service.app.store)) == (2, None)
+        assert entries(service) == before  # as they were made
+
+        async def stored() -> list[Any]:
+            session = await service.app.store.session(reading=True)
+            try:
+                return await session.rows("SELECT CAST(new AS text) FROM diptych_audit ORDER BY entry", ())
+            finally:
+                await session.end()
+
+        images = [json.loads(new) for (new,) in service.runner.run(stored())]
+        assert [image["heading"] for image in images] == ["a", "b"] and "title" not in images[0]
