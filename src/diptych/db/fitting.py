@@ -80,7 +80,7 @@ def fit(
     means = meanings(model)
     yield from _record(means, have, dialect)
     done = [f"{upper_first(difference.done)}." for difference in settled if difference.done]
-    done += yield from _begin_feed_anew(means, have, dialect, accept)
+    done += yield from _begin_feed_anew(means, have, parts, dialect, accept)
     return Fitted(tuple(done), () if accept else tuple(_doubts(means, have, dialect)))
 
 
@@ -184,7 +184,17 @@ NEW_FEED: Mapping[DialectName, str] = {
 """The name of a feed that begins anew."""
 
 
-def _begin_feed_anew(means: Meanings, have: Catalogue, dialect: DialectName, accept: bool) -> Fitting[list[str]]:
+_NOT_APPENDED = (
+    "SELECT 1 FROM diptych_feed WHERE position IS NULL OR position > (SELECT position FROM diptych_audit_head) LIMIT 1"
+)
+_WOULD_LOSE = (
+    "Some changes are not in the audit log yet, and would be lost: run `diptych audit head` with the model before."
+)
+
+
+def _begin_feed_anew(
+    means: Meanings, have: Catalogue, parts: Mapping[str, str | None], dialect: DialectName, accept: bool
+) -> Fitting[list[str]]:
     """Start a new feed if stored changes hold values that would be misread, even if no row has such a value any more.
 
     A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`.
@@ -196,6 +206,12 @@ def _begin_feed_anew(means: Meanings, have: Catalogue, dialect: DialectName, acc
     ]
     if not changed:
         return []
+    if "diptych_audit_head" in parts:
+        rows = yield Step(_NOT_APPENDED, ())
+        if rows:
+            raise StartError(_WOULD_LOSE)
+        yield Step("UPDATE diptych_audit_head SET position = 0", ())  # positions begin anew
+        yield Step("DELETE FROM diptych_acts", ())
     yield Step("DELETE FROM diptych_feed", ())
     yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
     return [f"Forgot the changes so far, which hold {', '.join(changed)} with another meaning."]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import secrets
 from typing import Any
 
+import pytest
+
+from diptych import Model
 from diptych.audit.appender import Appender
 from diptych.audit.log import audit_head, verify
 from diptych.compile.system.object import DialectName
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
+from diptych.errors import StartError
 from diptych.migrate.feed import in_audit_log, rename_key
 from diptych.move.postgres import PostgresSide
 from diptych.move.runner import Move
@@ -21,6 +26,7 @@ from diptych.move.sqlite import SqliteSide
 from tests.contract.audit.audited_model import ANN, MODEL, entries, serving
 from tests.contract.audit.test_chain import NASTY
 from tests.support.in_process import Service, in_process
+from tests.support.model_files import model_of
 from tests.support.running import NewDatabase, Postgres
 
 
@@ -114,3 +120,38 @@ def test_a_migration_that_renames_a_column_keeps_the_chain(database: str) -> Non
 
         images = [json.loads(new) for (new,) in service.runner.run(stored())]
         assert [image["heading"] for image in images] == ["a", "b"] and "title" not in images[0]
+
+
+PRICED = """
+class Price(Resource, audit=Audited()):
+    access = (grant("read", "create"),)
+    amount: Annotated[Decimal, Digits(8, DIGITS)]
+"""
+
+
+def priced(digits: int) -> Model:
+    return model_of(PRICED.replace("DIGITS", str(digits)))
+
+
+def test_a_feed_that_begins_anew_loses_no_change_and_goes_on_in_the_log(new_sqlite: NewDatabase) -> None:
+    database = new_sqlite()
+
+    async def write(digits: int, rows: int, *, append: bool, accept: bool = False) -> tuple[int, object]:
+        model, store = priced(digits), connect(Config(database=database))
+        await store.open(model, accept=accept)
+        for _ in range(rows):
+            session = await store.session()
+            id = f"{ANN[:-6]}{secrets.token_hex(3)}"
+            await session.rows("INSERT INTO prices (id, amount) VALUES ($1, 100)", (id,))
+            await session.commit()
+        if append:
+            await Appender(store, model).append()
+        found = await verify(store)
+        await store.close()
+        return found
+
+    asyncio.run(write(2, 3, append=False))
+    with pytest.raises(StartError, match="not in the audit log"):
+        asyncio.run(write(3, 0, append=False, accept=True))
+    assert asyncio.run(write(2, 0, append=True)) == (3, None)
+    assert asyncio.run(write(3, 1, append=True, accept=True)) == (4, None)
