@@ -1,7 +1,7 @@
 """PgBouncer in front of a PostgreSQL of the tests.
 
 The program is the one on the path, or the one that `PGBOUNCER_BIN` names: transaction mode needs 1.21 or newer, which not
-every system has. With `POOLER=transaction` or `POOLER=session` the databases of the contract tests are behind one.
+every system has.
 """
 
 from __future__ import annotations
