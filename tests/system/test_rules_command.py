@@ -23,9 +23,10 @@ from diptych.cli.rules_page import page
 from diptych.cli.rules_text import render_matrices
 from diptych.demo.model import model as default
 from diptych.explain.text import WIDTH
+from diptych.model.call_defs import ActionDef, QueryDef
 from diptych.model.declare.resource import VERBS
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN
-from diptych.model.defs import ActionDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.describe.matrix import Cell, ResourceMatrix, matrix
 from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, JSON, STRING
 from tests.contract.calls import press

@@ -31,8 +31,9 @@ from diptych.ask.nodes import (
 from diptych.ask.slots import CHANGE_KIND, CURSOR, MOST, OFFSET, SIZE, RawValue, Slots, Source
 from diptych.ask.wish import CallWish, WatchWish, WriteWish
 from diptych.errors import MAX_FAULTS, Code, Fault, Path, Refusal
+from diptych.model.call_defs import ArgumentDef, CallDef
 from diptych.model.declare.markers import Key
-from diptych.model.defs import ArgumentDef, CallDef, FieldDef
+from diptych.model.defs import FieldDef
 from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import TRUE, Col, Expr, Slot
 from diptych.model.scalars import BOOLEAN, ID, INT, JSON, Scalar

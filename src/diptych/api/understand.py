@@ -24,7 +24,8 @@ from diptych.ask.nodes import WriteVerb
 from diptych.ask.slots import RawValue
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Fault, Refusal
-from diptych.model.defs import CallDef, Resources
+from diptych.model.call_defs import CallDef
+from diptych.model.defs import Resources
 from diptych.model.view import View, not_yours
 
 METHOD_VERBS: Mapping[str, WriteVerb] = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}

@@ -15,9 +15,10 @@ from typing import Any
 from diptych.compile.dialect import Dialect
 from diptych.db.job_queue import QUEUE, QueuedJob
 from diptych.db.store import Session
+from diptych.model.call_defs import CallDef
 from diptych.model.declare.job_resource import JobResource
 from diptych.model.declare.tx import Tx
-from diptych.model.defs import CallDef, ResourceDef
+from diptych.model.defs import ResourceDef
 from diptych.model.scalar_values import to_json
 
 

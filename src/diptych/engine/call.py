@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from diptych.ask.measures import RequestMeasures, too_many_writes
-from diptych.ask.nodes import Call, Field, Page, Read
-from diptych.ask.slots import SIZE
+from diptych.ask.nodes import Call, Field, Read
 from diptych.ask.wish import CallWish
 from diptych.compile.fragment import identifier, sql
 from diptych.compile.locks import taking
@@ -29,6 +28,7 @@ from diptych.db.sqlite.unicode import unicode
 from diptych.db.store import Session
 from diptych.engine.acts import note_actions
 from diptych.engine.background import arguments_of, enqueue
+from diptych.engine.call_answer import answer_read, id_label, in_order
 from diptych.engine.nest import nest_steps
 from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import ReadPlan, without_viewer
@@ -40,22 +40,21 @@ from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult
 from diptych.engine.write_steps import locked_steps, take
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.identity.owner import owner_of
+from diptych.model.call_defs import CallDef
 from diptych.model.declare import rows
 from diptych.model.declare.fault import Fault as ModelFault
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import NOBODY, Viewer
-from diptych.model.defs import CallDef, ResourceDef
+from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.scalar_values import from_json, to_json
 from diptych.model.view import View, ViewName, not_yours
-from diptych.nesting import decode
 from diptych.policy.cache_age import max_age_of_call
 from diptych.policy.cost import Cost, cost_of
 from diptych.policy.deprecations import Uses
 from diptych.policy.values import Binder
 
 T = TypeVar("T")
-_rows = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 class PreparedCall(Struct, frozen=True, eq=False):
@@ -145,7 +144,7 @@ class CallEngine:
         binder = self.write_engine.binder(wish, inputs)
         resource = self.engine.model.resources[call.resource]
         is_job, definition = definition is not None, definition or resource.call(call.name)
-        read = _answer(call, definition, self.engine.model.resources, len(wish.slots))
+        read = answer_read(call, definition, self.engine.model.resources, len(wish.slots))
         planned = None
         if read is not None:
             self.engine.checks.shape(measures, (read,))
@@ -330,7 +329,7 @@ class CallEngine:
         if len(ids) > self.engine.limits.page:
             raise ValueError(f"{name} returned {len(ids)} rows; the limit is {self.engine.limits.page}")
         listed = await self._read(prepared, [*values, list(dict.fromkeys(ids)), max(1, len(ids))], viewer, session)
-        return _in_order(listed or b"[]", ids, _id_label(prepared.call))
+        return in_order(listed or b"[]", ids, id_label(prepared.call))
 
     async def _read(self, prepared: PreparedCall, values: list[Any], viewer: Viewer, session: Session) -> bytes | None:
         assert prepared.answer is not None
@@ -349,7 +348,7 @@ def cost_of_call(
 ) -> Cost:
     """The cost of a call with `slots` arguments, and of its result. The page size of a list is in slot `slots + 1`."""
     definition = definition or resources[call.resource].call(call.name)
-    read = _answer(call, definition, resources, slots)
+    read = answer_read(call, definition, resources, slots)
     cost = cost_of((read,) if read else (), resources, definition.weight)
     return Cost(max(cost.depth, 1), cost.price)
 
@@ -367,36 +366,7 @@ def _one_step(step: Step) -> Script[Any]:
     return (yield step)
 
 
-def _answer(call: Call, definition: CallDef, resources: Mapping[str, ResourceDef], slots: int) -> Read | None:
-    """The Read of a call's result; its slots follow those of the arguments."""
-    result = definition.result
-    if not result.resource:
-        return None
-    key = resources[result.resource].key
-    if result.kind == "one":
-        return Read(result.resource, "one", call.pick, Compare("eq", Col(("id",)), Slot(slots, key)))
-    where = Compare("in", Col(("id",)), Slot(slots, key, many=True))
-    picks = (Field("id", _id_label(call)), *call.pick)
-    return Read(result.resource, "list", picks, where, page=Page(Slot(slots + 1, SIZE)))
-
-
 def _id_of(row: object, name: str) -> str:
     if not isinstance(row, Resource) or rows.is_new(row):
         raise TypeError(f"{name} returned {row!r}, which is not a saved row")
     return row.id
-
-
-def _id_label(call: Call) -> str:
-    """The label of the id column by which listed rows are sorted: one that is no alias of the client's."""
-    taken, label = {pick.label for pick in call.pick}, "_id"
-    while label in taken:
-        label = "_" + label
-    return label
-
-
-def _in_order(listed: bytes, ids: Sequence[Any], label: str) -> bytes:
-    """The rows in the order of `ids`, without those that the viewer may not read."""
-    by_id: dict[str, dict[str, msgspec.Raw]] = {}
-    for row in decode(_rows, listed):
-        by_id[msgspec.json.decode(row.pop(label))] = row
-    return msgspec.json.encode([by_id[str(id)] for id in ids if str(id) in by_id])

@@ -28,6 +28,7 @@ from diptych.compile.read import compile_reads
 from diptych.db.feed import Run
 from diptych.db.store import Store
 from diptych.engine.page import PageParts, page_parts, put_together
+from diptych.engine.page_sizes import fixed_sizes, page_slots
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.engine.rate_limiter import SPENDER, RateLimiter
@@ -136,21 +137,6 @@ class PreparedRead(Struct, frozen=True, eq=False):
 def without_viewer(measures: RequestMeasures | None) -> RequestMeasures | None:
     """The measures to keep with a cached plan, which must not hold on to the first viewer."""
     return None if measures is None else measures.of(NOBODY)
-
-
-def known_sizes(asks: Sequence[Read], binder: Binder) -> dict[int, int]:
-    """The page sizes that are literals of the request, by their slots."""
-    return fixed_sizes(page_slots(asks), binder)
-
-
-def fixed_sizes(slots: Iterable[int], binder: Binder) -> dict[int, int]:
-    """The page sizes in these slots that are literals of the request."""
-    return {slot: binder.fixed[slot] for slot in slots if binder.is_fixed(slot)}
-
-
-def page_slots(asks: Sequence[Read]) -> list[int]:
-    """The slots of all page sizes."""
-    return [read.page.size.index for read in reads(asks) if read.page is not None]
 
 
 def _wake_nobody() -> None:

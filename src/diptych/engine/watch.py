@@ -26,9 +26,10 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.plan import NowBind, Plan, SlotBind
 from diptych.compile.watch import BOUNDS, compile_watch
 from diptych.compile.watch_batch import BatchPlan, compile_watch_batch, is_exact, varying
+from diptych.engine.page_sizes import known_sizes
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
-from diptych.engine.read import FINISH, Engine, Paged, known_sizes, without_viewer
+from diptych.engine.read import FINISH, Engine, Paged, without_viewer
 from diptych.errors import Code
 from diptych.lru import footprint
 from diptych.model.declare.roles import NOBODY, Viewer

@@ -31,9 +31,10 @@ from diptych.db.store import Session
 from diptych.engine.acts import check_reason
 from diptych.engine.bulk import Bulk
 from diptych.engine.nest import nest_steps, nests
+from diptych.engine.page_sizes import known_sizes
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish as finish_answers
-from diptych.engine.read import Engine, known_sizes, without_viewer
+from diptych.engine.read import Engine, without_viewer
 from diptych.engine.references import NO_ROW, check_references
 from diptych.engine.refusals import joined, moved
 from diptych.engine.together import alike, together

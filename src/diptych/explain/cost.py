@@ -15,7 +15,8 @@ from diptych.ask.slots import SlotValues
 from diptych.ask.wish import WriteWish
 from diptych.engine.call import cost_of_call
 from diptych.explain.understood import Wanted
-from diptych.model.defs import QueryDef, Resources
+from diptych.model.call_defs import QueryDef
+from diptych.model.defs import Resources
 from diptych.policy.cache_age import max_age, max_age_of_call
 from diptych.policy.cost import Cost, cost_of, cost_of_watch, cost_of_write
 

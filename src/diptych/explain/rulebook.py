@@ -19,8 +19,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from diptych.model.call_defs import CallDef, QueryDef
 from diptych.model.declare.markers import Move
-from diptych.model.defs import CallDef, FieldDef, QueryDef, RelationDef, ResourceDef, RuleDef
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef, RuleDef
 from diptych.model.describe.rule_text import in_words, render
 from diptych.model.model import Model
 from diptych.model.read.source import lines_of

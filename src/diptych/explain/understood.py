@@ -37,7 +37,7 @@ from diptych.ask.measures import Limits, RequestMeasures
 from diptych.ask.nodes import Assign, WriteVerb
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Refusal
-from diptych.model.defs import ActionDef, QueryDef
+from diptych.model.call_defs import ActionDef, QueryDef
 from diptych.model.model import Model
 from diptych.model.view import View
 from diptych.policy.limits import Checks

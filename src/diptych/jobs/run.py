@@ -32,11 +32,11 @@ from diptych.errors import Code, Refusal
 from diptych.identity.owner import viewer_of
 from diptych.jobs.backoff import delay
 from diptych.jobs.transaction import JobTransaction, LazySession
+from diptych.model.call_defs import Background, CallDef, ScheduleDef
 from diptych.model.declare.fault import Fault
 from diptych.model.declare.job_resource import JobResource, JobState
 from diptych.model.declare.job_tx import LostJob, Retry
 from diptych.model.declare.roles import NOBODY, SIGNED_IN, Viewer
-from diptych.model.defs import Background, CallDef, ScheduleDef
 from diptych.model.view import not_yours
 
 log = logging.getLogger("diptych")

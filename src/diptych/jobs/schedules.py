@@ -15,8 +15,8 @@ from diptych.engine.background import enqueue
 from diptych.engine.transaction import ModelTx
 from diptych.engine.write import WriteEngine
 from diptych.identity.owner import fixed_owner
+from diptych.model.call_defs import ScheduleDef
 from diptych.model.declare.roles import NOBODY
-from diptych.model.defs import ScheduleDef
 
 AGAIN = 2.0
 """Seconds until a tick is tried again whose job before has not ended."""

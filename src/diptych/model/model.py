@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from diptych.errors import Mistake, ModelError
 from diptych.lru import LRUCache, declare
+from diptych.model.call_defs import ScheduleDef
 from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN, Claims, Role, Viewer
 from diptych.model.declare.sign_up import SignUp
 from diptych.model.declare.webhook import Webhook
-from diptych.model.defs import ResourceDef, ScheduleDef
+from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.read.build import Builder
 from diptych.model.read.viewers import settled

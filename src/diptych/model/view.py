@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from diptych.errors import Code, Fault, Refusal
+from diptych.model.call_defs import CallDef, QueryDef
 from diptych.model.declare.resource import GrantVerb
-from diptych.model.defs import CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.defs import RelationDef, ResourceDef
 from diptych.model.resource_view import FieldView, RelationView, ResourceView, WriteView
 from diptych.model.rules.expr import (
     FALSE,

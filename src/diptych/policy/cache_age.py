@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from diptych.ask.nodes import Call, Read
-from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.call_defs import QueryDef
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.rules.expr import Moment, leaves
 from diptych.model.view import View
 from diptych.policy.named_parts import NamedParts

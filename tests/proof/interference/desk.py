@@ -31,7 +31,7 @@ from diptych import (
     inverse,
     query,
 )
-from diptych.model.defs import QueryDef
+from diptych.model.call_defs import QueryDef
 from tests.proof.interference.databases import Pairs, RequestMeasures
 from tests.proof.interference.dealing import Deal, deal
 

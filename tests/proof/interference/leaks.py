@@ -28,6 +28,7 @@ from diptych.engine import call as calls
 from diptych.engine import read as engine
 from diptych.engine import transaction as tx
 from diptych.engine import watch
+from diptych.engine.call_answer import answer_read
 from diptych.identity.viewer import Caller
 from diptych.live import service as live
 from diptych.live.log_page import LogPage
@@ -388,7 +389,7 @@ def answer_of_code(patch: MonkeyPatch) -> None:
 
     def prepare(self: calls.CallEngine, wish: Any, inputs: Any, view: View, asked: Any = None) -> calls.PreparedCall:
         found = original(self, wish, inputs, view, asked)
-        read = calls._answer(found.call, found.definition, self.engine.model.resources, len(wish.slots))
+        read = answer_read(found.call, found.definition, self.engine.model.resources, len(wish.slots))
         trusted = self.engine.model.trusted(True)
         return found if read is None else replace(found, answer=self.engine.plan_reads((read,), trusted, {}))
 

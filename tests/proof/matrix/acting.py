@@ -7,7 +7,8 @@ in the same words; all else runs.
 from __future__ import annotations
 
 from diptych.api.reply import STATUS
-from diptych.model.defs import ActionDef, ResourceDef, RuleDef
+from diptych.model.call_defs import ActionDef
+from diptych.model.defs import ResourceDef, RuleDef
 from tests.proof.matrix.reading import code_of
 from tests.proof.matrix.stage import Eye, ql, rest
 from tests.support.in_process import Answer

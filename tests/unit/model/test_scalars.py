@@ -22,8 +22,8 @@ from diptych.compile.fragment import sql
 from diptych.compile.meaning import Meaning, storage
 from diptych.compile.members import member
 from diptych.model import scalars
+from diptych.model.call_defs import ArgumentDef
 from diptych.model.decimal_scalar import decimal
-from diptych.model.defs import ArgumentDef
 from diptych.model.enum_scalar import enumeration
 from diptych.model.operators import OPERATORS
 from diptych.model.scalars import (

@@ -47,7 +47,8 @@ from diptych.api.shape import PLAIN_VALUE, measure_filter, shape
 from diptych.ask.measures import Checking, Limits, RequestMeasures, too_many_writes
 from diptych.errors import MAX_FAULTS, Code, Fault, Refusal
 from diptych.lru import cache_key
-from diptych.model.defs import ActionDef, QueryDef, ResourceDef
+from diptych.model.call_defs import ActionDef, QueryDef
+from diptych.model.defs import ResourceDef
 from diptych.model.view import View, not_yours
 
 _ABSENT = "absent"

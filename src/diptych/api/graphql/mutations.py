@@ -30,7 +30,8 @@ from graphql import (
 from diptych.api.descriptions import INPUTS, reason
 from diptych.api.graphql.inputs import InputType, InputTypes
 from diptych.ask.nodes import WriteVerb
-from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
+from diptych.model.call_defs import ArgumentDef, CallDef, ResultDef
+from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.resource_view import ResourceView, Taking
 from diptych.model.scalar_values import to_json

@@ -70,7 +70,8 @@ from diptych.ask.nodes import (
     Watch,
     Write,
 )
-from diptych.model.defs import CallDef, QueryDef, ResourceDef
+from diptych.model.call_defs import CallDef, QueryDef
+from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.model.naming import upper_first
 from diptych.model.rules.expr import TRUE, Slot

@@ -39,7 +39,8 @@ from diptych.api.graphql.node_lookup import node_types
 from diptych.api.graphql.order_types import OrderTypes
 from diptych.api.graphql.scalar_types import SCALAR_TYPES
 from diptych.ask.slots import CHANGE_KIND
-from diptych.model.defs import ActionDef, FieldDef, QueryDef, RelationDef
+from diptych.model.call_defs import ActionDef, QueryDef
+from diptych.model.defs import FieldDef, RelationDef
 from diptych.model.deprecation import Deprecation
 from diptych.model.operators import OPERATORS
 from diptych.model.resource_view import ResourceView

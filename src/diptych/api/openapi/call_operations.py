@@ -22,7 +22,8 @@ from diptych.api.openapi.schemas import (
     text_schema,
     with_example,
 )
-from diptych.model.defs import ArgumentDef, CallDef, ResourceDef, ResultDef
+from diptych.model.call_defs import ArgumentDef, CallDef, ResultDef
+from diptych.model.defs import ResourceDef
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.scalar_values import to_json
 from diptych.model.scalars import JSON, Member, Scalar

@@ -67,7 +67,8 @@ from diptych.api.openapi.write_operations import (
 )
 from diptych.api.sse import STREAM
 from diptych.api.understand import METHOD_VERBS
-from diptych.model.defs import ActionDef, CallDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.call_defs import ActionDef, CallDef, QueryDef
+from diptych.model.defs import RelationDef, ResourceDef
 from diptych.model.deprecation import Deprecation
 from diptych.model.naming import one_of, upper_first, words
 from diptych.model.resource_view import ResourceView

@@ -17,9 +17,10 @@ from typing import Any
 
 from diptych.api.openapi.pattern import portable
 from diptych.model import scalars
+from diptych.model.call_defs import ArgumentDef
 from diptych.model.constraints import Each, MinItems, fault_of
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
-from diptych.model.defs import ArgumentDef, FieldDef
+from diptych.model.defs import FieldDef
 from diptych.model.naming import words
 from diptych.model.scalar_values import to_json
 from diptych.model.scalars import (

@@ -24,7 +24,8 @@ import msgspec
 
 from diptych.api.descriptions import describe
 from diptych.api.openapi.examples import example_of
-from diptych.model.defs import SERVER_FIELDS, ArgumentDef, FieldDef, RelationDef
+from diptych.model.call_defs import ArgumentDef
+from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef
 from diptych.model.deprecation import Deprecation
 from diptych.model.operators import OPERATORS
 from diptych.model.resource_view import ResourceView

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 from diptych.api.descriptions import describe_scope
 from diptych.api.openapi.components import JsonObject
-from diptych.model.defs import CallDef, QueryDef, ResourceDef, RuleDef
+from diptych.model.call_defs import CallDef, QueryDef
+from diptych.model.defs import ResourceDef, RuleDef
 from diptych.model.reach import read_first
 from diptych.model.view import View
 

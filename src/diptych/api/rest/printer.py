@@ -45,7 +45,8 @@ from diptych.ask.nodes import (
     Write,
     WriteVerb,
 )
-from diptych.model.defs import CallDef, QueryDef, ResourceDef
+from diptych.model.call_defs import CallDef, QueryDef
+from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.model.naming import kebab
 from diptych.model.rules.expr import TRUE, Slot

@@ -48,7 +48,7 @@ from diptych.ask.nodes import (
 from diptych.ask.slots import RawValue
 from diptych.ask.wish import CallWish, WatchWish, Wish, WriteWish
 from diptych.errors import Code, Path
-from diptych.model.defs import CallDef, QueryDef
+from diptych.model.call_defs import CallDef, QueryDef
 from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import TRUE, Col, Compare, Expr, and_
 from diptych.model.view import View

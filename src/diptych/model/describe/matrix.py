@@ -16,9 +16,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from diptych.model.call_defs import CallDef
 from diptych.model.declare.markers import Move
 from diptych.model.declare.resource import VERBS
-from diptych.model.defs import CallDef, ResourceDef
+from diptych.model.defs import ResourceDef
 from diptych.model.describe.rule_text import in_words, render
 from diptych.model.model import Model
 from diptych.model.resource_view import ResourceView

@@ -12,22 +12,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar, get_args, get_origin
+from typing import Any, ClassVar, get_origin
 
 from diptych.errors import Mistake
 from diptych.model.audit_def import AuditDef
+from diptych.model.call_defs import ActionDef, CallDef, QueryDef
 from diptych.model.declare.actions import offers
 from diptych.model.declare.computed import Computed
-from diptych.model.declare.declared import Auto, Declared, FromViewer, Inverse, Now, Through, annotated, evaluate
+from diptych.model.declare.declared import Auto, Declared, FromViewer, Now, annotated, evaluate
 from diptych.model.declare.markers import Counter
 from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
 from diptych.model.declare.webhook import Webhook, faults_of
-from diptych.model.defs import NATURAL, SERVER_FIELDS, ActionDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.defs import NATURAL, SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.enum_scalar import own_doc
-from diptych.model.naming import attribute_fault, camel, class_fault, plural, snake
+from diptych.model.naming import attribute_fault, camel, class_fault, snake
 from diptych.model.read import existing, fields
 from diptych.model.read.annotations import Annotation, Wrong, unwrap
 from diptych.model.read.audits import audit_faults, audit_of, named_roles
@@ -42,6 +43,7 @@ from diptych.model.read.needs import form_fault, one_of_batch
 from diptych.model.read.public_ages import idle_ages, public_fault, seconds_of
 from diptych.model.read.rates import read_rates
 from diptych.model.read.relations import link_relations, read_list, read_relation
+from diptych.model.read.shapes import holds_rows, many_of, stem_of
 from diptych.model.read.sign_ups import SignUpDef, read_sign_up
 from diptych.model.read.source import changing_defaults, lines_of, location_of
 from diptych.model.read.tracer import Tracer
@@ -122,7 +124,7 @@ class Builder:
             self.wrong(cls, "", "the model names it twice", "Name it once")
         elif cls.__name__ in self._classes:
             self.wrong(cls, "", "two resources have this name", "Rename one")
-        elif fault := class_fault(cls.__name__, _stem(cls)):
+        elif fault := class_fault(cls.__name__, stem_of(cls)):
             self.wrong(cls, "", *fault)
         elif cls.__diptych__["ids"] not in ("uuid", "integer", "client", *NATURAL):
             cause = f"ids={cls.__diptych__['ids']!r} is unknown"
@@ -169,14 +171,14 @@ class Builder:
         public = self._public(cls, names)
         if fault := trash_fault(cls.__diptych__["trash"]) or deprecation_fault(cls.__diptych__["deprecated"]):
             self.wrong(cls, "", *fault)
-        stem = _stem(cls)
+        stem = stem_of(cls)
         return ResourceDef(
             name=cls.__name__,
             cls=cls,
             table=table_name(cls, stem),
             path=stem.replace("_", "-"),
             one=camel(snake(cls.__name__)),
-            many=_many(cls),
+            many=many_of(cls),
             description=own_doc(cls),
             fields=settle_columns(cls, names.fields, names.relations, partial(self.wrong, cls)),
             relations=names.relations,
@@ -272,7 +274,7 @@ class Builder:
         fault = attribute_fault(line.attr, line.attr + "_id" * to_one)
         if fault:
             wrong(*fault)
-        elif get_origin(line.type) is list and _holds_rows(line):
+        elif get_origin(line.type) is list and holds_rows(line):
             many = read_list(line, self._classes, wrong)
             if many is not None:
                 names.add(line.attr, many)
@@ -324,7 +326,7 @@ class Builder:
 
     def _calls(self, cls: type[Resource], lines: set[str]) -> list[CallDef]:
         """All actions and queries of a class."""
-        home = Home(cls, _many(cls), self._classes, self.job, partial(self.types.scalar, cls, types=fields.VALUES))
+        home = Home(cls, many_of(cls), self._classes, self.job, partial(self.types.scalar, cls, types=fields.VALUES))
         definitions: list[CallDef] = []
         for attr, member, noted in calls(cls):
             wrong = partial(self.wrong, cls, attr)
@@ -389,20 +391,6 @@ class Builder:
         for name, fault in book.faults.items():
             self.mistakes.append(Mistake(f"Role({name!r})", *fault))
         return book.roles
-
-
-def _stem(cls: type[Resource]) -> str:
-    return cls.__diptych__["plural"] or plural(snake(cls.__name__))
-
-
-def _holds_rows(line: Annotation) -> bool:
-    """Is it a list of resources, which is a relation?"""
-    (item,) = get_args(line.type)
-    return isinstance(line.default, Inverse | Through) or (isinstance(item, type) and issubclass(item, Resource))
-
-
-def _many(cls: type[Resource]) -> str:
-    return camel(_stem(cls).replace("-", "_"))
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any, Self, get_args, get_origin
 
 from msgspec import Struct
 
+from diptych.model.call_defs import ActionDef, ArgumentDef, CallDef, QueryDef, ResultDef
 from diptych.model.declare import markers as mark
 from diptych.model.declare.actions import Offer
 from diptych.model.declare.computed import Computed
@@ -23,7 +24,6 @@ from diptych.model.declare.job_tx import JobTx
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
-from diptych.model.defs import ActionDef, ArgumentDef, CallDef, QueryDef, ResultDef
 from diptych.model.naming import NameFault, camel, kebab, upper_first, word_fault
 from diptych.model.read.annotations import (
     Annotation,

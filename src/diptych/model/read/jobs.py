@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+from diptych.model.call_defs import Background, ResultDef, ScheduleDef
 from diptych.model.declare.actions import InBackground, offers
 from diptych.model.declare.declared import evaluate
 from diptych.model.declare.every import EXAMPLE, Schedule, Timetable, schedule_of
@@ -15,7 +16,6 @@ from diptych.model.declare.job_tx import JobTx
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role
 from diptych.model.declare.tx import Tx
-from diptych.model.defs import Background, ResultDef, ScheduleDef
 from diptych.model.naming import NameFault
 from diptych.model.read.members import members_of
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from diptych.model.defs import FieldDef, QueryDef, RelationDef, ResourceDef
+from diptych.model.call_defs import QueryDef
+from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.nesting import ROW_ID, ROW_REF, link_type, nest_type, under_type
 from diptych.model.scalars import JSON, PLAIN, Scalar

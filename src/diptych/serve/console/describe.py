@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from diptych.model.call_defs import ArgumentDef, CallDef, QueryDef
 from diptych.model.constraints import MaxItems, MinItems
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
-from diptych.model.defs import ArgumentDef, CallDef, FieldDef, QueryDef, ResourceDef
+from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.resource_view import InputView, RelationView, ResourceView
 from diptych.model.rules.expr import FALSE
 from diptych.model.scalar_values import to_json

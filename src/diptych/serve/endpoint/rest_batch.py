@@ -28,7 +28,7 @@ from diptych.engine.refusals import moved
 from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.errors import Code, Fault, Path, Refusal
 from diptych.identity.viewer import Caller
-from diptych.model.defs import QueryDef
+from diptych.model.call_defs import QueryDef
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.deprecation_headers import with_deprecations
 from diptych.serve.endpoint.idempotency import keeping

@@ -19,7 +19,7 @@ from diptych.engine.call import CallEngine, CallOp, PreparedCall
 from diptych.engine.write_op import WriteResult
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
-from diptych.model.defs import CallDef, QueryDef
+from diptych.model.call_defs import CallDef, QueryDef
 from diptych.model.view import View
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
 from diptych.serve.endpoint.deprecation_headers import with_deprecations

@@ -14,7 +14,8 @@ from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, throu
 from diptych.api.openapi.document import build_openapi
 from diptych.api.query_string import LIST_PARAMETERS
 from diptych.demo.model import model as default
-from diptych.model.defs import SERVER_FIELDS, ActionDef
+from diptych.model.call_defs import ActionDef
+from diptych.model.defs import SERVER_FIELDS
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from tests.support.cases import cases
 from tests.support.documents import (

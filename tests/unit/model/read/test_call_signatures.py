@@ -10,8 +10,9 @@ import pytest
 
 from diptych import MaxLen
 from diptych.api.query_string import RESERVED
+from diptych.model.call_defs import ArgumentDef, CallDef, QueryDef
 from diptych.model.decimal_scalar import decimal
-from diptych.model.defs import ArgumentDef, CallDef, QueryDef, ResourceDef
+from diptych.model.defs import ResourceDef
 from diptych.model.read.name_clashes import RESERVED_PARAMETERS
 from diptych.model.scalars import BIGINT, DATE, DATETIME, ID, INT, JSON, STRING, Scalar
 from tests.support.cases import cases
