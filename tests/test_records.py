@@ -12,6 +12,8 @@ SETTINGS = ("Config", "Issuer")
 """Applications make these, and may pass them to functions of `dataclasses`."""
 CALLERS = {
     "api/graphql/merge.py": "nodes of graphql-core",
+    "cells/directory.py": "Config",
+    "cli/cells.py": "Config",
     "cli/dev.py": "Config",
     "cli/move.py": "Config",
     "cli/operators.py": "Config",

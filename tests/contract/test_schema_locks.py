@@ -105,11 +105,11 @@ def test_a_part_of_a_later_form_is_left_alone(new_database: NewDatabase, runner:
         named = "SELECT sql FROM sqlite_schema WHERE name = 'diptych_created_things'"
         ((text,),) = outside.sql(named)
         outside.sql("DROP TRIGGER diptych_created_things")
-        outside.sql(text.replace("-- diptych 1\n", "-- diptych 2\n SELECT 'new';"))
+        outside.sql(text.replace("-- diptych 2\n", "-- diptych 3\n SELECT 'new';"))
     else:
         named = "SELECT pg_get_functiondef('diptych_feed'::regproc)"
         ((text,),) = outside.sql(named)
-        outside.sql(text.replace("-- diptych 1\n", "-- new\n-- diptych 2\n"))
+        outside.sql(text.replace("-- diptych 2\n", "-- new\n-- diptych 3\n"))
     later = outside.sql(named)
     assert later != [(text,)]
     runner.run(opened(outside.url))

@@ -56,6 +56,7 @@ def cluster() -> Iterator[Postgres]:
 def test_a_service_whose_primary_is_lost_is_not_ready_until_it_is_back(cluster: Postgres) -> None:
     with running("serve", database=cluster.create(), noise=".") as service:
         assert detail(service) == ""
+        cluster.execute("CHECKPOINT")  # it runs without fsync, and would forget the tables
         cluster.halt()
         until(lambda: detail(service) == "The database cannot answer now.")
         assert service.get("/health/live").status == 200
@@ -67,6 +68,7 @@ def test_a_service_whose_primary_is_lost_is_not_ready_until_it_is_back(cluster: 
 def test_a_service_whose_server_became_a_standby_is_not_ready_until_it_is_promoted(cluster: Postgres) -> None:
     with running("serve", database=cluster.create(), noise=".") as service:
         admin = service.token_of("admin")
+        cluster.execute("CHECKPOINT")  # it runs without fsync, and would forget the tables
         cluster.halt()
         cluster.resume(as_standby=True)
         until(lambda: detail(service) == "The database takes no changes: it is a standby.")

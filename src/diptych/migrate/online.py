@@ -81,7 +81,7 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         yield f"{alter} DROP DEFAULT"
     if retyped:
         yield free_column(table, name)
-        remark = " -- rewrites the table under a lock" * is_rewritten(have.tables[table][name].type, wanted)
+        remark = " /* rewrites the table under a lock */" * is_rewritten(have.tables[table][name].type, wanted)
         yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "") + remark
     elif using:
         yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"

@@ -136,7 +136,7 @@ def test_a_field_that_was_hidden_since_is_not_told_by_an_old_cursor(members: Sce
 
 def test_without_a_look_at_the_rule_as_it_is_now_the_field_would_be_told(members: Scene) -> None:
     """The same check with the fault planted."""
-    with members.planted(compiling.WatchStatements, "shows", Reads.shows):
+    with members.planted(compiling.WatchStatements, "shows", Reads.condition):
         found = told_apart(members, "ann", CODES, given_away, PEOPLE, PERSON_STREAMS)
     assert found == [*PEOPLE, *PERSON_STREAMS]
 

@@ -447,7 +447,15 @@ def test_a_setting_moves_its_limit_in_both_styles(moved: Moved, serving: Pressed
 
 
 def test_every_setting_of_a_limit_is_moved_by_one_of_these() -> None:
-    elsewhere = {"max_complexity", "max_body", "max_waiting", "max_requests", "max_connections", "max_streams"}
+    elsewhere = {
+        "max_complexity",
+        "max_body",
+        "max_waiting",
+        "max_requests",
+        "max_connections",
+        "max_streams",
+        "max_cells",
+    }
     elsewhere.add("max_writes")  # of writes alone: tests/contract/writes/test_nests.py
     elsewhere.add("max_bulk")  # tests/contract/writes/test_bulk.py
     elsewhere.add("max_export")  # tests/contract/formats

@@ -92,7 +92,7 @@ def with_one(**changed: Any) -> str:
         (with_one(subject_claim=""), "issuer 1 needs a text as its subject_claim"),
         (
             with_one(role="admin"),
-            "issuer 1 has no role; there are issuer, audience, roles_claim, role_map, subject_claim",
+            "issuer 1 has no role; there are issuer, audience, roles_claim, role_map, subject_claim, required",
         ),
         (with_one(role_map={"boss": "admin"}), "issuer 1 has a role_map, but no roles_claim that it could map"),
         (
@@ -147,7 +147,7 @@ def test_a_wrong_table_of_the_file_ends_the_start(command: Command, tmp_path: Pa
     assert (done.returncode, done.stdout) == (2, "")
     assert "The setting issuers in diptych.toml cannot be '" in done.stderr
     assert done.stderr.endswith(
-        "issuer 1 has no since; there are issuer, audience, roles_claim, role_map, subject_claim.\n"
+        "issuer 1 has no since; there are issuer, audience, roles_claim, role_map, subject_claim, required.\n"
     )
 
 

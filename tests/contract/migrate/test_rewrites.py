@@ -31,6 +31,6 @@ def test_it_is_said(name: str, tmp_path: Path, postgres: Postgres) -> None:
     before = project.outside.sql(place)
     project.make(model(new), "second")
     (file,) = project.folder.glob("*_second.py")
-    assert ("-- rewrites the table under a lock" in file.read_text()) == rewrites
+    assert ("/* rewrites the table under a lock */" in file.read_text()) == rewrites
     project.apply(model(new))
     assert (project.outside.sql(place) != before) == rewrites

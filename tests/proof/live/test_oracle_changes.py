@@ -84,7 +84,7 @@ BROKEN: Mapping[str, tuple[Any, str, Any]] = {
         _narrowed(lambda found: replace(found, seen=found.watch.where, deleted=found.watch.where)),
     ),
     "rows are told of that nobody can judge any more": (access, "certain", lambda rule, resource, *, there: rule),
-    "fields show that are hidden now": (compiling.WatchStatements, "shows", Reads.shows),
+    "fields show that are hidden now": (compiling.WatchStatements, "shows", Reads.condition),
     "fields show that were hidden": (compiling.WatchStatements, "shows", _only_now),
     "the row before is not looked at": (compiling.WatchStatements, "_sees", _only_after),
     "a row that leaves is deleted": (compiling, "_KIND", compiling._KIND.replace("LEFT", "DELETED")),

@@ -212,8 +212,8 @@ BEGIN
     RETURN '';
   END IF;
   SELECT jsonb_agg(jsonb_build_array(
-      r ->> 0, left(encode(sha256(key || convert_to((r ->> 0) || '/' || (r ->> 1), 'UTF8')), 'hex'), 16)))
-    INTO rows FROM jsonb_array_elements(rows) AS r;
+      n ->> 0, left(encode(sha256(key || convert_to((n ->> 0) || '/' || (n ->> 1), 'UTF8')), 'hex'), 16)))
+    INTO rows FROM jsonb_array_elements(rows) AS n;
   body := concat_ws(' ', feed, before, "position", mark, oldest,
     CASE WHEN octet_length(rows::text) < 7000 THEN rows::text ELSE '*' END);
   RETURN encode(sha256(key || sha256(key || convert_to(body, 'UTF8'))), 'hex') || ' ' || body;

@@ -32,6 +32,8 @@ _PATIENCE, _FIRST_PATIENCE = 0.8, 2.0
 after that it is made for the next caller. It waits for longer while others get answers: the server is only slow."""
 _ALIVE = 1.0
 """Seconds after an answer for which the server is taken to be there."""
+_MOMENT = 0.2
+"""Seconds for which others wait for the one who tries whether the server is there again."""
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
@@ -149,14 +151,14 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._free: list[Link] = []
         self._mending: set[asyncio.Task[None]] = set()
+        self._trying: set[asyncio.Task[Connection]] = set()
+        """Connections that are being made."""
         self._making: set[asyncio.Task[Connection]] = set()
-        """Connections that are being made, and for which nobody waits."""
+        """Those of them for which nobody waits."""
         self.is_unreachable = False
         """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
         self._answered = 0.0
         """When a connection was last returned, by the loop's clock."""
-        self._attempts = 0
-        """Connections that are being made."""
         self._closed = False
 
     def add(self, connection: Connection) -> None:
@@ -210,35 +212,41 @@ class Pool:
 
     async def _make(self) -> Connection:
         """A new connection. Nobody waits long for a server that does not answer: the attempt goes on without its
-        caller, and while it does, others are refused at once."""
-        if self._attempts and self.is_unreachable:
-            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
-        making = self._making.pop() if self._making else self._loop.create_task(self._connect_noted())
-        begun = self._loop.time()
+        caller, and while it does, others are refused after a moment."""
+        if self._trying and self.is_unreachable:
+            await asyncio.wait(self._trying, timeout=_MOMENT)
+            if self.is_unreachable:
+                raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+        making = self._making.pop() if self._making else self._try()
+        begun, is_made = self._loop.time(), False
         try:
             patience = _PATIENCE if self.is_unreachable else _FIRST_PATIENCE
             await asyncio.wait((making,), timeout=patience)
             while not making.done() and self._loop.time() - self._answered < _ALIVE:
                 await asyncio.wait((making,), timeout=_ALIVE)
+            is_made = making.done()
         finally:
             WAITED.set(WAITED.get() + self._loop.time() - begun)  # no caller is charged for it
-            if not making.done():
+            if not is_made:  # it takes too long, or its caller was cancelled: the next one gets it
                 self._making.add(making)
                 making.add_done_callback(self._made)
-        if making.done():
+        if is_made:
             return making.result()
         self.is_unreachable = True
         raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
 
+    def _try(self) -> asyncio.Task[Connection]:
+        task = self._loop.create_task(self._connect_noted())
+        self._trying.add(task)
+        task.add_done_callback(self._trying.discard)
+        return task
+
     async def _connect_noted(self) -> Connection:
-        self._attempts += 1
         try:
             connection = await self._connect()
         except BaseException:
             self.is_unreachable = True
             raise
-        finally:
-            self._attempts -= 1
         self.is_unreachable = False
         return connection
 
