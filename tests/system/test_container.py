@@ -42,6 +42,8 @@ model = Model(Task)
 """
 HOST = ("/usr", "/bin", "/lib", "/lib64", "/etc")
 """What the base image has, besides Python."""
+PACKAGES = "/packages"
+"""Where the dependencies are: not where they are outside, which may be below /tmp."""
 
 
 class Instruction(NamedTuple):
@@ -117,14 +119,15 @@ class Container:
         self.root = root
         self.installed = Path(sysconfig.get_path("purelib"))
         self.base = Path(sys.base_prefix)
-        for folder in (*HOST, str(self.base), str(self.installed), "/dev", "/proc", "/tmp", "/wheels"):
+        for folder in (*HOST, str(self.base), PACKAGES, "/dev", "/proc", "/tmp", "/wheels"):
             (root / folder.strip("/")).mkdir(parents=True, exist_ok=True)
 
     def _mounts(self, *more: str) -> str:
         lines = [f"mount --bind {self.root} {self.root}"]
-        for folder in (*HOST, str(self.base), str(self.installed)):
+        same = {folder: folder for folder in (*HOST, str(self.base))}
+        for folder, place in {**same, str(self.installed): PACKAGES}.items():
             if Path(folder).is_dir():
-                target = f"{self.root}{folder}"
+                target = f"{self.root}{place}"
                 lines += [f"mount --bind {folder} {target}", f"mount -o remount,bind,ro {target}"]
         lines += [f"mount --rbind {folder} {self.root}{folder}" for folder in ("/dev", "/proc")]
         return " && ".join((*lines, *more))
@@ -184,7 +187,7 @@ def test_its_steps_run_and_it_serves_as_another_user_on_a_read_only_file_system(
         container.run(one.rest)
     (library,) = (container.root / "opt" / "diptych" / "lib").glob("python*/site-packages")
     assert not list(library.glob("pip*")), "what only the build needs is gone"
-    (library / "dependencies.pth").write_text(f"{container.installed}\n")  # pip would have downloaded them
+    (library / "dependencies.pth").write_text(f"{PACKAGES}\n")  # pip would have downloaded them
     (container.root / "app").mkdir()
     (container.root / "app" / "tasks.py").write_text(MODEL)
     for one in of(final, "RUN"):
