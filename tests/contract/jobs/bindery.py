@@ -31,8 +31,25 @@ robot = Role("robot")
 ANN, BOB = "01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"
 BOOK = "01900000-0000-7000-8000-000000000100"
 _TIMES = {"version": 1, "createdAt": "2026-01-01T00:00:00.000000Z", "updatedAt": "2026-01-01T00:00:00.000000Z"}
-GATE = asyncio.Event()
-"""Opened by tests: functions wait for it."""
+
+
+class Gate:
+    """What functions wait for until a test opens it, on whatever event loop."""
+
+    is_open = False
+
+    def set(self) -> None:
+        self.is_open = True
+
+    def clear(self) -> None:
+        self.is_open = False
+
+    async def wait(self) -> None:
+        while not self.is_open:
+            await asyncio.sleep(0.005)
+
+
+GATE = Gate()
 TRIES: list[int] = []
 
 

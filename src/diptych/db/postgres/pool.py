@@ -213,9 +213,13 @@ class Pool:
     async def _make(self) -> Connection:
         """A new connection. Nobody waits long for a server that does not answer: the attempt goes on without its
         caller, and while it does, others are refused after a moment."""
-        if self._trying and self.is_unreachable:
-            await asyncio.wait(self._trying, timeout=_MOMENT)
+        trying = [attempt for attempt in self._trying if not attempt.done()]
+        if trying and self.is_unreachable:
+            done, _ = await asyncio.wait(trying, timeout=_MOMENT, return_when=asyncio.FIRST_COMPLETED)
             if self.is_unreachable:
+                for attempt in done:
+                    if not attempt.cancelled():
+                        attempt.result()  # it fails for this caller as it did for the other
                 raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
         making = self._making.pop() if self._making else self._try()
         begun, is_made = self._loop.time(), False
