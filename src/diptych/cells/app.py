@@ -152,7 +152,7 @@ class Cells:
         return self._directory.tenant_of(url, headers, host)
 
     def _without_tenant(self, url: bytes) -> Reply:
-        """The reply to a request that names no tenant: health, or nothing. Who is a tenant is not told."""
+        """The reply to a request that names no tenant: health, or nothing. It does not disclose who is a tenant."""
         path = url.partition(b"?")[0]
         if path not in _HEALTH:
             return problem(Refusal(Code.NOT_FOUND, "There is nothing here."))

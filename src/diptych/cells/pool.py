@@ -131,7 +131,7 @@ class CellPool:
     def _opened(self, tenant: str, task: asyncio.Task[Cell]) -> None:
         self._opening.pop(tenant, None)
         if not task.cancelled():
-            task.exception()  # whoever waited has it; perhaps nobody does any more
+            task.exception()  # those who waited have it; perhaps nobody does any more
 
     async def _open(self, tenant: str) -> Cell:
         async with self._turns:

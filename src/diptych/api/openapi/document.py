@@ -52,6 +52,7 @@ from diptych.api.openapi.components import (
     problem_schema,
     refer,
 )
+from diptych.api.openapi.graphql_body import GRAPHQL_ANSWER, GRAPHQL_EXAMPLE, GRAPHQL_REQUEST
 from diptych.api.openapi.input_schemas import add_inputs, json_patch
 from diptych.api.openapi.link_operations import OTHER, link_operations, set_operation
 from diptych.api.openapi.oauth_operations import authorization_paths
@@ -333,7 +334,7 @@ def _graphql(keys: Iterable[JsonObject]) -> JsonObject:
     """GraphQL: one path, whose own schema describes the rest."""
     get = operation("Send a GraphQL query by GET", SERVICE, [*_graphql_parameters(), *_HEADERS], _STREAMED)
     post = operation("Send a GraphQL request", SERVICE, [*keys, *_HEADERS], _STREAMED)
-    content = {"application/json": {"schema": _GRAPHQL_REQUEST, "example": _GRAPHQL_EXAMPLE}}
+    content = {"application/json": {"schema": GRAPHQL_REQUEST, "example": GRAPHQL_EXAMPLE}}
     post["requestBody"] = {"required": True, "content": content}
     return {
         "get": {"operationId": "getGraphql", **get, "responses": _graphql_responses()},
@@ -343,13 +344,13 @@ def _graphql(keys: Iterable[JsonObject]) -> JsonObject:
 
 def _graphql_parameters() -> list[JsonObject]:
     parameters: list[JsonObject] = []
-    for name, schema in _GRAPHQL_REQUEST["properties"].items():
-        part: JsonObject = {"name": name, "in": "query", "required": name in _GRAPHQL_REQUEST["required"]}
+    for name, schema in GRAPHQL_REQUEST["properties"].items():
+        part: JsonObject = {"name": name, "in": "query", "required": name in GRAPHQL_REQUEST["required"]}
         if "object" in schema["type"]:
             part["schema"] = in_json(schema)
         else:
             part["schema"] = {**schema, "type": "string"}
-        parameters.append(part | ({"example": _GRAPHQL_EXAMPLE[name]} if part["required"] else {}))
+        parameters.append(part | ({"example": GRAPHQL_EXAMPLE[name]} if part["required"] else {}))
     return parameters
 
 
@@ -357,7 +358,7 @@ def _graphql_responses() -> JsonObject:
     """Responses of GraphQL: an error has its own status if the client accepts the first media type, and mostly 200 if
     not."""
     kinds = ("application/graphql-response+json", "application/json")
-    content = {kind: {"schema": _GRAPHQL_ANSWER} for kind in kinds}
+    content = {kind: {"schema": GRAPHQL_ANSWER} for kind in kinds}
     streamed = {**content, STREAM: {"schema": {"type": "string"}, "example": _EVENTS}}
     ok = {"description": "The result, or errors.", "content": streamed}
     return {"200": ok, "default": {"description": "Errors, with the status of the first.", "content": content}}
@@ -378,24 +379,3 @@ _STREAMED = (
     '`{"persistedQuery": {"version": 1, "sha256Hash": "<hex>"}}`; 404 says that it is not known.'
 )
 _EVENTS = 'event: next\ndata: {"data":{"__typename":"Query"}}\n\nevent: complete\ndata:\n\n'
-_GRAPHQL_EXAMPLE = {"query": "query Hello { __typename }", "operationName": "Hello"}
-_GRAPHQL_REQUEST: Schema = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "format": "graphql"},
-        "operationName": {"type": ["string", "null"], "format": "graphql-operation"},
-        "variables": {"type": ["object", "null"]},
-        "extensions": {"type": ["object", "null"]},
-    },
-    "required": ["query"],
-}
-_GRAPHQL_ERROR: Schema = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
-_GRAPHQL_ANSWER: Schema = {
-    "type": "object",
-    "properties": {
-        "data": {"type": ["object", "null"]},
-        "errors": {"type": "array", "minItems": 1, "items": _GRAPHQL_ERROR},
-        "extensions": {"type": "object"},
-    },
-    "additionalProperties": False,
-}
