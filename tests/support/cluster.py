@@ -38,6 +38,7 @@ hot_standby_feedback = on
 wal_receiver_status_interval = 1s
 wal_retrieve_retry_interval = 100ms
 log_min_messages = fatal
+dynamic_shared_memory_type = mmap
 """
 
 
@@ -48,8 +49,7 @@ class Server:
         self._bin = bin_path
         self._user = user
         self.folder = folder
-        with socket.create_server(("127.0.0.1", port)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port(port)
         self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = "postgres") -> str:
@@ -86,20 +86,15 @@ class Server:
     def kill(self) -> None:
         """End it as a power failure would: it says nothing to anyone."""
         if self._process is not None:
-            self.signal(signal.SIGSTOP)
-            self.signal(signal.SIGKILL)
+            kill_server(self.folder)
+            self._process.kill()
             self._process.wait(PATIENCE)
             self._process = None
 
     def signal(self, number: int) -> None:
         """Send a signal to all its processes."""
         assert self._process is not None
-        parent = self._process.pid
-        os.kill(parent, number if number != signal.SIGKILL else signal.SIGSTOP)  # it starts no more of them
-        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            with suppress(ProcessLookupError):
-                os.kill(int(child), number)
-        os.kill(parent, number)
+        _signal(self._process.pid, number)
 
     def promote(self) -> None:
         """Make it a primary, and wait until it is one."""
@@ -141,6 +136,45 @@ class Server:
         other.configure(f"port = {other.port}\nsynchronous_standby_names = ''\n")
         other.start()
         return other
+
+
+def free_port(port: int = 0) -> int:
+    """A port of 127.0.0.1 that nobody uses."""
+    with socket.create_server(("127.0.0.1", port)) as free:
+        number: int = free.getsockname()[1]
+        return number
+
+
+def kill_server(folder: Path) -> None:
+    """End all processes of the server in a folder, and remove the shared memory that it can no longer remove itself."""
+    try:
+        lines = (folder / "postmaster.pid").read_text().splitlines()
+        pid, memory = int(lines[0]), lines[6].split()
+        if Path(f"/proc/{pid}/cwd").readlink() != folder:  # it has ended before, and the pid is another's now
+            return
+        _signal(pid, signal.SIGSTOP)
+        _signal(pid, signal.SIGKILL)
+        _wait_for_end(pid)
+    except (FileNotFoundError, ProcessLookupError, IndexError):  # it runs no more, or not yet
+        return
+    subprocess.run(["ipcrm", "-m", memory[1]], check=False, capture_output=True)
+
+
+def _wait_for_end(pid: int) -> None:
+    """Wait until a process is gone, or has only to be waited for."""
+    until = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _signal(parent: int, number: int) -> None:
+    """Send a signal to a server and all its processes."""
+    os.kill(parent, number if number != signal.SIGKILL else signal.SIGSTOP)  # it starts no more of them
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        with suppress(ProcessLookupError):
+            os.kill(int(child), number)
+    os.kill(parent, number)
 
 
 def new_primary(postgres: Postgres, folder: Path) -> Server:

@@ -211,3 +211,11 @@ def test_nginx_inside_compose_is_accepted_by_nginx(tmp_path: Path) -> None:
 def test_the_readme_lists_every_recipe() -> None:
     listed = set(re.findall(r"`([\w./]+?)/?`", (DEPLOY / "README.md").read_text()))
     assert {path.name for path in DEPLOY.iterdir() if path.name != "README.md"} <= listed
+
+
+def test_the_guide_shows_the_recipe_for_patroni_as_it_is_run() -> None:
+    (shown,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "how-to" / "failover.md").read_text(), re.DOTALL)
+    assert shown == (DEPLOY / "patroni" / "db1.yml").read_text()
+    timing = yaml.safe_load(shown)["bootstrap"]["dcs"]
+    assert timing["ttl"] >= timing["loop_wait"] + 2 * timing["retry_timeout"], "a lock must outlast retries"
+    assert timing["synchronous_mode"] is True

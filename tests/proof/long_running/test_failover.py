@@ -7,31 +7,22 @@ primary, requests are refused within a second. With asynchronous replication, wh
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.proof.long_running.parts import tell, until
-from tests.proof.long_running.town import Town, town
+from tests.proof.long_running.failovers import NOISE, under_load
+from tests.proof.long_running.town import town
 from tests.support.cluster import Server, new_primary
 from tests.support.effort import scaled
-from tests.support.machine import Machine
-from tests.support.running import Answer, Client, Postgres, scratch
+from tests.support.running import Client, Postgres, scratch
 
 PROMOTIONS = scaled(20, 2)
 FOLLOWERS = scaled(200, 54)
-SCRIBES = 16
-BEATS = 24
-"""Heart-beats after which all must have been told: six seconds, since so many write on a machine of two processors."""
-REFUSED_WITHIN = 1.0
-NOISE = r"[^\n]*WARNING[^\n]*(the feed cannot be read|The database cannot answer now|webhooks|jobs|revo|node)[^\n]*\n"
 
 
 class Pair:
@@ -87,83 +78,9 @@ def pair(postgres: Postgres, *, synchronous: bool = True) -> Iterator[Pair]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass
-class Asked:
-    """The answers to requests that never cease, and how long each took."""
-
-    statuses: Counter[int] = field(default_factory=Counter)
-    refusals: list[tuple[float, str]] = field(default_factory=list)
-    """Seconds, and what was said."""
-    in_doubt: int = 0
-
-    def ask(self, place: Town, over: asyncio.Event) -> None:
-        client = Client(f"http://127.0.0.1:{place.services[0].port}", place.admin)
-        while not over.is_set():
-            for body in (None, b'{"body": "asked"}'):
-                begun = time.monotonic()
-                sent = _ask(client, place.hot, body)
-                self.statuses[sent.status] += 1
-                if b"not known" in sent.body:  # its commit was interrupted, and it has looked for the outcome
-                    self.in_doubt += 1
-                elif sent.status == 503:
-                    self.refusals.append((time.monotonic() - begun, sent.body.decode()))
-            time.sleep(0.01)
-
-
-def _ask(client: Client, post: str, body: bytes | None) -> Answer:
-    """Read, or change a row."""
-    if body is None:
-        return client.get("/posts?first=3")
-    return client.request("PATCH", f"/posts/{post}", {"content-type": "application/json"}, body)
-
-
-async def _promote_again_and_again(place: Town, servers: Pair, asked: list[Asked]) -> None:
-    over = asyncio.Event()
-    threads = [asyncio.create_task(asyncio.to_thread(each.ask, place, over)) for each in asked]
-    try:
-        for _ in range(PROMOTIONS):
-            await _work(place)
-            await asyncio.to_thread(servers.promote)
-            await _work(place)
-            await asyncio.to_thread(servers.mend)
-        await _work(place)
-    finally:
-        over.set()
-        await asyncio.gather(*threads)
-
-
-async def _work(place: Town) -> None:
-    enough = len(place.made.acknowledged) + 30
-    await until(lambda: len(place.made.acknowledged) > enough, "nothing is changed")
-
-
 def test_a_promotion_loses_nothing_doubles_nothing_and_needs_no_restart(postgres: Postgres) -> None:
     with pair(postgres) as servers, town(servers.url, services=2) as place:
-        followers, asked = place.followers(FOLLOWERS), [Asked() for _ in range(4)]
-        begun, machine = time.monotonic(), Machine()
-        asyncio.run(
-            place.live(
-                followers,
-                lambda: _promote_again_and_again(place, servers, asked),
-                scribes=SCRIBES,
-                outside=False,
-                beats=BEATS,
-            )
-        )
-        wrong = place.verdicts(followers, NOISE)
-        statuses = sum((each.statuses for each in asked), Counter[int]())
-        slowest, said = max(refusal for each in asked for refusal in each.refusals)
-        tell(
-            f"{PROMOTIONS} promotions in {time.monotonic() - begun:.0f} s: {len(place.made.acknowledged)} acknowledged, "
-            f"{place.made.refused} refused, {place.changes()} changes, {len(followers)} followers came "
-            f"{sum(each.connections for each in followers)} times; wrong {len(wrong)}; asked {dict(statuses)}, slowest "
-            f"refusal {slowest:.2f} s: {said}"
-        )
-        assert wrong == []
-        assert [service.starts for service in place.services] == [1, 1]
-        assert {each.connections for each in followers} == {1}, "streams stay open"
-        assert statuses[503] > 0 and not {500, 502} & set(statuses)
-        assert slowest <= machine.limit(REFUSED_WITHIN), said
+        under_load(place, FOLLOWERS, PROMOTIONS, servers.promote, servers.mend).check(place)
 
 
 def test_what_an_asynchronous_standby_has_lost_is_told_as_a_gap(postgres: Postgres) -> None:
