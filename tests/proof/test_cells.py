@@ -36,7 +36,7 @@ CLIENTS = 8
 ADDRESS = "http://127.0.0.1:8000/t/{tenant}"
 DOWN = "down"
 MARK = re.compile(rb"mark[0-9a-f]{16}")
-LEAST, EACH = 160.0, 6.0
+LEAST, EACH = 84.0, 6.0
 """MiB that a process may take, and that each open cell may add."""
 
 Ask = Callable[[str, str, dict[str, str], bytes | None], tuple[int, bytes]]

@@ -64,6 +64,11 @@ class Cells:
     def tenants(self) -> list[str]:
         return list(self._directory.databases)
 
+    @property
+    def closed_cells(self) -> int:
+        """Cells that were closed since the start."""
+        return self.pool.counts["closed"]
+
     def _make(self, tenant: str) -> Diptych:
         config = self._directory.config_of(tenant, self.config)
         return Diptych(self._model, config=config, checks=self._checks, limits=self._limits)

@@ -231,10 +231,10 @@ class Server(uvicorn.Server):
         loop, signalled = asyncio.get_running_loop(), asyncio.Event()
         warming = loop.call_later(_WARM_UP, loop.run_in_executor, None, warm_up)
         self._wake = functools.partial(loop.call_soon_threadsafe, signalled.set)
-        garbage = GarbageCollector()
+        garbage, app = GarbageCollector(), self._app
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(garbage.tick()):
+                async with asyncio.timeout(garbage.tick(app.closed_cells if app is not None else 0)):
                     await signalled.wait()
         warming.cancel()  # a process that stops at once has no threads for it any more
 

@@ -72,6 +72,9 @@ class Diptych:
     what it did; `explain` shows admins why they are refused.
     """
 
+    closed_cells = 0
+    """One service has no cells (`cells/app.py`)."""
+
     def __init__(
         self,
         model: Model,

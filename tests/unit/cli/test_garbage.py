@@ -67,6 +67,21 @@ def test_everything_is_collected_from_time_to_time(
     assert alive() is None
 
 
+def test_everything_is_collected_after_cells_were_closed(collector: GarbageCollector) -> None:
+    node, alive = cycle()
+    collector._full()
+    del node
+    collector.tick(31)
+    assert alive() is not None
+    collector.tick(32)
+    assert alive() is None
+    frozen, alive = cycle()
+    collector._full()
+    del frozen
+    collector.tick(63)
+    assert alive() is not None
+
+
 def test_an_idle_process_collects_nothing(collector: GarbageCollector) -> None:
     collector.tick()
     assert collector.tick() == 1.0
