@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+import asyncpg
 import pytest
 
 from diptych.config import Config
@@ -163,6 +164,68 @@ def test_a_token_is_enough_for_a_standby_and_covers_what_was_seen(servers: list[
         assert refused in (400, 404) and "read-token" in headers
 
     on(servers, work)
+
+
+def test_a_token_covers_a_change_that_was_seen_before_it_had_a_position(postgres: Postgres) -> None:
+    """One standby has a change whose position it lacks, the other lacks the change: who has seen it goes to neither."""
+
+    async def work(servers: list[Server]) -> None:
+        primary, ahead, behind = servers
+        node = Node(primary.url(), (ahead.url(), behind.url()))
+        await node.start()
+        try:
+            token = node.token("admin")
+            body = {"name": "old", "email": "position@example.org"}
+            _, headers, made = await node.send("POST", "/users", token, body, prefer="read-token")
+            url, carried = f"/users/{made['id']}", headers["read-token"]
+            await until(lambda: all(replica.is_up for replica in node.app.store.replicas))
+            for standby in (ahead, behind):
+                await asyncio.to_thread(_wait_for, standby, "old")
+            await asyncio.to_thread(_see_without_position, *servers)
+
+            async def read(sent: str) -> tuple[str, str]:
+                _, headers, found = await node.send("GET", url, token, read_token=sent)
+                return found["name"], headers["read-token"]
+
+            reads = [await read(carried) for _ in range(8)]
+            assert {name for name, _ in reads} == {"old", "new"}, "each standby has answered"
+            seen = [sent for name, sent in reads if name == "new"]
+            assert [(await read(sent))[0] for sent in seen for _ in range(4)] == ["new"] * 4 * len(seen)
+        finally:
+            await node.app.stop()
+
+    with cluster(postgres, standbys=2) as servers:
+        asyncio.run(work(servers))
+
+
+def _wait_for(standby: Server, name: str) -> None:
+    end = time.monotonic() + 20
+    while not standby.execute(f"SELECT FROM users WHERE name = '{name}'"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def _see_without_position(primary: Server, ahead: Server, behind: Server) -> None:
+    """Make a change, and stop one standby before it, and the other after it and before it has a position."""
+    _pause(behind)
+
+    async def work() -> None:
+        connection = await asyncpg.connect(primary.url())
+        try:
+            await connection.execute("SELECT pg_advisory_lock(736122047, 'diptych_feed'::regclass::oid::integer)")
+            await connection.execute("UPDATE users SET name = 'new'")
+            await asyncio.to_thread(_wait_for, ahead, "new")
+            await asyncio.to_thread(_pause, ahead)
+        finally:
+            await connection.close()
+
+    asyncio.run(work())
+
+
+def _pause(standby: Server) -> None:
+    standby.execute("SELECT pg_wal_replay_pause()")
+    while standby.execute("SELECT pg_get_wal_replay_pause_state()")[0][0] != "paused":
+        time.sleep(0.01)
 
 
 def test_what_is_no_token_is_refused_in_both_styles(servers: list[Server]) -> None:
