@@ -2,7 +2,7 @@
 
     spender = limiter.spender(caller, peer)             once for a request
     if limiter.unshared.urgent: await spender.settle()
-    spender.admit()                                     one request
+    spender.admit(now)                                  one request, at the moment at which it was received
     SPENDER.get().charge(price, resources)              its cost, once it is known, before the statement runs
 
 All that is asked of a service passes here: requests of both styles, batches, actions, pages of exports and of the
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -30,6 +30,8 @@ from diptych.model.rates import RateDef, rates_of
 _SPENDERS, _SPENDER_BYTES = 10_000, 2_048
 """Callers and addresses that are remembered, and bytes of each, at most."""
 _RECENT = 1_000
+STEPS = 1_000
+"""Values of what is left that are shown, at most; it is rounded down."""
 SLICE = 0.1
 Header = tuple[bytes, bytes]
 
@@ -46,7 +48,7 @@ class Spending(Protocol):
     def overdraw(self, price: int) -> None:
         """Spend, even if that is over a rate."""
 
-    def headers(self) -> tuple[Header, ...]:
+    def headers(self, now: float) -> tuple[Header, ...]:
         """The headers `RateLimit-Policy` and `RateLimit`, if there is something to say."""
 
 
@@ -63,7 +65,10 @@ class Spender:
         "_limiter",
         "_only",
         "_policies",
+        "_request",
         "_shown",
+        "_steps",
+        "_table",
         "buckets",
         "by_resource",
         "costs",
@@ -85,6 +90,7 @@ class Spender:
         general = [rate for rate in rates if not rate.resource]
         self.requests = tuple(buckets[rate.name] for rate in general if rate.unit == "requests")
         self.costs = tuple(buckets[rate.name] for rate in general if rate.unit == "cost")
+        self._request = self.requests[0] if len(self.requests) == 1 else None
         self._cost = self.costs[0] if len(self.costs) == 1 else None
         self.by_resource: dict[str, list[RateBucket]] = {}
         for rate in rates:
@@ -95,41 +101,55 @@ class Spender:
         self._policies: tuple[Header, ...] = ((b"ratelimit-policy", self.policies),) if general else ()
         # what is left of a bucket that others spend from says what they do
         self._shown = tuple((buckets[rate.name], template(rate)) for rate in general if is_own(rate))
-        self._only: tuple[RateBucket, bytes, tuple[Header, Header]] | None = None
+        self._only: RateBucket | None = None
+        self._table: Sequence[tuple[Header, ...]] = ()
+        self._steps = 0.0
+        """Steps of that table in a second of filling."""
         if len(self._shown) == 1 and self._shown[0][0].per_unit <= 1:  # there is more within a second
-            bucket, text = self._shown[0]
-            text = text.replace(b"t=%d", b"t=1")
-            full = (b"ratelimit", text % round(bucket.seconds / bucket.per_unit))
-            self._only = bucket, text, ((b"ratelimit-policy", self.policies), full)
+            self._only = bucket = self._shown[0][0]
+            self._table = limiter.header_table(self.policies, bucket)
+            self._steps = 1 / (bucket.per_unit * step_of(bucket.amount))
 
     async def settle(self) -> None:
         """Wait until what it has spent is shared, if it has spent so much that its next request should."""
         await self._limiter.sharing.settle(self.buckets)
 
-    def admit(self) -> None:
+    def admit(self, now: float) -> None:
         """Spend one request; a Refusal if that is over a rate."""
-        now = self._clock()
-        for bucket in self.requests:
+        bucket = self._request
+        if bucket is not None:
             full_at = bucket.full_at
-            if full_at > now and full_at + bucket.per_unit > now + bucket.limit:
+            full_at = (full_at if full_at > now else now) + bucket.per_unit
+            if full_at > now + bucket.limit:
+                raise self._limiter.refusal(bucket, 1, now)
+            bucket.full_at, bucket.spent_at = full_at, now
+            bucket.unshared += 1
+            if bucket.unshared > bucket.threshold:
+                self._limiter.unshared.note(bucket)
+            return
+        for bucket in self.requests:
+            if bucket.wait(1, now) > 0:
                 raise self._limiter.refusal(bucket, 1, now)
         for bucket in self.requests:
             bucket.spend(1, now)
 
     def charge(self, price: int, resources: Iterable[str]) -> None:
         """Spend the cost of a request; a Refusal if that is over a rate."""
-        now = self._clock()
         bucket = self._cost
         if bucket is not None:
+            now = self._clock()
             full_at = bucket.full_at
             full_at = (full_at if full_at > now else now) + price * bucket.per_unit
             if full_at > now + bucket.limit:
                 raise self._limiter.refusal(bucket, price, now)
-            bucket.full_at = full_at
+            bucket.full_at, bucket.spent_at = full_at, now
             bucket.unshared += price
             if bucket.unshared > bucket.threshold:
                 self._limiter.unshared.note(bucket)
             return
+        if not self.costs:
+            return
+        now = self._clock()
         for bucket in self.costs:
             if bucket.wait(price, now) > 0:
                 raise self._limiter.refusal(bucket, price, now)
@@ -147,21 +167,22 @@ class Spender:
         for bucket in self.costs:
             bucket.spend(price, now)
 
-    def limits(self) -> bytes:
+    def limits(self, now: float) -> bytes:
         """The items of `RateLimit`."""
-        now = self._clock()
         return b", ".join([limit_item(text, bucket, now) for bucket, text in self._shown])
 
-    def headers(self) -> tuple[Header, ...]:
+    def headers(self, now: float) -> tuple[Header, ...]:
         """The headers `RateLimit-Policy` and `RateLimit`."""
-        if self._only is not None:
-            bucket, text, full = self._only
-            debt = bucket.full_at - self._clock()
+        bucket = self._only
+        if bucket is not None:
+            spent_at = bucket.spent_at
+            debt = bucket.full_at - (now if now > spent_at else spent_at)
             if debt <= 0:
-                return full
-            if debt < bucket.limit:
-                return full[0], (b"ratelimit", text % int((bucket.limit - debt) / bucket.per_unit))
-        return (*self._policies, (b"ratelimit", self.limits())) if self._shown else self._policies
+                return self._table[-1]
+            step = int((bucket.limit - debt) * self._steps)
+            if step > 0:  # else what is left is shown exactly
+                return self._table[step]
+        return (*self._policies, (b"ratelimit", self.limits(now))) if self._shown else self._policies
 
 
 class Ticket:
@@ -201,13 +222,12 @@ class Ticket:
         for bucket in self._costs():
             bucket.spend(price, now)
 
-    def headers(self) -> tuple[Header, ...]:
+    def headers(self, now: float) -> tuple[Header, ...]:
         if not self._touched:
-            return self._spender.headers()
-        now = self._limiter.clock()
+            return self._spender.headers(now)
         policies = [self._spender.policies, *(policy_item(rate) for rate in self._touched.values())]
         own = [(bucket, rate) for bucket, rate in self._touched.items() if is_own(rate)]
-        limits = [self._spender.limits(), *(limit_item(template(rate), bucket, now) for bucket, rate in own)]
+        limits = [self._spender.limits(now), *(limit_item(template(rate), bucket, now) for bucket, rate in own)]
         named = ((b"ratelimit-policy", policies), (b"ratelimit", limits))
         return tuple((name, b", ".join(items)) for name, parts in named if (items := [*filter(None, parts)]))
 
@@ -220,15 +240,17 @@ class RateLimiter:
         rates: Iterable[RateDef],
         store: Store,
         slice_share: float = SLICE,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.rates = {rate.name: rate for rate in rates}
         self.refused = dict.fromkeys(self.rates, 0)
         """Requests that were refused, by rate."""
         self.clock = clock
         self.unshared = Unshared()
+        self.urgent = self.unshared.urgent
         self.sharing = RateSharing(store, self.unshared, clock)
         self._slice_share = slice_share
+        self._tables: dict[tuple[bytes, str], Sequence[tuple[Header, ...]]] = {}
         self._by_address = any(rate.each == "address" for rate in self.rates.values())
         self._buckets: WeakValueDictionary[tuple[str, str], RateBucket] = WeakValueDictionary()
         self.recent: dict[bytes | None, Spender] = {}
@@ -272,6 +294,16 @@ class RateLimiter:
             self._buckets[rate.name, owner] = bucket
         return bucket
 
+    def header_table(self, policies: bytes, bucket: RateBucket) -> Sequence[tuple[Header, ...]]:
+        """The headers of a bucket for each step of what is left, and for a full one last. All its owners share them."""
+        key = policies, bucket.policy
+        if key not in self._tables:
+            step = step_of(bucket.amount)
+            text, policy = template(self.rates[bucket.policy]), (b"ratelimit-policy", policies)
+            left = (*range(0, bucket.amount + 1, step), bucket.amount)
+            self._tables[key] = [(policy, (b"ratelimit", text % (units, 1))) for units in left]
+        return self._tables[key]
+
     def refusal(self, bucket: RateBucket, amount: int, now: float) -> Refusal:
         """The refusal of a request that would spend more than is left."""
         rate, wait = self.rates[bucket.policy], bucket.wait(amount, now)
@@ -313,6 +345,11 @@ def policy_item(rate: RateDef) -> bytes:
     return b'"%b";q=%d;w=%d%b' % (rate.name.encode(), rate.amount, rate.seconds, unit)
 
 
+def step_of(amount: int) -> int:
+    """The units of one step, by which what is left is shown: at most STEPS values are rendered, once each."""
+    return -(-amount // STEPS)
+
+
 def template(rate: RateDef) -> bytes:
     """An item of `RateLimit` without its numbers."""
     return b'"%b";r=%%d;t=%%d' % rate.name.encode()
@@ -320,7 +357,7 @@ def template(rate: RateDef) -> bytes:
 
 def limit_item(text: bytes, bucket: RateBucket, now: float) -> bytes:
     """An item of `RateLimit`: what is left, and the seconds until there is more."""
-    per_unit, debt = bucket.per_unit, bucket.full_at - now
+    per_unit, debt = bucket.per_unit, bucket.full_at - max(now, bucket.spent_at)
     free = bucket.limit - debt if debt > 0 else bucket.limit
     left = int(free / per_unit) if free > 0 else 0
     if per_unit <= 1.0:

@@ -41,7 +41,7 @@ _SWEEP = 60.0
 class RateSharing:
     """Shares the buckets of one process."""
 
-    def __init__(self, store: Store, unshared: Unshared, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, unshared: Unshared, clock: Callable[[], float] = time.perf_counter) -> None:
         self._store = store
         self._unshared = unshared
         self._clock = clock

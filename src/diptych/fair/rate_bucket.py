@@ -4,10 +4,10 @@
     if bucket.wait(price, now) > 0: …             over the limit
     bucket.spend(price, now)
 
-It is stored as one number, the moment at which it is full again, in seconds of `time.monotonic`. A process spends from
-its own copy, and notes what others do not know of yet (`unshared`); `engine/rate_sharing.py` adds that to the row of
-the bucket in the database, and learns what the others have spent. A process that has spent a quarter of a slice shares
-it soon, and at half a slice requests wait until it is shared.
+It is stored as one number, the moment at which it is full again, in seconds of `time.perf_counter`. A process spends
+from its own copy, and notes what others do not know of yet (`unshared`); `engine/rate_sharing.py` adds that to the row
+of the bucket in the database, and learns what the others have spent. A process that has spent a quarter of a slice
+shares it soon, and at half a slice requests wait until it is shared.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class RateBucket:
     __slots__ = (
         "__weakref__",
         "_unshared",
+        "amount",
         "full_at",
         "limit",
         "mark",
@@ -68,6 +69,7 @@ class RateBucket:
         "refused",
         "seconds",
         "slice",
+        "spent_at",
         "threshold",
         "unshared",
     )
@@ -77,6 +79,7 @@ class RateBucket:
     ) -> None:
         self.policy = policy
         self.owner = owner
+        self.amount = amount
         self.seconds = seconds
         self.limit = seconds + SLACK
         """The seconds of filling that may be owed."""
@@ -85,6 +88,8 @@ class RateBucket:
         self.slice = slice_share * amount
         """Units that this process may spend before others know of them."""
         self.full_at = 0.0
+        self.spent_at = 0.0
+        """When something was last spent here: what is left is shown as of then, or later."""
         self.unshared = 0
         """Units that were spent since the last time it was shared."""
         self.refused = 0
@@ -105,7 +110,7 @@ class RateBucket:
     def spend(self, amount: int, now: float) -> None:
         """Take units, even if it goes below empty."""
         full_at = self.full_at
-        self.full_at = (full_at if full_at > now else now) + amount * self.per_unit
+        self.full_at, self.spent_at = (full_at if full_at > now else now) + amount * self.per_unit, now
         self.unshared += amount
         if self.unshared > self.threshold:
             self._unshared.note(self)

@@ -51,7 +51,7 @@ from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import known_issuer
-from diptych.serve.rate_headers import ADMITTED_PATHS, spender_of, with_rate_headers
+from diptych.serve.rate_headers import ADMITTED_PATHS, enter, settled, with_rate_headers
 from diptych.serve.read_tokens import routed
 from diptych.serve.readiness import Readiness
 from diptych.serve.service_metrics import ServiceMetrics, Started
@@ -179,13 +179,14 @@ class Handler:
                 if caller is None:
                     CALLER.set(peer_name(request.peer))  # until it is authenticated
                     caller = await self.context.find(sent or b"")
-                CALLER.set(name := caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN))
+                name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)
+                if CALLER.get() != name:  # requests of one connection have one context, and mostly one caller
+                    CALLER.set(name)
                 rates = self.engine.rates
-                if rates is not None and (spender := spender_of(rates, request, caller)) is not None:
-                    if rates.unshared.urgent:
-                        await spender.settle()
-                    if spender.requests:
-                        spender.admit()
+                if rates is not None:
+                    if rates.urgent:
+                        await settled(rates, request, caller)
+                    enter(rates, request, caller)
                 work = self._routed(request, caller)
                 if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
                     request.coding = accepted_coding(accepts)
@@ -206,9 +207,9 @@ class Handler:
     async def spend(self, request: Request, caller: Caller) -> None:
         """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate."""
         rates = self.engine.rates
-        if rates is not None and (spender := spender_of(rates, request, caller)) is not None:
-            await spender.settle()
-            spender.admit()
+        if rates is not None:
+            await settled(rates, request, caller)
+            enter(rates, request, caller)
 
     async def _counted(self, request: Request, refusal: Refusal) -> Refusal:
         """Count a request whose token is not valid, for its address: it is refused for that, or over a rate."""

@@ -21,8 +21,8 @@ from diptych.serve.http.request import Request
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass rates and admission control: health checks."""
 _CONSOLE = "/console"
-_UNLIMITED = ("/h", "/c")
-"""How paths begin that may be without a rate."""
+_UNLIMITED_BEFORE = "/i"
+"""Paths that may be without a rate are before this one in the order of texts."""
 
 
 def rate_limiter(model: Model, config: Config, store: Store) -> RateLimiter | None:
@@ -31,29 +31,47 @@ def rate_limiter(model: Model, config: Config, store: Store) -> RateLimiter | No
     return RateLimiter(rates, store, config.rate_slice) if rates else None
 
 
+def enter(rates: RateLimiter, request: Request, caller: Caller) -> None:
+    """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate.
+
+    Part of every request: what is usual, a caller who was here before, is one look at a dict.
+    """
+    spender = rates.recent.get(caller.sent)
+    if spender is None or spender.roles is not caller.viewer.roles or request.path < _UNLIMITED_BEFORE:
+        found = spender_of(rates, request, caller)
+        if found is None:
+            return
+        spender = found
+    else:
+        request.spending = spender
+        if SPENDER.get() is not spender:
+            SPENDER.set(spender)
+    if spender.requests:
+        spender.admit(request.begun)
+
+
+async def settled(rates: RateLimiter, request: Request, caller: Caller) -> None:
+    """Wait until the caller's spending is shared, if it has spent so much that its next request should."""
+    spender = spender_of(rates, request, caller)
+    if spender is not None:
+        await spender.settle()
+
+
 def spender_of(rates: RateLimiter, request: Request, caller: Caller) -> Spender | None:
-    """Who pays for a request from here on; None if it is not limited. Part of every request, so it does little."""
-    path = request.path
-    if path[:2] in _UNLIMITED and (path in ADMITTED_PATHS or path.startswith(_CONSOLE)):
+    """Who pays for a request from here on; None if it is not limited."""
+    if request.path in ADMITTED_PATHS or request.path.startswith(_CONSOLE):
         SPENDER.set(None)
         return None
-    spender = rates.recent.get(caller.sent)
-    if spender is None or spender.roles is not caller.viewer.roles:
-        spender = rates.spender(caller, request.peer)
-        if spender.by_resource:
-            request.spending = ticket = rates.spending(spender)
-            SPENDER.set(ticket)
-            return spender
-    request.spending = spender
-    if SPENDER.get() is not spender:  # requests of one connection have one context, and mostly one caller
-        SPENDER.set(spender)
+    spender = rates.spender(caller, request.peer)
+    request.spending = spending = rates.spending(spender) if spender.by_resource else spender
+    SPENDER.set(spending)
     return spender
 
 
 def with_rate_headers(request: Request, reply: Reply, spending: Spending) -> Reply:
     """The reply, which is of this request alone, with the headers of the caller's rates."""
     if b"authorization" in request.headers or not _is_public(reply.headers):
-        reply.headers += spending.headers()
+        reply.headers += spending.headers(request.begun)
     return reply
 
 
