@@ -26,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve quick test console screenshots fit coverage oldest prove soak fuzz check bench docs lock release clean
+.PHONY: help serve quick test pooled console screenshots fit coverage oldest prove soak fuzz check bench docs lock release clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ quick: .venv/dev.stamp ## run the unit and contract tests on SQLite: the develop
 
 test: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run all tests, PostgreSQL and the clients from npm included
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+
+POOLER ?= transaction
+pooled: .venv/dev.stamp ## run the contract tests on PostgreSQL behind PgBouncer: POOLER=transaction or session
+	@POOLER=$(POOLER) STORES=postgres $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/contract $(ARGS)
 
 fit: .venv/dev.stamp .venv/fit.stamp .venv-fit/made.stamp ## run clients, generators, validators and proxies that others wrote, and write docs/reference/clients.md
 	@FIT=all $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/fit $(ARGS)

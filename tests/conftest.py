@@ -23,6 +23,7 @@ from diptych.api.graphql.schema import build_schema
 from diptych.cli import main
 from diptych.model.view import View
 from diptych.serve.endpoint import graphql_planner
+from tests.support.behind_pooler import behind_pooler
 from tests.support.effort import LONG, scaled
 from tests.support.running import Command, NewDatabase, Postgres, scratch
 
@@ -113,9 +114,10 @@ def shared_schemas() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A real PostgreSQL."""
+    """A real PostgreSQL; `POOLER` puts PgBouncer in front of it."""
     server = Postgres()
-    yield server
+    with behind_pooler(server):
+        yield server
     server.stop()
 
 

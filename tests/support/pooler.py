@@ -27,12 +27,12 @@ NEEDED = (1, 21)
 """The first version that tracks prepared statements."""
 _INI = """
 [databases]
-* = host={host} port={port} user={user}
+* = host={host} port={port}{user}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {listen}
 unix_socket_dir =
-auth_type = any
+auth_type = {auth}
 logfile = {folder}/log
 """
 
@@ -62,7 +62,10 @@ def newer() -> str:
 
 @contextmanager
 def pgbouncer(database: str, path: str = "", user: str = "postgres", **settings: object) -> Iterator[str]:
-    """PgBouncer in front of a server; gives the URL of the database behind it. Its own defaults hold, but for settings."""
+    """PgBouncer in front of a server; gives the URL of the database behind it. Its own defaults hold, but for settings.
+
+    Everyone is `user` behind it; without one, everyone is who they say.
+    """
     path = path or program() or ""
     if not path:
         assert os.environ.get("PGBOUNCER") != "required", "there must be a PgBouncer, and there is none"
@@ -72,7 +75,8 @@ def pgbouncer(database: str, path: str = "", user: str = "postgres", **settings:
     host, name = parse_qs(address.query)["host"][0], address.path.lstrip("/")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    ini = _INI.format(host=host, port=address.port or 5432, user=user, listen=port, folder=folder)
+    how = {"user": f" user={user}", "auth": "any"} if user else {"user": "", "auth": "trust"}
+    ini = _INI.format(host=host, port=address.port or 5432, listen=port, folder=folder, **how)
     (folder / "ini").write_text(ini + "".join(f"{key} = {value}\n" for key, value in settings.items()))
     owner = []
     if os.geteuid() == 0:  # it refuses to run as root: as the user of PostgreSQL

@@ -379,6 +379,10 @@ class Postgres:
 
         return asyncio.run(work())
 
+    def administer(self, sql: str) -> None:
+        """Run one statement by a connection that lasts; there may be a loop in this thread."""
+        self._admin.execute(sql)
+
     def _find_locale(self) -> str:
         """A locale of this machine that does not sort by code point, if there is one; else C.UTF-8."""
         rows = self._admin.execute(

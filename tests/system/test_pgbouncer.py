@@ -5,6 +5,9 @@ this is skipped, unless `PGBOUNCER=required` says that there must be one."""
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +24,7 @@ from diptych.db.postgres.sessions import session_settings
 from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.errors import StartError
+from tests.support.behind_pooler import MODE, behind_pooler
 from tests.support.pooler import NEEDED, newer, pgbouncer, program, version
 from tests.support.running import PATIENCE, Postgres, served, token
 
@@ -227,3 +231,51 @@ def test_what_model_code_has_set_does_not_reach_the_next_caller(postgres: Postgr
     how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200, "default_pool_size": 1}
     with pgbouncer(postgres.create(), newer(), role, **how) as url:
         assert asyncio.run(work(url)) == "1s"
+
+
+# the contract, behind it
+
+_SHORT = (
+    "tests/contract/test_reads.py",
+    "tests/contract/writes/test_verbs.py",
+    "tests/contract/live/test_changes_log.py",
+)
+"""The part of the contract that is always tested behind a pooler; `make pooled` tests all."""
+
+
+@pytest.mark.skipif(bool(MODE), reason="these tests run behind a pooler already")
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_the_stores_of_tests_can_be_put_behind_a_pooler(postgres: Postgres, mode: str) -> None:
+    """The hook itself: or else the tests behind a pooler would prove nothing."""
+
+    async def is_pooled(url: str) -> tuple[bool, str]:
+        store = connect(Config(database=url))
+        assert isinstance(store, PostgresStore)
+        await store.open(model)
+        link = await store.pool.take()
+        try:
+            ((process, role),) = await link.connection.fetch("SELECT pg_backend_pid(), session_user::text")
+            return process != link.connection.get_server_pid(), role
+        finally:
+            store.pool.give(link)
+            await store.close()
+
+    if mode == "transaction":
+        newer()
+    url = postgres.create()
+    with behind_pooler(postgres, mode):
+        assert asyncio.run(is_pooled(url)) == (True, "pooled_5000" if mode == "transaction" else "postgres")
+    assert asyncio.run(is_pooled(postgres.create())) == (False, "postgres")
+
+
+@pytest.mark.skipif(bool(MODE), reason="these tests run behind a pooler already")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_the_contract_holds_behind_a_pooler(mode: str) -> None:
+    path = newer() if mode == "transaction" else program()
+    if path is None:
+        pytest.skip("there is no PgBouncer on this machine")
+    env = os.environ | {"POOLER": mode, "STORES": "postgres", "PGBOUNCER_BIN": path}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *_SHORT]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stdout
