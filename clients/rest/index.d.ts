@@ -9,6 +9,18 @@ export function where(filter: Row): Row;
  * @param {Row} before @param {Row} after @returns {Row}
  */
 export function difference(before: Row, after: Row): Row;
+/**
+ * A `fetch` that carries read tokens: a page reads what it has written or seen, from any node and its replicas. Also for other
+ * clients that take a `fetch`: openapi-fetch, hey-api, Apollo, urql. Streams are passed on as they are; `replace` notes a cursor of
+ * one, and the earlier one that it covers.
+ *
+ * A request without tokens sees everything. So none are sent after a response without one, or a write without a response, until
+ * a request that began later has brought a token.
+ * @param {typeof fetch} send
+ */
+export function withReadTokens(send?: typeof fetch): ((input: RequestInfo | URL, init?: RequestInit) => Promise<Response>) & {
+    replace: (old: string | undefined, cursor: string) => void;
+};
 /** @param {string} url where the service is @param {Options} options */
 export function connect(url: string, { token, onStreamError }?: Options): {
     url: string;

@@ -17,6 +17,7 @@
 
 const MAX_PAGE = 100
 const MAX_BATCH = 20
+const MAX_TOKENS = 16
 const OPERATORS = new Set(
   'eq ne lt lte gt gte in contains startsWith endsWith ieq icontains istartsWith iendsWith has hasAny hasAll isEmpty isNull'.split(' '),
 )
@@ -81,11 +82,59 @@ export function difference(before, after) {
   )
 }
 
+/**
+ * A `fetch` that carries read tokens: a page reads what it has written or seen, from any node and its replicas. Also for other
+ * clients that take a `fetch`: openapi-fetch, hey-api, Apollo, urql. Streams are passed on as they are; `replace` notes a cursor of
+ * one, and the earlier one that it covers.
+ *
+ * A request without tokens sees everything. So none are sent after a response without one, or a write without a response, until
+ * a request that began later has brought a token.
+ * @param {typeof fetch} send
+ */
+export function withReadTokens(send = (input, init) => fetch(input, init)) {
+  /** @type {Set<string>} */
+  const tokens = new Set()
+  let uncovered = 0 // how often something was done that no token covers
+  let covered = 0 // how many of those a token covers by now
+
+  /** @param {RequestInfo | URL} input @param {RequestInit} [init] */
+  async function carrying(input, init) {
+    const request = input instanceof Request ? input : undefined
+    const headers = new Headers(init?.headers ?? request?.headers)
+    if (headers.get('accept')?.includes('text/event-stream')) return send(input, init)
+    const held = [...tokens]
+    const begun = uncovered
+    const seesAll = covered < uncovered || held.length === 0 || held.length > MAX_TOKENS
+    headers.append('prefer', 'read-token')
+    if (!seesAll) headers.set('read-token', held.join(', '))
+    const response = await send(input, { ...init, headers: Object.fromEntries(headers) }).catch((error) => {
+      if ((init?.method ?? request?.method ?? 'GET') !== 'GET') uncovered += 1 // it may have been done
+      throw error
+    })
+    const token = response.headers.get('read-token') // it covers what was sent, and what was seen
+    for (const old of held) tokens.delete(old)
+    if (token === null) uncovered += 1
+    else {
+      tokens.add(token)
+      if (seesAll) covered = Math.max(covered, begun)
+    }
+    return response
+  }
+
+  /** @param {string | undefined} old @param {string} cursor */
+  function replace(old, cursor) {
+    if (old) tokens.delete(old)
+    tokens.add(cursor)
+  }
+  return Object.assign(carrying, { replace })
+}
+
 /** @param {string} url where the service is @param {Options} options */
 export function connect(url, { token, onStreamError = console.warn } = {}) {
   const base = url.replace(/\/$/, '')
   /** @type {string | undefined} The position of the newest read in the feed of changes: streams start there. */
   let newest
+  const carrying = withReadTokens()
   /** @type {Map<string, { listeners: Set<Listener>, controller: AbortController }>} */
   const streams = new Map()
 
@@ -94,7 +143,7 @@ export function connect(url, { token, onStreamError = console.warn } = {}) {
     const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
     const search = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString()
     const bearer = await token?.()
-    const response = await fetch(`${base}${path}${search && `?${search}`}`, {
+    const response = await carrying(`${base}${path}${search && `?${search}`}`, {
       method,
       headers: {
         ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
@@ -213,6 +262,7 @@ export function connect(url, { token, onStreamError = console.warn } = {}) {
         const headers = { accept: 'text/event-stream', ...(cursor ? { 'last-event-id': cursor } : {}) }
         const response = await send(`/${resource}/changes`, { query: { fields: 'id' }, headers, signal })
         for await (const { id, changes, gap } of pieces(/** @type {ReadableStream<Uint8Array>} */ (response.body))) {
+          if (changes.length && id) carrying.replace(cursor, id) // who hears of a change can read it
           cursor = gap ? undefined : (id ?? cursor)
           pause = 500
           if (gap || changes.length) for (const listener of listeners) listener(gap ? null : changes)

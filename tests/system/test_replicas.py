@@ -228,6 +228,28 @@ def _pause(standby: Server) -> None:
         time.sleep(0.01)
 
 
+def test_a_node_without_replicas_gives_no_token_with_a_read(servers: list[Server]) -> None:
+    """It reads the newest state, which the token that was sent does not cover."""
+
+    async def work(node: Node, plain: Node) -> None:
+        token = node.token("admin")
+        body = {"name": "old", "email": "plain@example.org"}
+        _, headers, made = await plain.send("POST", "/users", token, body, prefer="read-token")
+        url, sent = f"/users/{made['id']}", headers["read-token"]
+        await read_there(node, url, token)
+        await asyncio.to_thread(servers[1].delay, 60)
+        try:
+            assert (await plain.send("PATCH", url, token, {"name": "new"}))[0] == 200
+            assert (await node.send("GET", url, token, read_token=sent))[2]["name"] == "old", "who has seen no more"
+            _, headers, found = await plain.send("GET", url, token, read_token=sent)
+            assert (found["name"], headers.get("read-token")) == ("new", None)
+            assert (await node.send("GET", url, token))[2]["name"] == "new"
+        finally:
+            await asyncio.to_thread(servers[1].delay, 0)
+
+    on(servers, work)
+
+
 def test_what_is_no_token_is_refused_in_both_styles(servers: list[Server]) -> None:
     async def work(node: Node, _: Node) -> None:
         for sent in ("x", ", ".join(["x"] * 17)):

@@ -4,7 +4,8 @@
     Read-Token: JfU2…, 0aBc…         →    Read-Token: 9sWq…       is answered by a server that has all of that
 
 A token is a change cursor (`ask/change_cursor.py`), valid on every node; the cursors of a stream will do too. Requests
-without one see all that was committed before they began, so a client may forget its tokens at any time.
+without one see all that was committed before they began, so a client may forget its tokens at any time. A node without
+replicas gives tokens with writes only: for a read it would have to ask for the newest position.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class ReadTokens:
             if refusal.code is Code.UNAVAILABLE:
                 raise
             reply = self._refuse(request, refusal)
-        if reply.stream is not None:
-            return reply
+        if reply.stream is not None or (not self._store.replicas and freshness.is_covered):
+            return reply  # a node without replicas has read the newest state, whose position nobody has asked for
         with suppress(Refusal):  # without a token, the next request sees everything
             covered = freshness.covers or newest(await self._store.head())
             token: Header = (_HEADER, self._live.tail.change_cursors.seal(FeedPosition(*covered)).encode())
