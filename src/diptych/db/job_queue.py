@@ -2,14 +2,21 @@
 
 A record is there from the call until the end of the job; both are in the transactions of their effects. `attempts`
 counts how often it was leased, so (id, node, attempts) names one run: a run that another has replaced finds no record.
+
+The queue is fair by start-time fair queueing. A job gets a `turn` when it is queued: one after the last turn of its
+`share` (who asked), and not before the turn that the queue is at. Jobs run in the order of their turns, so one job of
+each share runs in each turn, however many one of them has queued. A tick of a schedule has the turn 0, before all
+others. Jobs that wait for another attempt have a negative turn, and are found by the time at which they are due.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import Plan
@@ -41,14 +48,19 @@ class QueuedJob(Struct, frozen=True):
     """Milliseconds: it does not run before."""
     lease_by: str
     lease_until: int
+    share: str = ""
+    """Among whom the queue is shared: who asked."""
+    turn: int = 0
 
 
 class WaitingJob(Struct, frozen=True):
     """A job that nobody runs."""
 
     id: str
+    name: str
     created_at: int
     next_at: int
+    turn: int
 
 
 class ScheduleRow(Struct, frozen=True):
@@ -68,16 +80,35 @@ _LISTED = {
     "sqlite": "SELECT CAST(json_group_array(json_array({0})) AS BLOB) FROM ({1})",
     "postgres": "SELECT convert_to(coalesce(json_agg(json_build_array({0}))::text, '[]'), 'UTF8') FROM ({1}) AS t",
 }
-_WAITING = (
-    "SELECT * FROM diptych_jobs WHERE lease_until < {now} AND next_at < {never} AND name IN ({names}) "
-    f"ORDER BY next_at, created_at LIMIT {CANDIDATES}"
+_FREE = "CASE WHEN lease_until < (SELECT {now}) THEN name IN ({names}) ELSE FALSE END"
+"""As a CASE, it has no selectivity that PostgreSQL could estimate too low: it then would read and sort the queue."""
+_NEW = f"SELECT * FROM diptych_jobs WHERE turn >= 0 AND {_FREE} ORDER BY turn, created_at LIMIT {CANDIDATES}"
+_AGAIN = (
+    f"SELECT * FROM diptych_jobs WHERE turn < 0 AND next_at <= (SELECT {{now}}) AND {_FREE} "
+    f"ORDER BY next_at LIMIT {CANDIDATES}"
 )
+_LATER = (
+    "SELECT min(next_at) AS next_at FROM diptych_jobs WHERE turn < 0 AND next_at > (SELECT {now}) AND next_at < {never}"
+)
+_WAITING = (
+    f"SELECT {_NAMES} FROM ({_NEW}) AS a UNION ALL SELECT {_NAMES} FROM ({_AGAIN}) AS b "
+    f"UNION ALL SELECT '', '', 0, next_at, 0 FROM ({_LATER}) AS c"
+)
+_ADD = (
+    "INSERT INTO diptych_jobs ({columns}, turn) VALUES ({values}, CASE WHEN {0}{turn} = 0 THEN 0 ELSE {greatest}("
+    "coalesce((SELECT max(turn) FROM diptych_jobs WHERE share = {0}{share} AND turn > 0), 0) + 1, "
+    "coalesce((SELECT min(turn) FROM diptych_jobs WHERE turn > 0), 0)) END) RETURNING 1"
+)
+_GREATEST = {"sqlite": "max", "postgres": "greatest"}
+_WAITS = "turn = -1 - abs(turn)"
+"""What is set of a job that waits for another attempt."""
 _HOLD = "UPDATE diptych_jobs SET {sets} WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
 _REMOVE = "DELETE FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
 _HELD = "SELECT count(*) FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
 _TICK = (
     "UPDATE diptych_schedules SET next_at = {0}2 WHERE name = {0}1 AND next_at <= {now} "
-    "AND NOT EXISTS (SELECT 1 FROM diptych_jobs WHERE diptych_jobs.name = {0}1 AND diptych_jobs.next_at < {never}) "
+    "AND NOT EXISTS (SELECT 1 FROM diptych_jobs "
+    "WHERE diptych_jobs.name = {0}1 AND diptych_jobs.turn <= 0 AND diptych_jobs.next_at < {never}) "
     "RETURNING 1"
 )
 _CLOCK = "SELECT {now}"
@@ -114,13 +145,13 @@ class Run(Struct, frozen=True):
 
     def postpone(self, dialect: Dialect, milliseconds: int) -> Script[bool]:
         """End the lease; the next attempt is after this time. False if another has the job."""
-        sets = f"lease_until = 0, next_at = {NOW[dialect.name]} + {dialect.placeholder}4"
+        sets = f"lease_until = 0, {_WAITS}, next_at = {NOW[dialect.name]} + {dialect.placeholder}4"
         step = Step(_HOLD.format(dialect.placeholder, sets=sets), (*self._values, milliseconds))
         return (yield step) is not None
 
     def bury(self, dialect: Dialect) -> Script[bool]:
         """End the lease of a job that has failed, and keep it; False if another has it."""
-        sets = f"lease_until = 0, next_at = {NEVER}"
+        sets = f"lease_until = 0, {_WAITS}, next_at = {NEVER}"
         return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
 
     def give_back(self, dialect: Dialect) -> Script[bool]:
@@ -129,13 +160,43 @@ class Run(Struct, frozen=True):
         return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
 
 
-async def waiting(store: Store, names: Sequence[str]) -> Sequence[WaitingJob]:
-    """The first jobs with these names that nobody runs, due or not, the first that may run first."""
-    dialect = store.dialect
-    bound = ", ".join(f"{dialect.placeholder}{number}" for number in range(1, len(names) + 1))
-    text = _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
-    (answer,) = await store.run(Plan(text), list(names))
-    return [WaitingJob(*row) for row in json.loads(answer or b"[]")]
+class Waiting(Struct, frozen=True):
+    """What a look at the queue finds: jobs that may run now, in the order in which they should, and when there will be
+    another that waits for its next attempt, in milliseconds."""
+
+    jobs: Sequence[WaitingJob]
+    later: int | None
+
+
+def waiting_statement(dialect: Dialect, names: int) -> str:
+    """The statement of a look at the queue, for jobs with so many names."""
+    bound = ", ".join(f"{dialect.placeholder}{number}" for number in range(1, names + 1))
+    return _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
+
+
+async def waiting(store: Store, names: Sequence[str]) -> Waiting:
+    """The first jobs with these names that nobody runs: new ones by their turn, and between two of them one that is
+    tried again."""
+    (answer,) = await store.run(Plan(waiting_statement(store.dialect, len(names))), list(names))
+    *rows, last = [WaitingJob(*row) for row in json.loads(answer or b"[]")]
+    new, again = [job for job in rows if job.turn >= 0], [job for job in rows if job.turn < 0]
+    in_turns = [job for pair in zip_longest(new, again) for job in pair if job is not None]
+    return Waiting(in_turns, last.next_at)
+
+
+def add_job(dialect: Dialect, job: QueuedJob) -> Script[None]:
+    """Queue a job: its turn is 0 if it is to be before all others, or else determined here."""
+    *columns, _ = QueuedJob.__struct_fields__
+    sign = dialect.placeholder
+    statement = _ADD.format(
+        sign,
+        columns=", ".join(columns),
+        values=", ".join(f"{sign}{number}" for number in range(1, len(columns) + 1)),
+        turn=len(columns) + 1,
+        share=columns.index("share") + 1,
+        greatest=_GREATEST[dialect.name],
+    )
+    yield Step(statement, astuple(job))
 
 
 def retry_failed(dialect: Dialect, id: str) -> Script[bool]:

@@ -7,13 +7,14 @@ Both are committed with the answer, so a job that a client knows of runs, and on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from diptych.compile.dialect import Dialect
-from diptych.db.job_queue import QUEUE, QueuedJob
+from diptych.db.job_queue import QueuedJob, add_job
 from diptych.db.store import Session
 from diptych.model.call_defs import CallDef
 from diptych.model.declare.job_resource import JobResource
@@ -33,11 +34,26 @@ def arguments_of(definition: CallDef, id: Any, arguments: Mapping[str, Any]) -> 
 
 
 async def enqueue(
-    job: ResourceDef, name: str, arguments: str, owner: str, tx: Tx, session: Session, dialect: Dialect
+    job: ResourceDef,
+    name: str,
+    arguments: str,
+    owner: str,
+    tx: Tx,
+    session: Session,
+    dialect: Dialect,
+    *,
+    is_tick: bool = False,
 ) -> JobResource:
-    """Store a job, which runs once the transaction is committed, with the rules of its owner."""
+    """Store a job, which runs once the transaction is committed, with the rules of its owner. A tick goes first."""
     kind: Any = job.cls
     row: JobResource = await tx.trusted.save(kind(action=name, owner=tx.viewer.id))
-    record = QueuedJob(row.id, name, arguments, owner, 0, "null", int(time.time() * 1000), 0, "", 0)
-    await session.drive(lambda: QUEUE.add(dialect, record))
+    created_at, turn = int(time.time() * 1000), 0 if is_tick else 1
+    record = QueuedJob(row.id, name, arguments, owner, 0, "null", created_at, 0, "", 0, share_of(owner), turn)
+    await session.drive(lambda: add_job(dialect, record))
     return row
+
+
+def share_of(owner: str) -> str:
+    """Among whom the queue is shared, of an owner: all tokens of an account, key, client or user have one share."""
+    named = {name: value for name, value in json.loads(owner).items() if name not in ("scopes", "claims")}
+    return hashlib.blake2b(json.dumps(named, sort_keys=True).encode(), digest_size=12).hexdigest()

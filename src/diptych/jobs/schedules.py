@@ -61,7 +61,8 @@ class Schedules:
             following = schedule.when.after(now)
             if await session.drive(lambda: tick(dialect, name, following * 1000)):
                 tx = ModelTx(self._write_engine, session, NOBODY, self._model.trusted(False))
-                await enqueue(job, name, _NO_ARGUMENTS, fixed_owner(schedule.roles), tx, session, dialect)
+                owner = fixed_owner(schedule.roles)
+                await enqueue(job, name, _NO_ARGUMENTS, owner, tx, session, dialect, is_tick=True)
             row = await session.drive(lambda: SCHEDULES.find(dialect, name=name))
             await session.commit()
         finally:

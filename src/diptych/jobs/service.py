@@ -1,8 +1,9 @@
 """The jobs of one process: which of them it runs, by leases in the database.
 
 It looks at the queue after every commit of a job in this process, and every POLL seconds for those of others. A job
-that is due is leased and runs beside at most `job_concurrency - 1` others; its lease is renewed while it runs. When a
-node dies, another takes its jobs over within LEASE seconds.
+that is due is leased and runs beside at most `job_concurrency - 1` others; its lease is renewed while it runs. A tick
+of a schedule has one place more, so that it does not wait for jobs that run long. When a node dies, another takes its
+jobs over within LEASE seconds.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class _Running(Struct, eq=False):
     task: asyncio.Task[None]
     lease_until: float
     """By the monotonic clock."""
+    is_tick: bool
 
 
 class JobService:
@@ -59,6 +61,7 @@ class JobService:
         self._runner = JobRunner(calls, config.job_timeout)
         self._names = self._runner.names
         self._schedules = Schedules(calls.write_engine)
+        self._ticks = frozenset(self._schedules.names)
         self._calls = calls
         self._most = config.job_concurrency
         self._drain = config.job_drain
@@ -128,20 +131,22 @@ class JobService:
             wait = min(wait, await self._schedules.look())
         found = await waiting(self.store, self._names)
         now = time.time() * 1000
-        due = [max(job.next_at, job.created_at) for job in found if job.next_at <= now]
-        QUEUED[0], DELAY[0] = len(due), max(0.0, now - min(due, default=now)) / 1000
-        for job in found:
-            if len(self._running) >= self._most:
-                break
-            if job.next_at > now:
-                wait = min(wait, (job.next_at - now) / 1000)
-                break
-            if job.id not in self._running:
+        since = [max(job.next_at, job.created_at) for job in found.jobs]
+        QUEUED[0], DELAY[0] = len(since), max(0.0, now - min(since, default=now)) / 1000
+        if found.later is not None:
+            wait = min(wait, max(0.0, found.later - now) / 1000)
+        for job in found.jobs:
+            if job.id not in self._running and self._has_place(job.name in self._ticks):
                 await self._take(job.id)
         if time.monotonic() > self._swept_at + _SWEEP:
             self._swept_at = time.monotonic()
             await sweep(self._calls, self._retention)
         return wait
+
+    def _has_place(self, is_tick: bool) -> bool:
+        """May another job run beside those that do? One tick is not counted."""
+        has_tick = is_tick or any(running.is_tick for running in self._running.values())
+        return len(self._running) < self._most + has_tick
 
     async def _take(self, id: str) -> None:
         begun = time.monotonic()
@@ -152,7 +157,8 @@ class JobService:
         if job is None or job.lease_by != self.node:
             return
         run = Run(id, self.node, job.attempts)
-        self._running[id] = _Running(run, asyncio.create_task(self._run(job, run)), begun + LEASE)
+        task = asyncio.create_task(self._run(job, run))
+        self._running[id] = _Running(run, task, begun + LEASE, job.name in self._ticks)
         RUNNING[0] += 1
 
     async def _run(self, job: QueuedJob, run: Run) -> None:

@@ -133,7 +133,7 @@ _RECORDS = {
     "diptych_jobs": (
         "id {text} PRIMARY KEY, name {text} NOT NULL, arguments {text} NOT NULL, owner {text} NOT NULL, "
         "attempts {number} NOT NULL, state {text} NOT NULL, created_at {number} NOT NULL, next_at {number} NOT NULL, "
-        "lease_by {text} NOT NULL, lease_until {number} NOT NULL"
+        "lease_by {text} NOT NULL, lease_until {number} NOT NULL, share {text} NOT NULL, turn {number} NOT NULL"
     ),
     "diptych_schedules": "name {text} PRIMARY KEY, timetable {text} NOT NULL, next_at {number} NOT NULL",
     # what callers have spent of their rates; moments are microseconds
@@ -160,7 +160,10 @@ _INDEXES = {
     "diptych_device_codes_expires": "diptych_device_codes (expires_at)",
     "diptych_refreshes_grant": "diptych_refreshes (grant_id)",
     "diptych_revocations_at": "diptych_revocations (at)",
-    "diptych_jobs_next": "diptych_jobs (next_at)",
+    "diptych_jobs_turn": "diptych_jobs (turn, created_at)",
+    "diptych_jobs_share": "diptych_jobs (share, turn)",
+    "diptych_jobs_again": "diptych_jobs (next_at) WHERE turn < 0",
+    "diptych_jobs_tick": "diptych_jobs (name) WHERE turn <= 0",
     "diptych_webhook_deliveries_webhook": "diptych_webhook_deliveries (webhook_id, position)",
 }
 
