@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +20,13 @@ import pytest
 
 from diptych.db.postgres import replicas as replicas_module
 from tests.support.cluster import Server, cluster
-from tests.support.effort import scaled
+from tests.support.effort import LONG, scaled
 from tests.support.node import Node
 from tests.support.running import Postgres
 
 PAIRS = scaled(100_000, 1_500)
-CLIENTS = 12
-DELAYS = (0.0, 0.0, 0.02, 0.3, 2.0)
+CLIENTS = scaled(64, 12)
+DELAYS = (0.0, 0.0, 0.02, 0.3, 1.0, 2.0)
 
 
 @dataclass
@@ -36,6 +37,12 @@ class Seen:
     stale: int = 0
     back: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
+    lag: float = 0.0
+    """The most seconds that a standby was behind."""
+
+
+READ = "query($i: ID!, $s: ID!) { user(id: $i) { name } shared: user(id: $s) { version } }"
+WRITE = "mutation($i: ID!, $n: String!) { updateUser(id: $i, patch: {name: $n}) { id } }"
 
 
 async def _client(number: int, nodes: list[Node], token: str, shared: str, pairs: int, seen: Seen) -> None:
@@ -60,43 +67,49 @@ async def _client(number: int, nodes: list[Node], token: str, shared: str, pairs
         if draw.random() < 0.5:
             await ask("PATCH", f"/users/{made['id']}", {"name": str(value)})
         else:
-            document = "mutation($i: ID!, $n: String!) { updateUser(id: $i, patch: {name: $n}) { id } }"
-            answer = await ask("POST", "/graphql", {"query": document, "variables": {"i": made["id"], "n": str(value)}})
+            answer = await ask("POST", "/graphql", {"query": WRITE, "variables": {"i": made["id"], "n": str(value)}})
             assert "errors" not in answer, answer
         for _ in range(2):
             if draw.random() < 0.5:
-                read = await ask("GET", f"/users/{made['id']}")
+                read, other = await ask("GET", f"/users/{made['id']}"), await ask("GET", f"/users/{shared}")
             else:
-                document = "query($i: ID!) { user(id: $i) { name } }"
-                answered = await ask("POST", "/graphql", {"query": document, "variables": {"i": made["id"]}})
-                read = answered["data"]["user"]
+                variables = {"i": made["id"], "s": shared}
+                answered = await ask("POST", "/graphql", {"query": READ, "variables": variables})
+                read, other = answered["data"]["user"], answered["data"]["shared"]
             seen.pairs += 1
             seen.stale += read is None or read["name"] != str(value)
-            version = (await ask("GET", f"/users/{shared}"))["version"]
-            seen.back += version < last
-            last = max(last, version)
-        if number == 0:
-            await ask("PATCH", f"/users/{shared}", {"name": f"shared {value}"})
+            seen.back += other["version"] < last
+            last = max(last, other["version"])
+        if number % 16 == 0:
+            await ask("PATCH", f"/users/{shared}", {"name": f"shared {number} {value}"})
 
 
 @contextmanager
 def _lagging(standbys: list[Server]) -> Iterator[None]:
-    """The standbys replay late, each by another delay every half second."""
+    """The standbys replay late, each by another delay every now and then: also for longer than the longest delay."""
     over = threading.Event()
 
-    def stir() -> None:
-        draw = random.Random(7)
-        while not over.wait(0.5):
-            for standby in standbys:
-                standby.delay(draw.choice(DELAYS))
+    def stir(number: int) -> None:
+        draw = random.Random(number)
+        while not over.wait(draw.uniform(0.2, 3.0)):
+            standbys[number].delay(draw.choice(DELAYS))
 
-    thread = threading.Thread(target=stir)
-    thread.start()
+    threads = [threading.Thread(target=stir, args=(number,)) for number in range(len(standbys))]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         over.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
+
+
+async def _watch(node: Node, seen: Seen) -> None:
+    """Note how far standbys are behind."""
+    while True:
+        seen.lag = max(seen.lag, *(replica.lag for replica in node.app.store.replicas))
+        await asyncio.sleep(0.1)
 
 
 async def _work(servers: list[Server], pairs: int) -> tuple[Seen, Counter[str]]:
@@ -110,9 +123,11 @@ async def _work(servers: list[Server], pairs: int) -> tuple[Seen, Counter[str]]:
         token = nodes[0].token("admin")
         _, _, made = await nodes[0].send("POST", "/users", token, {"name": "s", "email": "s@example.org"})
         await asyncio.sleep(1)
+        watching = asyncio.create_task(_watch(nodes[0], seen))
         with _lagging(standbys):
-            each = pairs // CLIENTS // 2
+            each = -(-pairs // CLIENTS // 2)
             await asyncio.gather(*(_client(n, nodes, token, made["id"], each, seen) for n in range(CLIENTS)))
+        watching.cancel()
         reads: Counter[str] = Counter()
         for node in nodes:
             reads["primary"] += node.app.store.primary_reads
@@ -125,11 +140,12 @@ async def _work(servers: list[Server], pairs: int) -> tuple[Seen, Counter[str]]:
 
 
 def test_a_client_reads_what_it_wrote_and_never_goes_back_over_lagging_standbys(postgres: Postgres) -> None:
+    begun = time.monotonic()
     with cluster(postgres, standbys=2) as servers:
         seen, reads = asyncio.run(_work(servers, PAIRS))
-    print(seen, reads)
+    print(seen, dict(reads), f"in {time.monotonic() - begun:.0f} s")
     assert set(seen.statuses) == {200, 201}
-    assert seen.pairs >= PAIRS - 2 * CLIENTS
+    assert seen.pairs >= PAIRS and seen.lag > (1.5 if LONG else 0.0)
     assert (seen.stale, seen.back) == (0, 0)
     by_standbys = sum(count for name, count in reads.items() if name != "primary")
     assert by_standbys > 0.1 * reads.total(), reads
