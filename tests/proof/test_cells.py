@@ -26,6 +26,7 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.demo.model import model
 from diptych.identity.tokens import load_tokens
+from diptych.serve.http.direct import CompleteRequest
 from tests.support.effort import scaled
 from tests.support.running import Client, NewDatabase, Service, running
 
@@ -226,8 +227,9 @@ def test_a_request_that_reaches_another_cell_is_seen(seed: int, new_sqlite: NewD
     class Astray(Cells):
         """The cell of one tenant answers another."""
 
-        def respond(self, method: str, url: bytes, *rest: Any) -> Reply | Awaitable[Reply]:
-            return super().respond(method, url.replace(b"/t/t1/", b"/t/t0/"), *rest)
+        def respond(self, arrived: CompleteRequest) -> Reply | Awaitable[Reply]:
+            arrived.url = arrived.url.replace(b"/t/t1/", b"/t/t0/")
+            return super().respond(arrived)
 
     tenants[1].token = tenants[0].token
     with asyncio.Runner() as runner:
@@ -237,7 +239,7 @@ def test_a_request_that_reaches_another_cell_is_seen(seed: int, new_sqlite: NewD
             sent = {name.encode(): value.encode() for name, value in headers.items()}
 
             async def work() -> Reply:
-                reply = cells.respond(method, path.encode(), sent, ("127.0.0.1", 1), body or b"", 0.0)
+                reply = cells.respond(CompleteRequest(method, path.encode(), sent, ("127.0.0.1", 1), body or b""))
                 return reply if isinstance(reply, Reply) else await reply
 
             reply = runner.run(work())

@@ -15,7 +15,6 @@ import time
 from collections.abc import Awaitable, Iterable
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
 
 from diptych.api.reply import JSON_TYPE, NO_STORE, Reply, problem
 from diptych.cells.directory import Directory, read_directory
@@ -28,6 +27,7 @@ from diptych.model.model import Model
 from diptych.policy.limits import Check
 from diptych.serve.app import Diptych
 from diptych.serve.asgi import Receive, Scope, Send
+from diptych.serve.http.direct import CompleteRequest
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.http.uvicorn_fast_path import send_reply
 from diptych.serve.on_demand import SOCKETS
@@ -93,31 +93,21 @@ class Cells:
 
     # requests
 
-    def respond(
-        self,
-        method: str,
-        url: bytes,
-        headers: dict[bytes, bytes],
-        peer: tuple[str, int] | None,
-        body: bytes,
-        lag: float,
-    ) -> Reply | Awaitable[Reply]:
+    def respond(self, arrived: CompleteRequest) -> Reply | Awaitable[Reply]:
         """Answer a complete request without ASGI: the reply, or an awaitable of it."""
-        tenant = self._tenant(url, headers, peer)
+        tenant = self._tenant(arrived.url, arrived.headers, arrived.peer)
         if tenant is None:
-            return self._without_tenant(url)
+            return self._without_tenant(arrived.url)
         cell = self.pool.get(tenant)
-        if cell is None:
-            return self._opened(tenant, method, url, headers, peer, body, lag)
-        return _respond(cell, method, url, headers, peer, body, lag)
+        return self._opened(tenant, arrived) if cell is None else _respond(cell, arrived)
 
-    async def _opened(self, tenant: str, *request: Any) -> Reply:
+    async def _opened(self, tenant: str, arrived: CompleteRequest) -> Reply:
         """Answer the first request of a cell."""
         try:
             cell = await self.pool.open(tenant)
         except Refusal as refusal:
             return problem(refusal)
-        reply = _respond(cell, *request)
+        reply = _respond(cell, arrived)
         return reply if isinstance(reply, Reply) else await reply
 
     async def stream(self, reply: Reply, scope: Scope, receive: Receive, send: Send) -> None:
@@ -218,10 +208,10 @@ class Cells:
             self.pool.retire(tenant)
 
 
-def _respond(cell: Cell, *request: Any) -> Reply | Awaitable[Reply]:
+def _respond(cell: Cell, arrived: CompleteRequest) -> Reply | Awaitable[Reply]:
     """The reply of a cell, which stays open until it is sent."""
     _CELL.set(cell)
-    reply = cell.app.respond(*request)
+    reply = cell.app.respond(arrived)
     if not isinstance(reply, Reply):
         return cell.waiting(reply)
     if reply.stream is not None:

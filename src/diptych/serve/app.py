@@ -33,6 +33,7 @@ from diptych.serve.handler import Handler, log, refusal_reply
 from diptych.serve.http.body import Arrived, is_coded, read_arriving, refuse_coded, too_large
 from diptych.serve.http.connection_limits import HEALTH
 from diptych.serve.http.cors import Cors
+from diptych.serve.http.direct import CompleteRequest
 from diptych.serve.http.head_rules import joined_headers, repeated
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.http.request import Request, with_request_id
@@ -238,19 +239,12 @@ class Diptych:
         elif scope["type"] == "websocket":
             await self._socket(scope, receive, send)
 
-    def respond(
-        self,
-        method: str,
-        url: bytes,
-        headers: dict[bytes, bytes],
-        peer: tuple[str, int] | None,
-        body: bytes,
-        lag: float,
-    ) -> Reply | Awaitable[Reply]:
-        """Answer a complete request without ASGI (`serve/http/exchanges.py`): the reply, or an awaitable of it."""
-        path, _, query = url.decode("latin-1").partition("?")
-        read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(body)
-        request = self._seen(Request(method, path, query, headers, read, "", peer, None, lag))
+    def respond(self, arrived: CompleteRequest) -> Reply | Awaitable[Reply]:
+        """Answer a complete request without ASGI: the reply, or an awaitable of it."""
+        path, _, query = arrived.url.decode("latin-1").partition("?")
+        headers = arrived.headers
+        read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(arrived.body)
+        request = self._seen(Request(arrived.method, path, query, headers, read, "", arrived.peer, None, arrived.lag))
         REQUEST.set(request)
         early = self._refused_early(request)
         reply = start(self._handle(request)) if early is None else early

@@ -19,6 +19,7 @@ from diptych.cells.app import Cells
 from diptych.config import Config
 from diptych.demo.model import model
 from diptych.identity.tokens import load_tokens
+from diptych.serve.http.direct import CompleteRequest
 from tests.contract.identity.issuer import RSA, issuing
 from tests.support.running import NewDatabase
 
@@ -46,7 +47,7 @@ class Town:
             sent |= JSON | {b"content-length": str(len(raw)).encode()}
 
         async def work() -> Reply:
-            reply = self.cells.respond(method, path.encode(), sent, ("127.0.0.1", 1), raw, 0.0)
+            reply = self.cells.respond(CompleteRequest(method, path.encode(), sent, ("127.0.0.1", 1), raw))
             return reply if isinstance(reply, Reply) else await reply
 
         reply = self.runner.run(work())
@@ -189,7 +190,7 @@ def test_many_first_requests_open_a_cell_once(new_database: NewDatabase, tmp_pat
     with town(written(tmp_path / "cells.toml", {"acme": new_database()})) as here:
 
         async def work() -> list[Reply]:
-            asked = [here.cells.respond("GET", b"/t/acme/posts", {}, None, b"", 0.0) for _ in range(20)]
+            asked = [here.cells.respond(CompleteRequest("GET", b"/t/acme/posts", {}, None)) for _ in range(20)]
             return [one if isinstance(one, Reply) else await one for one in asked]
 
         assert {reply.status for reply in here.runner.run(work())} == {200}

@@ -14,6 +14,7 @@ import pytest
 
 from diptych import Model, Resource, grant
 from diptych.api.reply import Reply
+from diptych.serve.http.direct import CompleteRequest
 from tests.contract.http.conftest import Fresh
 from tests.contract.http.data import ANN
 from tests.support.cases import cases
@@ -152,7 +153,7 @@ def test_it_is_at_the_prefix_of_the_public_address_too(fresh: Fresh) -> None:
     sent = {name.encode(): value.encode() for name, value in BROWSER.items()}
 
     async def status(path: bytes) -> tuple[int, bytes]:
-        reply = service.app.respond("GET", path, dict(sent), None, b"", 0.0)
+        reply = service.app.respond(CompleteRequest("GET", path, dict(sent), None))
         found = reply if isinstance(reply, Reply) else await reply
         return found.status, found.body
 

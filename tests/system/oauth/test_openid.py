@@ -20,6 +20,7 @@ from diptych import Diptych
 from diptych.api.reply import Reply
 from diptych.config import Config
 from diptych.demo.model import model
+from diptych.serve.http.direct import CompleteRequest
 from tests.contract.http.data import ANN
 from tests.support.cases import cases
 from tests.support.in_process import in_process
@@ -75,7 +76,7 @@ def test_a_challenge_names_the_document(new_sqlite: NewDatabase, runner: asyncio
 
     async def ask(app: Diptych, path: str, headers: dict[bytes, bytes]) -> dict[bytes, bytes]:
         await app.start()
-        reply = app.respond("GET", path.encode(), headers, None, b"", 0.0)
+        reply = app.respond(CompleteRequest("GET", path.encode(), headers, None))
         return dict((reply if isinstance(reply, Reply) else await reply).headers)
 
     document = f'resource_metadata="{HERE}{RESOURCE}"'

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, TypeVar
+from typing import Any, Concatenate, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 
@@ -40,6 +40,23 @@ class Timetable(Struct, frozen=True):
     def after(self, moment: float) -> int:
         """The first tick after a moment."""
         return self.offset + (int((moment - self.offset) // self.interval) + 1) * self.interval
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """The options of `@every`: the interval, unless it is written as a text, and how a run is made."""
+
+    seconds: int
+    minutes: int
+    hours: int
+    days: int
+    at: str
+    """The time of day in UTC, `03:30`, for an interval of days."""
+    roles: tuple[Role, ...]
+    """The roles of the viewer whose rules apply to the run; none unless given."""
+    attempts: int
+    """5 unless given."""
+    timeout: float | None
+    """Seconds for an attempt."""
 
 
 class Schedule(Struct, frozen=True):
@@ -75,34 +92,17 @@ def read_when(text: str) -> Timetable | str:
     return Timetable(interval, offset + int(hour) * 3_600 + int(minute) * 60)
 
 
-def scheduled(
-    text: str = "",
-    *,
-    seconds: int = 0,
-    minutes: int = 0,
-    hours: int = 0,
-    days: int = 0,
-    at: str = "",
-    roles: tuple[Role, ...] = (),
-    attempts: int = 5,
-    timeout: float | None = None,
-) -> Callable[[Scheduled], Scheduled]:
+def scheduled(text: str = "", **options: Unpack[ScheduleOptions]) -> Callable[[Scheduled], Scheduled]:
     """Declare a function, above `@classmethod`, that runs at every tick, with the rules of a viewer with `roles`.
 
     It gets a JobTx, and `attempts` and `timeout` are as for `@action(background=True)`. A tick at which the run
     before has not ended is made up for once it has.
     """
-    when: Timetable | str
-    total = seconds + 60 * minutes + 3_600 * hours + 86_400 * days
-    if text and not total:
-        when = read_when(f"{text} at {at}" if at else text)
-    elif text or total <= 0:
-        when = "it has no interval" if not text else "it has two intervals"
-    else:
-        when = read_when(f"{total // 86_400} days at {at}" if at and total % 86_400 == 0 else f"{total} seconds")
-        if at and total % 86_400:
-            when = "a time of day needs a number of days"
-    schedule = Schedule(when, roles, attempts, timeout)
+    if unknown := options.keys() - ScheduleOptions.__optional_keys__:
+        raise TypeError(f"@every has no option {min(unknown)!r}")
+    schedule = Schedule(
+        _when(text, options), options.get("roles", ()), options.get("attempts", 5), options.get("timeout")
+    )
 
     def note(member: Scheduled) -> Scheduled:
         if not hasattr(member, "__dict__"):
@@ -111,6 +111,24 @@ def scheduled(
         return member
 
     return note
+
+
+def _when(text: str, options: ScheduleOptions) -> Timetable | str:
+    """The timetable of a text or of numbers; a text is what is wrong."""
+    at = options.get("at", "")
+    total = (
+        options.get("seconds", 0)
+        + 60 * options.get("minutes", 0)
+        + 3_600 * options.get("hours", 0)
+        + 86_400 * options.get("days", 0)
+    )
+    if text:
+        return "it has two intervals" if total else read_when(f"{text} at {at}" if at else text)
+    if total <= 0:
+        return "it has no interval"
+    if at and total % 86_400:
+        return "a time of day needs a number of days"
+    return read_when(f"{total // 86_400} days at {at}" if at else f"{total} seconds")
 
 
 def schedule_of(member: object) -> Schedule | None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from msgspec.structs import replace
 
 from diptych.model.declare.declared import Now
-from diptych.model.declare.every import Scheduled, scheduled
-from diptych.model.declare.roles import Role
+from diptych.model.declare.every import Scheduled, ScheduleOptions, scheduled
 from diptych.model.enum_scalar import enumeration
 from diptych.model.list_scalar import element_of
 from diptych.model.rules.expr import Choose, Compare, Const, Expr, IsNull, May, ViewerId, or_
@@ -122,19 +121,7 @@ def none(rows: list[T], where: Callable[[T], bool] | None = None) -> bool:
 @overload
 def every(rows: list[T], where: Callable[[T], bool]) -> bool: ...
 @overload
-def every(
-    text: str = "",
-    /,
-    *,
-    seconds: int = 0,
-    minutes: int = 0,
-    hours: int = 0,
-    days: int = 0,
-    at: str = "",
-    roles: tuple[Role, ...] = (),
-    attempts: int = 5,
-    timeout: float | None = None,
-) -> Callable[[Scheduled], Scheduled]: ...
+def every(text: str = "", /, **options: Unpack[ScheduleOptions]) -> Callable[[Scheduled], Scheduled]: ...
 def every(rows: Any = "", where: Any = None, **options: Any) -> Any:
     """Do all related rows match the condition? True if there are none.
 

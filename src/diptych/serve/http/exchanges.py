@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Protocol
 from urllib.parse import unquote
 
 from uvicorn._types import ASGI3Application
@@ -21,35 +20,13 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from diptych.api.reply import Reply
 from diptych.fair.admission import RECEIVED
 from diptych.serve.http.connection import Connection, Exchange
-from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.http.direct import CompleteRequest, DirectApp
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 
 _KEEP_ALIVE = (b"connection", b"keep-alive")
 """In HTTP/1.0, the client asks to keep a connection open, and the response confirms it."""
 AHEAD = 16
 """Pipelined requests that may wait behind the current one."""
-
-
-class DirectApp(Protocol):
-    """An application that answers complete requests without ASGI."""
-
-    deadlines: Deadlines
-
-    def respond(
-        self,
-        method: str,
-        url: bytes,
-        headers: dict[bytes, bytes],
-        peer: tuple[str, int] | None,
-        body: bytes,
-        lag: float,
-    ) -> Reply | Awaitable[Reply]:
-        """Answer a request that has waited for the event loop: the reply, or, if it has to wait, an awaitable of it."""
-        ...
-
-    async def stream(self, reply: Reply, scope: Any, receive: Any, send: Any) -> None:
-        """Send a streaming reply by ASGI."""
-        ...
 
 
 class Exchanges(Connection):
@@ -173,9 +150,8 @@ class Exchanges(Connection):
         by_name, self._by_name = self._by_name, {}  # the head may be large, and the connection long-lived
         assert self._app is not None
         context = copy_context()
-        reply = context.run(
-            self._app.respond, self._method.decode("ascii"), self.url, by_name, self.client, body, self._lag
-        )
+        arrived = CompleteRequest(self._method.decode("ascii"), self.url, by_name, self.client, body, self._lag)
+        reply = context.run(self._app.respond, arrived)
         if not isinstance(reply, Reply):
             exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]  # uvicorn reads only what both have
             task = self.loop.create_task(self._wait(exchange, reply), context=context)

@@ -67,3 +67,5 @@ def test_numbers_and_texts_mean_the_same() -> None:
     assert when() == "it has no interval"
     assert when("hour", minutes=5) == "it has two intervals"
     assert when(hours=1, at="03:30") == "a time of day needs a number of days"
+    with pytest.raises(TypeError, match="'minute'"):
+        when(minute=5)
