@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -45,29 +46,42 @@ class Chosen(NamedTuple):
     until: datetime | None = None
 
 
-async def audit_head(store: Store) -> AuditHead:
-    """The head of the log."""
+@asynccontextmanager
+async def _snapshot(store: Store) -> AsyncIterator[Session]:
+    """A session whose statements see the log at one moment."""
     session = await store.session(reading=True)
     try:
-        return await _head(session)
+        yield session
     finally:
         await session.end()
+
+
+async def audit_head(store: Store) -> AuditHead:
+    """The head of the log."""
+    async with _snapshot(store) as session:
+        return await _head(session)
 
 
 async def exported(store: Store, chosen: Chosen) -> AsyncIterator[str]:
     """The lines of the entries that are chosen, the oldest first."""
     more, values = _conditions(chosen, store.dialect.name)
-    async for entry, hash in _entries(store, more, values):
-        yield entry.exported(hash)
+    async with _snapshot(store) as session:
+        async for entry, hash in _entries(session, store.dialect.name, more, values):
+            yield entry.exported(hash)
 
 
 async def verify(store: Store, kept: tuple[int, str] | None = None) -> tuple[int, Broken | None]:
     """How many entries are right, and the first that is not. `kept` is a head that was written down elsewhere."""
-    head = await audit_head(store)
+    async with _snapshot(store) as session:
+        return await _verified(session, store.dialect.name, kept)
+
+
+async def _verified(session: Session, dialect: str, kept: tuple[int, str] | None) -> tuple[int, Broken | None]:
+    head = await _head(session)
     number, before, right = head.first, head.first_hash, 0
     if kept is not None and kept[0] > head.entry:
         return 0, Broken(head.entry + 1, f"it is missing: the log had {kept[0]} entries")
-    async for entry, hash in _entries(store, "", ()):
+    async for entry, hash in _entries(session, dialect, "", ()):
         if entry.entry > head.entry:
             return right, Broken(entry.entry, "it is beyond the head of the log")
         if entry.entry != number:
@@ -85,17 +99,16 @@ async def verify(store: Store, kept: tuple[int, str] | None = None) -> tuple[int
     return right, None
 
 
-async def _entries(store: Store, more: str, values: Sequence[Any]) -> AsyncIterator[tuple[Entry, str]]:
-    session = await store.session(reading=True)
-    try:
-        after, last = 0, (await _head(session)).entry + _AT_A_TIME
-        sql = ENTRIES[store.dialect.name].format(more)
-        while rows := await session.rows(sql, (after, last, _AT_A_TIME, *values)):
-            for row in rows:
-                yield _entry(row, store.dialect.name), row[10]
-            after = rows[-1][0]
-    finally:
-        await session.end()
+async def _entries(
+    session: Session, dialect: str, more: str, values: Sequence[Any]
+) -> AsyncIterator[tuple[Entry, str]]:
+    """All entries with their hashes, the oldest first, and such as someone has put behind the head."""
+    after, last = 0, (await _head(session)).entry + _AT_A_TIME
+    sql = ENTRIES[dialect].format(more)
+    while rows := await session.rows(sql, (after, last, _AT_A_TIME, *values)):
+        for row in rows:
+            yield _entry(row, dialect), row[10]
+        after = rows[-1][0]
 
 
 async def _head(session: Session) -> AuditHead:

@@ -117,16 +117,15 @@ class CellPool:
 
     async def open(self, tenant: str) -> Cell:
         """The cell of a tenant, opened if need be; a Refusal if it cannot be."""
-        cell = self.get(tenant)
-        if cell is not None:
-            return cell
-        task = self._opening.get(tenant)
-        if task is None:
-            if self._clock() < self._failed.get(tenant, 0.0):
-                raise _not_now()
-            task = self._opening[tenant] = asyncio.create_task(self._open(tenant))
-            task.add_done_callback(lambda done: self._opened(tenant, done))
-        return await asyncio.shield(task)
+        while (cell := self.get(tenant)) is None:  # one that was opened may have been closed before its turn
+            task = self._opening.get(tenant)
+            if task is None:
+                if self._clock() < self._failed.get(tenant, 0.0):
+                    raise _not_now()
+                task = self._opening[tenant] = asyncio.create_task(self._open(tenant))
+                task.add_done_callback(lambda done: self._opened(tenant, done))
+            await asyncio.shield(task)
+        return cell
 
     def _opened(self, tenant: str, task: asyncio.Task[Cell]) -> None:
         self._opening.pop(tenant, None)
@@ -178,10 +177,15 @@ class CellPool:
                 self._close(tenant)
 
     def retire(self, tenant: str) -> None:
-        """Begin to close a cell whose database has changed: the next request opens it anew, where it is then."""
+        """Begin to close a cell whose database has changed: the next request opens it anew, where it is then.
+
+        So does one that waits for it while it is being opened.
+        """
         self._failed.pop(tenant, None)
         if tenant in self._cells:
             self._close(tenant)
+        elif (task := self._opening.get(tenant)) is not None:
+            task.add_done_callback(lambda _: self.retire(tenant))
 
     def _close(self, tenant: str) -> asyncio.Task[None]:
         cell = self._cells.pop(tenant)

@@ -52,7 +52,8 @@ def owner_of(viewer: Viewer) -> str:
     if claims is None:
         return fixed_owner(())
     named: dict[str, object]
-    client, key = claims.get("client_id"), key_id_of(claims)
+    ours = claims.get("jti") is not None  # a token of another issuer has none (`identity/issuers/trusted.py`)
+    client, key = claims.get("client_id") if ours else None, key_id_of(claims)
     if claims.get("account") is not None:
         named = {"account": claims.get("account")}
     elif key is not None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from diptych.audit import log
 from diptych.audit.appender import Appender
 from diptych.audit.log import AuditHead, Broken, Chosen, audit_head, exported, verify
+from diptych.db.store import Session
 from diptych.live.retention import Retention
 from tests.contract.audit.audited_model import ANN, BOB, MODEL, entries, serving
 from tests.support.in_process import Service
@@ -53,6 +55,24 @@ def test_a_chain_that_nobody_touched_is_right(database: str) -> None:
         kept = head(service)
         write(service, 2)
         assert verified(service, (kept.entry, kept.hash)) == (8, None)
+
+
+def test_a_change_that_is_appended_meanwhile_breaks_no_chain(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(database) as service:
+        write(service)
+        read, pending = log._head, [True]
+
+        async def read_and_change(session: Session) -> AuditHead:
+            found = await read(session)
+            if pending:
+                pending.clear()
+                await service.execute_soon("UPDATE posts SET title = 'meanwhile'")
+                assert await Appender(service.app.store, MODEL).append() == 1
+            return found
+
+        monkeypatch.setattr(log, "_head", read_and_change)
+        assert verified(service) == (6, None)
+        assert verified(service) == (7, None)
 
 
 def test_the_lines_of_an_export_verify_by_themselves(database: str) -> None:

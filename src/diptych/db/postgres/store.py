@@ -256,7 +256,7 @@ class PostgresStore:
 
     async def session(self, *, reading: bool = False) -> ForeignSession:
         if reading:
-            return await open_session(self.pool, "BEGIN READ ONLY")
+            return await open_session(self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return await open_session(self.pool, "BEGIN", self._changed)
 
     # the feed
