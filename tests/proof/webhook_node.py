@@ -12,7 +12,7 @@ from typing import Any
 
 from diptych import Config, Diptych, Model, Resource, grant
 from diptych.engine.watch import Change, ChangeBatch
-from diptych.webhooks import backoff, dispatcher, service
+from diptych.webhooks import dispatcher, service
 from diptych.webhooks.dispatcher import Dispatcher
 
 
@@ -54,6 +54,6 @@ async def run(database: str) -> None:
 
 
 if __name__ == "__main__":
-    service.LEASE, service.EVERY, service.RARELY, backoff.FIRST = 1.0, 0.1, 0.1, 1.0
+    service.LEASE, service.EVERY, service.RARELY, dispatcher.BACKOFF.first = 1.0, 0.1, 0.1, 1.0
     plant("".join(sys.argv[2:]))
     asyncio.run(run(sys.argv[1]))

@@ -2,6 +2,6 @@
 
 A call stores a job in its transaction (`engine/background.py`); the queue is a table with leases (`db/job_queue.py`).
 `service` takes jobs that are due and runs them, `run` runs one, `transaction` is what its function gets, `schedules`
-makes jobs of ticks, `manage` lists, cancels and retries them for operators, `backoff` says when a job is tried again,
+makes jobs of ticks, `manage` lists, cancels and retries them for operators, `retention` deletes old ones,
 `counts` counts for the metrics. It may import `engine`, `api`, `db`, `identity`, `ask`, `model`, `config` and `fair`.
 """

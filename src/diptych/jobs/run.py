@@ -29,8 +29,8 @@ from diptych.db.store import Session
 from diptych.engine.call import CallEngine, PreparedCall
 from diptych.engine.transaction import ModelTx, Overtaken
 from diptych.errors import Code, Refusal
+from diptych.fair.backoff import Backoff
 from diptych.identity.owner import viewer_of
-from diptych.jobs.backoff import delay
 from diptych.jobs.transaction import JobTransaction, LazySession
 from diptych.model.call_defs import Background, CallDef, ScheduleDef
 from diptych.model.declare.fault import Fault
@@ -42,6 +42,8 @@ from diptych.model.view import not_yours
 log = logging.getLogger("diptych")
 REPORTED_EVERY = 1.0
 """Seconds between two times that progress is stored."""
+BACKOFF = Backoff(first=1.0, factor=4.0, longest=900.0)
+"""Between attempts: about 1 s, 4 s, 16 s, 1 min, 4 min, and every 15 min after that."""
 _PASSING = (Code.UNAVAILABLE, Code.TIMEOUT)
 _LONGEST_MESSAGE = 2_000
 
@@ -190,8 +192,8 @@ class JobRunner:
         """Try again later, or end with the error."""
         code, message = _problem(error, job)
         if _passes(error, background) and run.attempt < background.attempts:
-            after = error.after if isinstance(error, Retry) else None
-            wait = int(delay(run.attempt, after) * 1000)
+            asked = error.after if isinstance(error, Retry) else None
+            wait = int((BACKOFF.delay(run.attempt) if asked is None else max(0.0, asked)) * 1000)
             await self._update(
                 run, lambda: run.postpone(self._dialect, wait), state=JobState.queued, error_message=message
             )

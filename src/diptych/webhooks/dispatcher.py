@@ -25,11 +25,11 @@ from diptych.db.leases import LostLease
 from diptych.db.store import Store
 from diptych.engine.watch import BoundWatch, Change, ChangeBatch, WatchEngine
 from diptych.errors import Code, Refusal
+from diptych.fair.backoff import Backoff
 from diptych.fair.caller import CALLER
 from diptych.identity.owner import viewer_of
 from diptych.live.tail import Tail
 from diptych.webhooks.address import Resolver, parts_of
-from diptych.webhooks.backoff import RETRIED_FOR, delay
 from diptych.webhooks.counts import MESSAGES
 from diptych.webhooks.message import body_of, message_id, row_of, watch_of
 from diptych.webhooks.post import Outcome, Sender
@@ -45,6 +45,10 @@ from diptych.webhooks.records import (
 from diptych.webhooks.signing import secrets_at, signed_headers
 
 log = logging.getLogger("diptych")
+BACKOFF = Backoff(first=5.0, factor=3.0, longest=21_600.0)
+"""Between tries: about 5 s, 15 s, 45 s, 2 min, 7 min, 20 min, 1 h, 3 h, and every 6 h after that."""
+RETRIED_FOR = 3 * 86_400
+"""Seconds from the first try until a change is given up."""
 IDLE = 5.0
 """Seconds between two looks at the feed without a wake-up."""
 BROKEN = 3
@@ -281,7 +285,7 @@ class Dispatcher:
     def _delivery(self, change: Change, row: str, attempts: int, outcome: Outcome | None) -> Delivery:
         now = time.time()
         position = change.feed_position.position
-        next_at = 0 if outcome is None else int((now + delay(attempts, outcome.retry_after)) * 1000)
+        next_at = 0 if outcome is None else int((now + _delay(attempts, outcome.retry_after)) * 1000)
         last = "" if outcome is None else outcome.text
         id = delivery_id(self.webhook.id, position)
         return Delivery(id, self.webhook.id, position, row, "pending", attempts, int(now), next_at, last)
@@ -344,7 +348,7 @@ class Dispatcher:
         now, attempts = time.time(), delivery.attempts + 1
         state = "dead" if now > delivery.first_at + RETRIED_FOR else "pending"
         MESSAGES["dead"] += state == "dead"
-        next_at = int((now + delay(attempts, outcome.retry_after)) * 1000)
+        next_at = int((now + _delay(attempts, outcome.retry_after)) * 1000)
         return replace(delivery, attempts=attempts, state=state, next_at=next_at, last=outcome.text)
 
     # messages
@@ -370,7 +374,7 @@ class Dispatcher:
         """Store how far it is; the breaker opens if nothing got through lately."""
         self._next_at = 0.0
         if self._failures >= BROKEN:
-            self._next_at = time.time() + delay(self._failures - BROKEN + 1, self._retry_after)
+            self._next_at = time.time() + _delay(self._failures - BROKEN + 1, self._retry_after)
         store, webhook, kept, done = self._host.store, self.webhook, tuple(kept), tuple(done)
         next_at = int(self._next_at * 1000)
         progress = Progress(self._position, self._failures, next_at, self._reason, self._delivered_at)
@@ -389,3 +393,8 @@ def _is_done(task: asyncio.Task[None]) -> bool:
     if task.done():
         task.result()
     return task.done()
+
+
+def _delay(attempts: int, retry_after: int) -> float:
+    """Seconds until the next try, which is not before the receiver asked for it."""
+    return max(BACKOFF.delay(attempts), float(retry_after))

@@ -12,7 +12,7 @@ import pytest
 from diptych import Column, Config, Diptych, Model, OnDelete, Resource, Role, Viewer, allow, grant, inverse
 from diptych.errors import ModelError, Refusal
 from diptych.identity.owner import fixed_owner
-from diptych.webhooks import backoff, manage, service
+from diptych.webhooks import dispatcher, manage, service
 from tests.contract.existing import northwind, pagila
 from tests.contract.existing.test_existing import send
 from tests.support.existing import catalogue_of, make_existing, run_sql
@@ -281,7 +281,7 @@ def test_they_are_taken_off(database: str, command: Command) -> None:
 
 def test_webhooks(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "EVERY", 0.05)
-    monkeypatch.setattr(backoff, "FIRST", 0.1)
+    monkeypatch.setattr(dispatcher.BACKOFF, "first", 0.1)
 
     async def run() -> list[Any]:
         async with Receiver() as receiver:

@@ -214,7 +214,7 @@ def test_a_job_that_fails_says_why_and_changes_nothing(
 
 
 def test_exceptions_that_say_so_are_tried_again(bindery: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.jobs.backoff.FIRST", 0.001)
+    monkeypatch.setattr("diptych.jobs.run.BACKOFF.first", 0.001)
     ann = bindery.token(ANN)
     once = tried(bindery, "retry", ann, data={"a": [1, "é", None]})
     settle(bindery)
@@ -228,7 +228,7 @@ def test_exceptions_that_say_so_are_tried_again(bindery: Service, monkeypatch: p
 def test_the_number_of_attempts_is_bounded(
     bindery: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("diptych.jobs.backoff.FIRST", 0.001)
+    monkeypatch.setattr("diptych.jobs.run.BACKOFF.first", 0.001)
     ann = bindery.token(ANN)
     id = tried(bindery, "connect", ann)
 

@@ -15,7 +15,7 @@ from diptych.identity.accounts import Accounts
 from diptych.identity.owner import account_owner, fixed_owner
 from diptych.identity.revocation_list import RevocationList
 from diptych.serve.handler import Handler
-from diptych.webhooks import backoff, dispatcher, manage, records, service
+from diptych.webhooks import dispatcher, manage, records, service
 from diptych.webhooks.dispatcher import BROKEN
 from tests.contract.http import data
 from tests.contract.http.data import POST
@@ -31,7 +31,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "EVERY", 0.05)
     monkeypatch.setattr(service, "RARELY", 0.1)
     monkeypatch.setattr(service, "LEASE", 2.0)
-    monkeypatch.setattr(backoff, "FIRST", 0.1)
+    monkeypatch.setattr(dispatcher.BACKOFF, "first", 0.1)
 
 
 @pytest.fixture

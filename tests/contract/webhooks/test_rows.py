@@ -13,7 +13,7 @@ from standardwebhooks import Webhook as Verifier
 from diptych import Model, Resource, Role, Viewer, WebhookResource, WriteBy, allow, from_viewer, grant
 from diptych.identity.accounts import Accounts
 from diptych.identity.revocation_list import RevocationList
-from diptych.webhooks import backoff, manage, service
+from diptych.webhooks import dispatcher, manage, service
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 from tests.support.webhooks import Receiver
@@ -52,7 +52,7 @@ model = Model(User, Order, Hook)
 def served(new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Service, Receiver]]:
     monkeypatch.setattr(service, "EVERY", 0.05)
     monkeypatch.setattr(service, "RARELY", 0.1)
-    monkeypatch.setattr(backoff, "FIRST", 0.1)
+    monkeypatch.setattr(dispatcher.BACKOFF, "first", 0.1)
     users = [{"id": ANN, "name": "Ann"}, {"id": BEN, "name": "Ben"}]
     now = "2026-01-01T00:00:00.000000Z"
     rows = {"User": [{**user, "version": 1, "createdAt": now, "updatedAt": now} for user in users]}
