@@ -22,7 +22,7 @@ import pytest
 from diptych import Index, Json, Model, OnDelete, Resource, Unique, grant, inverse
 from diptych.compile.dialect import POSTGRES, SQLITE
 from diptych.compile.fragment import identifier
-from diptych.compile.system.object import Table
+from diptych.compile.system.object import FeedTable
 from diptych.compile.system.objects import parts
 from diptych.compile.tables import create
 from diptych.compile.verdict import Listing, compile_counts, compile_hidden
@@ -54,7 +54,7 @@ def statements() -> str:
         for text in tomllib.loads(file.read_text())["sql"].values():
             found += text.values() if isinstance(text, dict) else [text]
     tables = [
-        Table(each.table, [field.column for field in each.fields.values()], (("email",),))
+        FeedTable(each.table, [field.column for field in each.fields.values()], (("email",),))
         for each in default.resources.values()
     ]
     for dialect in (SQLITE, POSTGRES):

@@ -22,8 +22,8 @@ from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
 from diptych.errors import StartError
 from diptych.move.postgres import PostgresSide
-from diptych.move.runner import Move, Moved
-from diptych.move.side import Change, Row, Side
+from diptych.move.runner import Moved, MoveRun
+from diptych.move.side import Row, Side, StoredChange
 from diptych.move.sqlite import SqliteSide
 from tests.support import edge_cases
 from tests.support.effort import scaled
@@ -69,7 +69,7 @@ async def move(model: Model, source: Side, target: Side, *, switch: bool = True)
     await source.open(model)
     await target.open(model)
     try:
-        return await Move(model, source, target, lambda label, done, total: None).run(switch=switch)
+        return await MoveRun(model, source, target, lambda label, done, total: None).run(switch=switch)
     finally:
         await source.close()
         await target.close()
@@ -170,7 +170,7 @@ class Breaking:
         self._step()
         await self.target.put(table, ids, rows, state)
 
-    async def put_changes(self, changes: Sequence[Change], state: Mapping[str, str]) -> None:
+    async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:
         self._step()
         await self.target.put_changes(changes, state)
 

@@ -12,7 +12,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from diptych.ask.nodes import Cell, Cells, ConnectionPart, EdgePart, Follow, Nodes, OrderBy, Pick, Read, Total, TypeName
+from diptych.ask.nodes import (
+    ConnectionPart,
+    EdgePart,
+    Follow,
+    GroupObject,
+    GroupValue,
+    Nodes,
+    OrderBy,
+    Pick,
+    Read,
+    Total,
+    TypeName,
+)
 from diptych.model.defs import ResourceDef
 from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, IsNull, Key, Measure, Not, Or, Slot, Via
 from diptych.model.scalars import BIGINT, DATE, Scalar
@@ -101,9 +113,9 @@ class AggregateOracle(Oracle):
         shown: dict[str, Any] = {}
         for part in parts:
             match part:
-                case Cell(label, of):
+                case GroupValue(label, of):
                     shown[label] = wire(self._type(of, resource), self._of_group(of, group))
-                case Cells(label, inner):
+                case GroupObject(label, inner):
                     shown[label] = self._cells(inner, group, resource)
                 case TypeName(label, name):
                     shown[label] = name

@@ -20,7 +20,7 @@ import msgspec
 
 from diptych.api.graphql.printer import print_mutation
 from diptych.api.rest.printer import print_rest_write
-from diptych.ask.nodes import Assign, BulkPart, Field, Nodes, OrderBy, Page, Pick, Rows, Write, WriteVerb
+from diptych.ask.nodes import Assign, BulkPart, Field, Nodes, OrderBy, Page, Pick, RowSet, Write, WriteVerb
 from diptych.ask.slots import MOST, SIZE
 from diptych.model.constraints import fault_of
 from diptych.model.declare.roles import Viewer
@@ -483,7 +483,7 @@ def ask_of(wish: Wish, model: Model) -> tuple[Write, list[Any]]:
     if wish.where is not None:
         where = Numbers(len(values)).where(wish.where)
         values += wish.filter_raw
-        rows = Rows(where, Slot(len(values), MOST), Slot(len(values) + 1, BOOLEAN))
+        rows = RowSet(where, Slot(len(values), MOST), Slot(len(values) + 1, BOOLEAN))
         values += [wish.most, wish.dry]
     numbers = Numbers(len(values))
     picks = tuple(map(numbers.inner, wish.pick))

@@ -27,7 +27,7 @@ from diptych.model.call_defs import ActionDef, QueryDef
 from diptych.model.declare.resource import VERBS
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN
 from diptych.model.defs import FieldDef, ResourceDef
-from diptych.model.describe.matrix import Cell, ResourceMatrix, matrix
+from diptych.model.describe.matrix import Permission, ResourceMatrix, matrix
 from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, JSON, STRING
 from tests.contract.calls import press
 from tests.support import edge_cases
@@ -59,7 +59,7 @@ class Subject:
         sent = b"" if body is None else json.dumps(body).encode()
         return self.service.send(method, path, headers=kind, body=sent, token=self.tokens[role])
 
-    def cells(self) -> Iterator[tuple[ResourceDef, str, str, Cell]]:
+    def cells(self) -> Iterator[tuple[ResourceDef, str, str, Permission]]:
         """Every cell of the rows: resource, role, column."""
         for found in matrix(self.model, self.model.role_names):
             for role, cells in found.rows.items():
@@ -226,7 +226,7 @@ def test_a_condition_is_true_of_the_rows_on_which_a_change_is_allowed(subject: S
 # fields
 
 
-def field_cells(found: ResourceMatrix) -> dict[tuple[str, str, str], Cell]:
+def field_cells(found: ResourceMatrix) -> dict[tuple[str, str, str], Permission]:
     """For each field or relation by its word, role and touch."""
     return {
         (name, role, touch): cell

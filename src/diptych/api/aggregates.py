@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from diptych.ask.nodes import Cell, Cells, Groups, OrderBy, TypeName
+from diptych.ask.nodes import GroupObject, Groups, GroupValue, OrderBy, TypeName
 from diptych.ask.slots import RawValue
 from diptych.errors import Path
 from diptych.model.aggregates import (
@@ -158,9 +158,9 @@ class NumberFilters(ABC):
 
     def picked(
         self, items: Iterable[Selected], resource: ResourceView, groups: Groups | None, type_name: str, path: Path
-    ) -> tuple[Cell | Cells | TypeName, ...]:
+    ) -> tuple[GroupValue | GroupObject | TypeName, ...]:
         """What is selected of a group, or of a summary."""
-        cells: dict[str, Cell | Cells | TypeName] = {}
+        cells: dict[str, GroupValue | GroupObject | TypeName] = {}
         for item in items:
             part = self._picked(item, resource, groups, type_name, path)
             if item.label in cells:
@@ -171,7 +171,7 @@ class NumberFilters(ABC):
 
     def _picked(
         self, item: Selected, resource: ResourceView, groups: Groups | None, type_name: str, path: Path
-    ) -> Cell | Cells | TypeName | None:
+    ) -> GroupValue | GroupObject | TypeName | None:
         name, label = item.name, item.label
         if name == "__typename":
             return TypeName(label, type_name)
@@ -182,32 +182,32 @@ class NumberFilters(ABC):
                 self.fault(path, f"'{name}' is no key of these groups: add it to by")
             elif item.inner is not None:
                 self.fault(path, f"'{name}' is a value and takes no ( )")
-            return None if key is None else Cell(label, key)
+            return None if key is None else GroupValue(label, key)
         if item.inner is None:
             self.fault(path, f"'{name}' is no number: select from it, as in total(sum)")
             return None
         if name == SUMMARY and groups is not None:
-            return Cells(label, self.picked(item.inner, resource, None, summary_type(resource.resource), path))
+            return GroupObject(label, self.picked(item.inner, resource, None, summary_type(resource.resource), path))
         if name not in measured(resource) or field is None:
             self.fault(path, f"{resource.resource.name} has no field '{name}' with measures")
             return None
-        return Cells(label, self._measures(item.inner, field, groups, path))
+        return GroupObject(label, self._measures(item.inner, field, groups, path))
 
     def _measures(
         self, items: Iterable[Selected], field: FieldView, groups: Groups | None, path: Path
-    ) -> tuple[Cell | Cells | TypeName, ...]:
+    ) -> tuple[GroupValue | GroupObject | TypeName, ...]:
         """The measures of one field, and its key."""
         scalar, name = field.field.scalar, field.field.name
-        cells: dict[str, Cell | TypeName] = {}
+        cells: dict[str, GroupValue | TypeName] = {}
         for item in items:
             if item.label in cells:
                 self.fault(path, f"'{item.label}' occurs twice")
             if item.name == "__typename":
                 cells[item.label] = TypeName(item.label, measures_type(scalar, with_key=groups is not None))
             elif item.name in functions(scalar) and item.inner is None:
-                cells[item.label] = Cell(item.label, Measure(item.name, Col((name,))))
+                cells[item.label] = GroupValue(item.label, Measure(item.name, Col((name,))))
             elif item.name == VALUE and groups is not None and (key := key_of(name, groups)) is not None:
-                cells[item.label] = Cell(item.label, key)
+                cells[item.label] = GroupValue(item.label, key)
             elif item.name == VALUE and groups is not None:
                 self.fault(path, f"'{name}' is no key of these groups: add it to by")
             else:

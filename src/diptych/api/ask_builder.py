@@ -22,7 +22,7 @@ from diptych.ask.nodes import (
     MemberPick,
     OrderBy,
     Page,
-    Rows,
+    RowSet,
     TypeName,
     Watch,
     Write,
@@ -32,7 +32,7 @@ from diptych.ask.slots import CHANGE_KIND, CURSOR, MOST, OFFSET, SIZE, RawValue,
 from diptych.ask.wish import CallWish, WatchWish, WriteWish
 from diptych.errors import MAX_FAULTS, Code, Fault, Path, Refusal
 from diptych.model.call_defs import ArgumentDef, CallDef
-from diptych.model.declare.markers import Key
+from diptych.model.declare.markers import KeyMark
 from diptych.model.defs import FieldDef
 from diptych.model.resource_view import ResourceView
 from diptych.model.rules.expr import TRUE, Col, Expr, Slot
@@ -121,7 +121,7 @@ class AskBuilder(Filters):
 
     # changes of many rows
 
-    def rows(self, where: Expr, at: Path, most: RawValue, dry: RawValue | None) -> Rows:
+    def rows(self, where: Expr, at: Path, most: RawValue, dry: RawValue | None) -> RowSet:
         """The rows of a change of many: a filter and a number are required."""
         if where == TRUE:
             self.fault(at, "expected a filter")
@@ -129,7 +129,7 @@ class AskBuilder(Filters):
             self.fault(most.path, "expected a number: how many rows it may reach at most")
             most = RawValue(1, most.path, fixed=True)
         has = dry is not None and dry.value is not None
-        return Rows(where, self.slots.take(MOST, most), self.slots.take(BOOLEAN, dry) if has and dry else None)
+        return RowSet(where, self.slots.take(MOST, most), self.slots.take(BOOLEAN, dry) if has and dry else None)
 
     def no_id(self, resource: ResourceView) -> Slot:
         """The slot of an id that is not of the request."""
@@ -148,7 +148,7 @@ class AskBuilder(Filters):
             elif own.value is None:
                 self.fault(own.path, "expected a value, and not null")
             else:
-                return self.slots.take(key, own, constraints=(Key(),))
+                return self.slots.take(key, own, constraints=(KeyMark(),))
         if raw is not None:
             return self.slots.take(key, raw, target=resource.resource.name)
         return self.slots.add(key, Source((), make=_new_id if key is ID else _no_id))
@@ -236,7 +236,7 @@ class AskBuilder(Filters):
         if isinstance(to, FieldDef) and to.relation and resource is not None:
             target = resource.resource.relations[to.relation].target
             return Assign(to.name, self.slots.take(to.scalar, raw, constraints=to.constraints, target=target))
-        own = (*to.constraints, Key()) if to.scalar is ID else to.constraints
+        own = (*to.constraints, KeyMark()) if to.scalar is ID else to.constraints
         return Assign(to.name, self.slots.take(to.scalar, raw, constraints=own))
 
     def key_of(self, resource: ResourceView, raw: RawValue) -> tuple[Assign, ...]:

@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _END = "\r\n"
 
 
-class Column(Struct, frozen=True):
+class CsvColumn(Struct, frozen=True):
     """A column of CSV: its name in the header, the keys that lead to its value in a row, and the type of that."""
 
     name: str
@@ -67,26 +67,26 @@ def rows_read(read: Read) -> tuple[Read, tuple[Pick, ...]]:
     return read, nodes.pick
 
 
-def columns_of(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, model: Resources) -> list[Column]:
+def columns_of(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, model: Resources) -> list[CsvColumn]:
     """The columns of a selection; a to-many relation has none, and is refused."""
-    columns: list[Column] = []
+    columns: list[CsvColumn] = []
     for pick in picks:
         if isinstance(pick, Field):
-            columns.append(Column(pick.label, (pick.label,), resource.fields[pick.name].scalar))
+            columns.append(CsvColumn(pick.label, (pick.label,), resource.fields[pick.name].scalar))
         elif isinstance(pick, Follow):
             if pick.read.page is not None:
                 fault = Fault(("query", "fields"), f"'{pick.relation}' is a list, which CSV has no column for")
                 raise Refusal(Code.BAD_REQUEST, f"Ask for {NDJSON}, or leave lists out.", [fault])
             inner = columns_of(pick.read.pick, model[pick.read.resource], model)
-            columns += [Column(f"{pick.label}.{part.name}", (pick.label, *part.path), part.scalar) for part in inner]
+            columns += [CsvColumn(f"{pick.label}.{part.name}", (pick.label, *part.path), part.scalar) for part in inner]
     return columns
 
 
-def csv_header(columns: Sequence[Column]) -> str:
+def csv_header(columns: Sequence[CsvColumn]) -> str:
     return ",".join(column.name for column in columns) + _END
 
 
-def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], *, raw: bool = False) -> str:
+def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[CsvColumn], *, raw: bool = False) -> str:
     """The lines of some rows. With `raw`, formulas stay as they are."""
     cells = [
         (column.path, _is_guarded(column.scalar) and not raw, _kind(column.scalar) == "json") for column in columns

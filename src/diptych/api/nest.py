@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from diptych.api.nested_row import Cut, NestedRow, RelationPaths
+from diptych.api.nested_row import LinkCut, NestedRow, RelationPaths
 from diptych.ask.measures import Limits, too_many_levels, too_many_writes
 from diptych.ask.nodes import WriteVerb
 from diptych.ask.slots import RawValue, Ref
@@ -286,7 +286,7 @@ class Unfolder:
         row = NestedRow("delete", link, RawValue({}, _BODY if self.own_paths else sent.path), place)
         row.within = (around.resource.resource.name, nest.relation.name, parent)
         row.parent = around.id
-        row.cut = Cut(nest, others, min(self.limits.writes, self.limits.bulk))
+        row.cut = LinkCut(nest, others, min(self.limits.writes, self.limits.bulk))
         row.inputs = {str(parent.path[-1]): parent.value, _OTHERS: others.value} if self.own_paths else {}
         self.rows.append(row)
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from diptych.api.ask_builder import AskBuilder
-from diptych.ask.nodes import Rows, Within, Write, WriteVerb
+from diptych.ask.nodes import RowSet, Within, Write, WriteVerb
 from diptych.ask.slots import MOST, RawValue
 from diptych.ask.wish import Follows, WriteWish
 from diptych.errors import Path
@@ -30,7 +30,7 @@ RelationPaths = frozenset[tuple[str, ...]]
 """Relations, as paths from a row."""
 
 
-class Cut(NamedTuple):
+class LinkCut(NamedTuple):
     """The links that a `set` deletes: those to other rows, up to the limit of a request."""
 
     nest: NestView
@@ -56,7 +56,7 @@ class NestedRow(Struct, eq=False):
     """The unique key by which it is found, if it is a link."""
     later: RelationPaths = frozenset()
     """The relations that the same nested write writes after it, as in `Follows`."""
-    cut: Cut | None = None
+    cut: LinkCut | None = None
     """The links that it deletes, if these are those that a `set` leaves out."""
 
     parent: RawValue | None = None
@@ -96,7 +96,7 @@ class NestedRow(Struct, eq=False):
         wish = builder.write(ask, self.values.path)
         return replace(wish, follows=Follows(self.later)) if self.later else wish
 
-    def _cut(self, builder: AskBuilder, cut: Cut, around: tuple[str, str, RawValue]) -> Write:
+    def _cut(self, builder: AskBuilder, cut: LinkCut, around: tuple[str, str, RawValue]) -> Write:
         """The deletion of all links of the row around it but those to some rows."""
         (name, relation, raw), nest = around, cut.nest
         key = builder.no_id(self.resource)
@@ -107,5 +107,5 @@ class NestedRow(Struct, eq=False):
             others = builder.slots.take(target.key, cut.others, many=True, target=target.name)
             where = and_(where, not_(Compare("in", Col((nest.theirs,)), others)))
         most = builder.slots.take(MOST, RawValue(cut.most, self.values.path, fixed=True))
-        rows, within = Rows(where, most), Within(name, relation, parent)
+        rows, within = RowSet(where, most), Within(name, relation, parent)
         return Write("delete", self.resource.resource.name, key, within=within, rows=rows)

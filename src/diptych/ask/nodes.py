@@ -112,21 +112,21 @@ class Total(Struct, frozen=True):
     label: str
 
 
-class Cell(Struct, frozen=True):
+class GroupValue(Struct, frozen=True):
     """A key or a measure of a group; `label` is its key in the answer."""
 
     label: str
     of: Expr
 
 
-class Cells(Struct, frozen=True):
+class GroupObject(Struct, frozen=True):
     """Several of them, as an object: `total { sum avg }`."""
 
     label: str
-    parts: tuple[Cell | Cells | TypeName, ...]
+    parts: tuple[GroupValue | GroupObject | TypeName, ...]
 
 
-Pick = Field | TypeName | Follow | Cell | Cells
+Pick = Field | TypeName | Follow | GroupValue | GroupObject
 ConnectionPart = Nodes | Edges | PageInfo | Total | TypeName
 
 
@@ -196,7 +196,7 @@ class Within(Struct, frozen=True):
     id: Slot
 
 
-class Rows(Struct, frozen=True):
+class RowSet(Struct, frozen=True):
     """The rows that a Write changes instead of one: all that match `where`, if there are at most `most`.
 
     With a value of `dry` that is true, nothing is changed in the end.
@@ -244,7 +244,7 @@ class Write(Struct, frozen=True):
     keep: bool = False
     """Does an upsert leave a row that it finds as it is?"""
     within: Within | None = None
-    rows: Rows | None = None
+    rows: RowSet | None = None
     """The rows of an update or a deletion of many; `id` has no value then, and `parts` is what it answers."""
     parts: tuple[BulkPart | Nodes | TypeName, ...] = ()
 

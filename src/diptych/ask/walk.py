@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diptych.ask.nodes import Cell, Cells, ConnectionPart, Edges, Follow, Nodes, Pick, Read
+from diptych.ask.nodes import ConnectionPart, Edges, Follow, GroupObject, GroupValue, Nodes, Pick, Read
 
 
 def picks(parts: Iterable[Pick | ConnectionPart]) -> Iterator[Pick | ConnectionPart]:
@@ -31,12 +31,12 @@ def reads(asks: Iterable[Read]) -> list[Read]:
     return collected
 
 
-def cells(parts: Iterable[Pick | ConnectionPart]) -> list[Cell]:
+def cells(parts: Iterable[Pick | ConnectionPart]) -> list[GroupValue]:
     """All keys and measures that are picked, also inside objects and the nodes of a page."""
-    collected: list[Cell] = []
+    collected: list[GroupValue] = []
     for part in picks(parts):
-        if isinstance(part, Cell):
+        if isinstance(part, GroupValue):
             collected.append(part)
-        elif isinstance(part, Cells):
+        elif isinstance(part, GroupObject):
             collected += cells(part.parts)
     return collected

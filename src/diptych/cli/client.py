@@ -10,7 +10,7 @@ from diptych.cli.model import check_roles, check_scopes, load_model
 from diptych.cli.records import MANY, in_database, iso_time, listed, print_table, run_on_store
 from diptych.db.store import Store
 from diptych.identity.clients import Clients
-from diptych.identity.records import Client, ClientDetails
+from diptych.identity.records import ClientDetails, ClientRecord
 from diptych.identity.revocation_list import RevocationList
 from diptych.identity.scopes import IDENTITY_SCOPES
 
@@ -57,7 +57,7 @@ def add(
 def list_(**flags: Any) -> None:
     """List all clients."""
 
-    async def read(store: Store, revoked: RevocationList) -> tuple[list[Client], dict[str, ClientDetails]]:
+    async def read(store: Store, revoked: RevocationList) -> tuple[list[ClientRecord], dict[str, ClientDetails]]:
         clients = Clients(store, revoked)
         return await clients.all(), await clients.details()
 
@@ -86,7 +86,7 @@ def remove(name: str, **flags: Any) -> None:
     click.echo(f"{client.name} is removed.")
 
 
-def _kind(client: Client, details: ClientDetails | None) -> str:
+def _kind(client: ClientRecord, details: ClientDetails | None) -> str:
     words = ["confidential" if client.secret else "public"]
     if details is not None and details.device:
         words.append("device")

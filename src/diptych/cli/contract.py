@@ -10,7 +10,7 @@ import click
 
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.records import in_database, iso_time, print_table, run_on_store
-from diptych.contract.change import Change
+from diptych.contract.change import ContractChange
 from diptych.contract.lock import changes_between, contract_of, read_contract, record_breaking, write_contract
 from diptych.db.usage import all_usage
 from diptych.errors import StartError
@@ -81,15 +81,15 @@ def usage(**flags: Any) -> None:
         click.echo(f"Not used by anyone: {', '.join(unused)}.")
 
 
-def _breaking(changes: Mapping[Change, list[str]], *, strict: bool = False) -> dict[Change, list[str]]:
+def _breaking(changes: Mapping[ContractChange, list[str]], *, strict: bool = False) -> dict[ContractChange, list[str]]:
     return {change: roles for change, roles in changes.items() if change.breaking or (strict and not change.announced)}
 
 
-def _show(changes: Mapping[Change, list[str]]) -> None:
+def _show(changes: Mapping[ContractChange, list[str]]) -> None:
     for change, roles in sorted(changes.items(), key=lambda entry: (not entry[0].breaking, entry[0])):
         kind = "Breaking" if change.breaking else "Announced" if change.announced else "Dangerous"
         click.echo(f"{kind}: {change} ({', '.join(roles)})")
 
 
-def _counted(changes: Mapping[Change, list[str]]) -> str:
+def _counted(changes: Mapping[ContractChange, list[str]]) -> str:
     return "1 change" if len(changes) == 1 else f"{len(changes)} changes"

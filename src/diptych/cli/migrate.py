@@ -15,14 +15,14 @@ from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import check_lasting, config_of
 from diptych.config import Config
 from diptych.errors import StartError
-from diptych.migrate.diff import Answers, Question
+from diptych.migrate.diff import Answers, MigrationQuestion
 from diptych.migrate.files import FOLDER, Loaded, sql_of
 from diptych.migrate.key_steps import run
 from diptych.migrate.log import HALVES, Half
 from diptych.migrate.nodes import StillNeeded, version_of
 from diptych.migrate.runner import Project, dialect_of
 from diptych.migrate.state import state_of
-from diptych.migrate.step import Step
+from diptych.migrate.step import MigrationStep
 
 Command = Callable[..., None]
 _FOLDER = click.option("--folder", default=FOLDER, show_default=True, help="The folder of the migrations.")
@@ -222,7 +222,7 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def _unanswered(questions: Sequence[Question]) -> str:
+def _unanswered(questions: Sequence[MigrationQuestion]) -> str:
     lines = ["Before there can be a migration:"]
     for question in questions:
         new = question.candidates[0] if question.candidates else ""
@@ -235,7 +235,7 @@ def _unanswered(questions: Sequence[Question]) -> str:
     return "\n".join(lines)
 
 
-def _ask(question: Question, answers: Answers) -> None:
+def _ask(question: MigrationQuestion, answers: Answers) -> None:
     """Ask at the terminal."""
     if question.kind == "rename":
         said = click.prompt(f"{question.sentence} Its new name, or - if it is gone", type=str).strip()
@@ -250,7 +250,7 @@ def _ask(question: Question, answers: Answers) -> None:
         answers.usings[question.name] = click.prompt(f"{question.sentence} An SQL expression", type=str).strip()
 
 
-def _title(steps: Sequence[Step], *, first: bool) -> str:
+def _title(steps: Sequence[MigrationStep], *, first: bool) -> str:
     if first:
         return "first"
     step: Any = steps[0]
@@ -258,7 +258,7 @@ def _title(steps: Sequence[Step], *, first: bool) -> str:
     return re.sub(r"[^a-z0-9_]", "_", "_".join([type(step).__name__.partition("_")[0], *parts]))[:60]
 
 
-def _line(step: Step) -> str:
+def _line(step: MigrationStep) -> str:
     given: Any = step
     name = type(step).__name__.replace("_", " ")
     match name:
@@ -275,7 +275,7 @@ def _line(step: Step) -> str:
     return f"run {given.function.__name__}" if isinstance(step, run) else f"{name} {given.table}.{given.name}"
 
 
-def _remark(step: Step) -> str:
+def _remark(step: MigrationStep) -> str:
     words = []
     if step.loses:
         words.append("loses data")

@@ -21,7 +21,7 @@ from diptych.db.sqlite.private_file import make_private
 from diptych.errors import StartError
 from diptych.model.model import Model
 from diptych.move.postgres import PostgresSide
-from diptych.move.runner import Move, Moved, Progress
+from diptych.move.runner import Moved, MoveRun, Progress
 from diptych.move.side import Side
 from diptych.move.sqlite import SqliteSide
 
@@ -93,12 +93,12 @@ async def _move(
         if await source.moved_to() == target.name:  # it may have been interrupted then
             await target.open(model)
             try:
-                await Move(model, source, target, progress).finish()
+                await MoveRun(model, source, target, progress).finish()
             finally:
                 await target.close()
             return None
         await _check_served(model, here)
-        probe = Move(model, source, source, progress)
+        probe = MoveRun(model, source, source, progress)
         rows = await probe.check(text_only=not there.database.startswith(SQLITE))
         if dry_run:
             return rows
@@ -106,7 +106,7 @@ async def _move(
             make_private(there.database.removeprefix(SQLITE))
         await target.open(model)
         try:
-            return await Move(model, source, target, progress).run(switch=switch)
+            return await MoveRun(model, source, target, progress).run(switch=switch)
         finally:
             await target.close()
     finally:

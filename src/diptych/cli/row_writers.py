@@ -27,7 +27,7 @@ from diptych.engine.write import WriteEngine
 from diptych.engine.write_op import PreparedWrite, WriteOp
 from diptych.engine.write_steps import locked_steps
 from diptych.errors import Code, Fault, Refusal, StartError
-from diptych.model.declare.markers import Key
+from diptych.model.declare.markers import KeyMark
 from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.scalars import ID
@@ -149,7 +149,7 @@ class AskWriter:
 
 
 def _constraints(field: FieldDef) -> tuple[object, ...]:
-    return (*field.constraints, Key()) if field.scalar is ID else field.constraints
+    return (*field.constraints, KeyMark()) if field.scalar is ID else field.constraints
 
 
 def _invalid(faults: list[Fault]) -> Refusal:

@@ -10,7 +10,7 @@ from html import escape
 
 from diptych.cli.rules_text import LEGEND
 from diptych.look.sheet import MARK, style
-from diptych.model.describe.matrix import Cell, ResourceMatrix
+from diptych.model.describe.matrix import Permission, ResourceMatrix
 
 _STYLE = style("""
 main { max-width: 80rem; margin: 0 auto; padding: clamp(1.25rem, 5vw, 3.5rem) clamp(var(--s4), 4vw, var(--s6)); }
@@ -67,7 +67,7 @@ def _resource(matrix: ResourceMatrix) -> Iterator[str]:
     yield f"<p>As the row: {_codes(matrix.plain)}</p>\n</section>"
 
 
-def _table(label: str, caption: str, columns: Iterable[str], rows: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
+def _table(label: str, caption: str, columns: Iterable[str], rows: Mapping[str, Sequence[Permission]]) -> Iterator[str]:
     """A table that the keyboard can scroll; its label and caption are HTML already."""
     yield f'<div class="wide" tabindex="0" role="group" aria-label="{label}"><table>\n<caption>{caption}</caption>'
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
@@ -77,7 +77,7 @@ def _table(label: str, caption: str, columns: Iterable[str], rows: Mapping[str, 
     yield "</tbody>\n</table></div>"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Permission) -> str:
     shown = f"<code>{escape(cell.text)}</code>" if cell.kind == "where" else cell.kind
     return f'<td class="{cell.kind}">{shown}</td>'
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import click
 
 from diptych.explain.text import WIDTH
-from diptych.model.describe.matrix import Cell, ResourceMatrix
+from diptych.model.describe.matrix import Permission, ResourceMatrix
 
 LEGEND = (
     "Each role may do a thing always, never, or where a condition holds for the row.",
@@ -21,7 +21,7 @@ LEGEND = (
 )
 _INDENT, _GAP, _HARD_SPACE = "  ", "  ", "\u00a0"
 _COLOURS = {"always": "green", "where": "yellow", "never": "red"}
-RoleRows = Mapping[str, Sequence[Cell]]
+RoleRows = Mapping[str, Sequence[Permission]]
 
 
 def render_matrices(matrices: Iterable[ResourceMatrix]) -> str:
@@ -91,11 +91,11 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[tuple[int, int]]]
     yield block
 
 
-def _shown(cell: Cell, numbers: Mapping[str, int]) -> str:
+def _shown(cell: Permission, numbers: Mapping[str, int]) -> str:
     return f"where [{numbers[cell.text]}]" if cell.text in numbers else cell.text
 
 
-def _styled(cell: Cell, numbers: Mapping[str, int], width: int) -> str:
+def _styled(cell: Permission, numbers: Mapping[str, int], width: int) -> str:
     shown = _shown(cell, numbers)
     return click.style(shown, fg=_COLOURS[cell.kind]) + " " * (width - len(shown))
 

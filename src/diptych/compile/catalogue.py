@@ -14,7 +14,7 @@ from diptych.compile.meaning import Meaning
 from diptych.model.model import Model
 
 
-class Column(Struct, frozen=True):
+class CatalogueColumn(Struct, frozen=True):
     """A column as a database has it."""
 
     type: str
@@ -48,7 +48,7 @@ class CompositeReference(Struct, frozen=True):
     on_delete: str
 
 
-TableColumns = Mapping[str, Mapping[str, Column]]
+TableColumns = Mapping[str, Mapping[str, CatalogueColumn]]
 
 
 class Catalogue(Struct, frozen=True):

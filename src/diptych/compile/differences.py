@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from diptych.compile.catalogue import Catalogue, Column, ExistingReference
+from diptych.compile.catalogue import Catalogue, CatalogueColumn, ExistingReference
 from diptych.compile.constraints import check_constraints, condition_text, is_constraint_name
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import DeclaredIndex, missing_indexes, of_new_table
@@ -188,7 +188,9 @@ class _Comparison:
         if field.relation:
             yield from self._reference(resource, field)
 
-    def _retyped(self, resource: ResourceDef, field: FieldDef, have: Column, want: Column) -> Difference:
+    def _retyped(
+        self, resource: ResourceDef, field: FieldDef, have: CatalogueColumn, want: CatalogueColumn
+    ) -> Difference:
         name = f"{resource.table}.{field.column}"
         sentence = f"the column {name} is {have.type} and should be {want.type}"
         if self.dialect == "sqlite" or not _is_wider(have.type, want.type):
@@ -197,7 +199,7 @@ class _Comparison:
         statement = f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {want.type}"
         return Difference(sentence, (statement,), done=f"made the column {name} {want.type}")
 
-    def _null(self, resource: ResourceDef, column: str, have: Column, want: Column) -> Difference:
+    def _null(self, resource: ResourceDef, column: str, have: CatalogueColumn, want: CatalogueColumn) -> Difference:
         statements = (set_null(resource, column, nullable=want.nullable),)
         should, is_now = ("may", "must not") if want.nullable else ("must not", "may")
         sentence = f"the column {resource.table}.{column} {is_now} be null and {should} be null"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from diptych.compile.affinity import affinity
-from diptych.compile.catalogue import Catalogue, Column, CompositeReference
+from diptych.compile.catalogue import Catalogue, CatalogueColumn, CompositeReference
 from diptych.compile.differences import Difference
 from diptych.compile.system.object import DialectName
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
@@ -85,7 +85,7 @@ class _Existing:
             if field.relation:
                 yield from self._reference(field)
 
-    def _column(self, field: FieldDef, columns: Mapping[str, Column]) -> Iterator[Difference]:
+    def _column(self, field: FieldDef, columns: Mapping[str, CatalogueColumn]) -> Iterator[Difference]:
         name = f"{self.resource.table}.{field.column}"
         have = columns.get(field.column)
         if have is None:
@@ -96,7 +96,7 @@ class _Existing:
         elif have.nullable and not field.nullable and not self.resource.is_view:
             yield _differs(f"the column {name} may be null", f"declare {field.attr} with | None")
 
-    def _left_over(self, columns: Mapping[str, Column]) -> Iterator[Difference]:
+    def _left_over(self, columns: Mapping[str, CatalogueColumn]) -> Iterator[Difference]:
         """Columns that the model does not have, and that every INSERT would have to fill."""
         if not self.resource.offers("create"):
             return

@@ -13,14 +13,14 @@ from diptych.compile.catalogue import Catalogue
 from diptych.compile.fragment import identifier
 from diptych.compile.system.feed_postgres import existing_function
 from diptych.compile.system.feed_sqlite import sqlite_feed
-from diptych.compile.system.object import DialectName, Table
+from diptych.compile.system.object import DialectName, FeedTable
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.model.naming import MAPPED
 from diptych.model.scalars import STRING
 
 
-def existing_table(resource: ResourceDef, have: Catalogue) -> Table:
+def existing_table(resource: ResourceDef, have: Catalogue) -> FeedTable:
     """A table that exists, as its triggers need it."""
     there = have.tables.get(resource.table, {})
     stored = {field.column: field for field in resource.fields.values() if field.stored}
@@ -33,7 +33,7 @@ def existing_table(resource: ResourceDef, have: Catalogue) -> Table:
     textual = [name for name in columns if name in texts or affinity(there[name].type) == "TEXT"]
     keys = {index.columns for index in have.indexes if index.table == resource.table and index.unique}
     unique = sorted(key for key in keys if key and {*key} <= {*columns} and key != resource.key_columns)
-    return Table(resource.table, columns, unique, texts, (), textual, resource.key_columns)
+    return FeedTable(resource.table, columns, unique, texts, (), textual, resource.key_columns)
 
 
 def existing_tables(model: Model) -> list[str]:
@@ -45,7 +45,7 @@ def take_off(model: Model, dialect: DialectName) -> Iterable[str]:
     """The statements that take all triggers off the tables that Diptych did not make."""
     for table in existing_tables(model):
         if dialect == "sqlite":
-            parts = sqlite_feed([Table(table, ("id",), key=("id",))])
+            parts = sqlite_feed([FeedTable(table, ("id",), key=("id",))])
             yield from (f'DROP TRIGGER IF EXISTS "{part.name}"' for part in parts if part.text)
             continue
         quoted = identifier(table).text

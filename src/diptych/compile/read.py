@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from diptych.ask import walk
-from diptych.ask.nodes import Cell, Cells, Field, Follow, MemberPick, Page, Pick, Read, TypeName
+from diptych.ask.nodes import Field, Follow, GroupObject, GroupValue, MemberPick, Page, Pick, Read, TypeName
 from diptych.compile.dialect import Dialect
 from diptych.compile.feed_row import FeedRow
 from diptych.compile.fragment import Fallible, Fragment, join, label, sql
@@ -147,10 +147,10 @@ class Reads(PastRows):
                 return [f'"{pick.type}"']
             case Field():
                 return self._field(pick, row)
-            case Cell(of=of):
+            case GroupValue(of=of):
                 scalar = self.scalar(of, row.resource) or STRING
                 return self.json(self.value(of, row), scalar, self.nullable(of, row.resource))
-            case Cells(parts=parts):
+            case GroupObject(parts=parts):
                 return self._object(parts, row)
             case Follow():
                 return self._joined_one(pick, row) if self._always_there(pick, row) else self._follow(pick, row)

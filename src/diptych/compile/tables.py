@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from diptych.compile.catalogue import Catalogue, Column, TableColumns
+from diptych.compile.catalogue import Catalogue, CatalogueColumn, TableColumns
 from diptych.compile.constraints import check_constraints, literal
 from diptych.compile.existing_triggers import existing_table
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
 from diptych.compile.system.audit import audit_objects
 from diptych.compile.system.counters import number_rows
-from diptych.compile.system.object import NOW, DialectName, Table
+from diptych.compile.system.object import NOW, DialectName, FeedTable
 from diptych.compile.system.objects import parts
 from diptych.compile.system.searching import search_indexes
 from diptych.compile.system.trash import trash_objects
@@ -29,11 +29,11 @@ from diptych.model.scalars import INTEGER_ID, JSON, STRING, Scalar
 RESERVED_PREFIX = "diptych_"
 
 
-def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, Column]]:
+def wanted(model: Model, dialect: DialectName) -> dict[str, dict[str, CatalogueColumn]]:
     """The tables that the model wants, by name."""
     return {
         resource.table: {
-            field.column: Column(column_type(field.scalar, dialect), field.nullable)
+            field.column: CatalogueColumn(column_type(field.scalar, dialect), field.nullable)
             for field in resource.fields.values()
             if field.stored
         }
@@ -70,7 +70,7 @@ def create_missing(
     return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
 
 
-def _for_triggers(resource: ResourceDef, have: Catalogue) -> Table:
+def _for_triggers(resource: ResourceDef, have: Catalogue) -> FeedTable:
     """A table as its triggers need it: with all columns of the model, and those that another model has added.
 
     So an older node that starts after a column was added makes the same triggers as a newer one.
@@ -93,7 +93,7 @@ def _for_triggers(resource: ResourceDef, have: Catalogue) -> Table:
     types |= {name: column.type for name, column in there.items()}
     textual = [name for name in columns if types[name] == "TEXT"]
     counters = [(field.column, _within(resource, field)) for field in resource.counters.values()]
-    return Table(resource.table, columns, [*((name,) for name in unique), *together], texts, counters, textual)
+    return FeedTable(resource.table, columns, [*((name,) for name in unique), *together], texts, counters, textual)
 
 
 def _within(resource: ResourceDef, counter: FieldDef) -> str:

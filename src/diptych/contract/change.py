@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Change(Struct, frozen=True, order=True):
+class ContractChange(Struct, frozen=True, order=True):
     """What changed, where. A breaking change fails requests that worked; a dangerous one may surprise a client.
 
     An announced one removes what was deprecated, after its sunset.

@@ -29,7 +29,7 @@ from graphql import (
 
 from diptych.api.graphql.schema import build_schema as schema_of
 from diptych.api.openapi.document import build_openapi
-from diptych.contract.change import Change
+from diptych.contract.change import ContractChange
 from diptych.contract.openapi_diff import openapi_changes
 from diptych.contract.sunsets import announced, sunset_of_field
 from diptych.errors import StartError
@@ -88,7 +88,7 @@ def write_contract(folder: Path, files: Files) -> None:
         raise StartError(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def record_breaking(folder: Path, reason: str, changes: Mapping[Change, list[str]]) -> None:
+def record_breaking(folder: Path, reason: str, changes: Mapping[ContractChange, list[str]]) -> None:
     """Add changes that were made on purpose to the list."""
     lines = [f"## {reason}", "", *(f"- {change} ({', '.join(roles)})" for change, roles in changes.items()), ""]
     path = folder / BREAKING
@@ -96,9 +96,9 @@ def record_breaking(folder: Path, reason: str, changes: Mapping[Change, list[str
     path.write_text(earlier + "\n".join(lines) + "\n", "utf-8")
 
 
-def changes_between(old: Files, new: Files) -> dict[Change, list[str]]:
+def changes_between(old: Files, new: Files) -> dict[ContractChange, list[str]]:
     """What clients of the old files would notice of the new ones, with the roles that it concerns."""
-    changes: dict[Change, list[str]] = {}
+    changes: dict[ContractChange, list[str]] = {}
     for name in sorted(old):
         role = name.removesuffix(_SDL).removesuffix(_OPENAPI)
         for change in _changes(name, old[name], new.get(name)):
@@ -107,9 +107,9 @@ def changes_between(old: Files, new: Files) -> dict[Change, list[str]]:
     return changes
 
 
-def _changes(name: str, old: str, new: str | None) -> Iterator[Change]:
+def _changes(name: str, old: str, new: str | None) -> Iterator[ContractChange]:
     if new is None:
-        yield Change("roles", f"the role {name.partition('.')[0]} is gone")
+        yield ContractChange("roles", f"the role {name.partition('.')[0]} is gone")
         return
     try:
         if name.endswith(_OPENAPI):
@@ -121,16 +121,16 @@ def _changes(name: str, old: str, new: str | None) -> Iterator[Change]:
     yield from _graphql_changes(before, after)
 
 
-def _graphql_changes(old: GraphQLSchema, new: GraphQLSchema) -> Iterator[Change]:
+def _graphql_changes(old: GraphQLSchema, new: GraphQLSchema) -> Iterator[ContractChange]:
     """What graphql-core reports, but for types that are gone together with all fields that lead to them."""
     breaking = find_breaking_changes(old, new)
     fields = [change for change in breaking if change.type is not BreakingChangeType.TYPE_REMOVED]
     for change in fields or breaking:
-        removal = Change("GraphQL", change.description.rstrip("."))
+        removal = ContractChange("GraphQL", change.description.rstrip("."))
         yield announced(removal, sunset_of_field(old, change.description))
     for danger in find_dangerous_changes(old, new):
         if danger.type not in _HARMLESS:
-            yield Change("GraphQL", danger.description.rstrip("."), breaking=False)
+            yield ContractChange("GraphQL", danger.description.rstrip("."), breaking=False)
 
 
 def _without_descriptions(sdl: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from diptych.contract.change import Change
+from diptych.contract.change import ContractChange
 from diptych.contract.sunsets import announced, sunset_of, sunset_of_value
 
 Json = Mapping[str, Any]
@@ -39,15 +39,15 @@ class SchemaDiff:
             node = target
         return node
 
-    def sent(self, place: str, old: Json, new: Json) -> Iterator[Change]:
+    def sent(self, place: str, old: Json, new: Json) -> Iterator[ContractChange]:
         """Changes for values that clients send."""
         yield from self._compare(place, old, new, sent=True)
 
-    def received(self, place: str, old: Json, new: Json) -> Iterator[Change]:
+    def received(self, place: str, old: Json, new: Json) -> Iterator[ContractChange]:
         """Changes for values that clients receive."""
         yield from self._compare(place, old, new, sent=False)
 
-    def _compare(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+    def _compare(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
         yield from self._null(place, old, new, sent=sent)
         old, new = _not_null(old), _not_null(new)
         before, after = old.get("$ref", ""), new.get("$ref", "")
@@ -72,12 +72,12 @@ class SchemaDiff:
             yield from self._branches(place, was.get(key, []), now.get(key, []), sent=sent)
         yield from self._parts(place, was.get("allOf", []), now.get("allOf", []), sent=sent)
 
-    def _null(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+    def _null(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
         before, after = self._takes_null(self._old, old), self._takes_null(self._new, new)
         if sent and before and not after:
-            yield Change(place, "null is not taken any more")
+            yield ContractChange(place, "null is not taken any more")
         if not sent and after and not before:
-            yield Change(place, "can be null now")
+            yield ContractChange(place, "can be null now")
 
     def _takes_null(self, document: Json, node: Json) -> bool:
         if _not_null(node) is not node:
@@ -85,39 +85,41 @@ class SchemaDiff:
         types = self.resolve(document, node).get("type", ())
         return types == "null" or (not isinstance(types, str) and "null" in types)
 
-    def _members(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+    def _members(self, place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         for name in sorted(needs - needed) if sent else ():
-            yield Change(place, f"`{name}` is required now")
+            yield ContractChange(place, f"`{name}` is required now")
         for name, schema in before.items():
             if name not in after:
-                yield announced(Change(place, f"`{name}` is gone"), sunset_of(schema))
+                yield announced(ContractChange(place, f"`{name}` is gone"), sunset_of(schema))
             else:
                 if not sent and name in needed - needs:
-                    yield Change(place, f"`{name}` may be missing now")
+                    yield ContractChange(place, f"`{name}` may be missing now")
                 yield from self._compare(f"{place}, `{name}`", schema, after[name], sent=sent)
 
-    def _branches(self, place: str, old: list[Json], new: list[Json], *, sent: bool) -> Iterator[Change]:
+    def _branches(self, place: str, old: list[Json], new: list[Json], *, sent: bool) -> Iterator[ContractChange]:
         """Alternatives, matched by the component that they name, else by their kind and order."""
         before, after = _keyed(old), _keyed(new)
         for key, schema in before.items():
             if key in after:
                 yield from self._compare(place, schema, after[key], sent=sent)
             elif sent:
-                yield Change(place, f"the alternative {key} is gone")
+                yield ContractChange(place, f"the alternative {key} is gone")
         if not sent:
-            yield from (Change(place, f"the alternative {key} is new") for key in after if before and key not in before)
+            yield from (
+                ContractChange(place, f"the alternative {key} is new") for key in after if before and key not in before
+            )
 
-    def _parts(self, place: str, old: list[Json], new: list[Json], *, sent: bool) -> Iterator[Change]:
+    def _parts(self, place: str, old: list[Json], new: list[Json], *, sent: bool) -> Iterator[ContractChange]:
         """Schemas that all hold: one more narrows what is taken, one less widens what is sent back."""
         before, after = _keyed(old), _keyed(new)
         for key in before.keys() & after.keys():
             yield from self._compare(place, before[key], after[key], sent=sent)
         for key in sorted(after.keys() - before.keys()) if sent else ():
-            yield Change(place, f"must be a {key} too now")
+            yield ContractChange(place, f"must be a {key} too now")
         for key in sorted(before.keys() - after.keys()) if not sent else ():
-            yield Change(place, f"is no {key} any more")
+            yield ContractChange(place, f"is no {key} any more")
 
 
 def _not_null(node: Json) -> Json:
@@ -137,12 +139,12 @@ def _keyed(branches: list[Json]) -> dict[str, Json]:
     return keyed
 
 
-def _types(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+def _types(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
     before, after = _types_of(old), _types_of(new)
     for name in sorted(before - after) if sent else ():
-        yield Change(place, f"{_article(name)} is not taken any more")
+        yield ContractChange(place, f"{_article(name)} is not taken any more")
     for name in sorted(after - before) if not sent else ():
-        yield Change(place, f"can be {_article(name)} now")
+        yield ContractChange(place, f"can be {_article(name)} now")
 
 
 def _types_of(schema: Json) -> frozenset[str]:
@@ -157,33 +159,33 @@ def _article(name: str) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def _enum(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+def _enum(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
     before, after = old.get("enum"), new.get("enum")
     if sent and after is not None:
         if before is None:
-            yield Change(place, f"takes only {_listed(after)} now")
+            yield ContractChange(place, f"takes only {_listed(after)} now")
         elif gone := [value for value in before if value not in after]:
             yield from _not_taken(place, old, gone)
     if not sent and before is not None:
         if after is None:
-            yield Change(place, "can be other values than before", breaking=False)
+            yield ContractChange(place, "can be other values than before", breaking=False)
         elif more := [value for value in after if value not in before]:
-            yield Change(place, f"can be {_listed(more)} now", breaking=False)
+            yield ContractChange(place, f"can be {_listed(more)} now", breaking=False)
 
 
-def _not_taken(place: str, old: Json, gone: list[Any]) -> Iterator[Change]:
+def _not_taken(place: str, old: Json, gone: list[Any]) -> Iterator[ContractChange]:
     """Values that are gone: those that were deprecated each, the others together."""
     if others := [value for value in gone if sunset_of_value(old, value) is None]:
-        yield Change(place, f"{_listed(others)} is not taken any more")
+        yield ContractChange(place, f"{_listed(others)} is not taken any more")
     for value in (value for value in gone if value not in others):
-        yield announced(Change(place, f"{value} is not taken any more"), sunset_of_value(old, value))
+        yield announced(ContractChange(place, f"{value} is not taken any more"), sunset_of_value(old, value))
 
 
 def _listed(values: list[Any]) -> str:
     return ", ".join("null" if value is None else str(value) for value in values)
 
 
-def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]:
+def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[ContractChange]:
     """Bounds of what clients send break them when they become narrower; those of what they receive are rarely relied
     on: when they become wider, that is dangerous only."""
     if not sent:
@@ -191,34 +193,36 @@ def _bounds(place: str, old: Json, new: Json, *, sent: bool) -> Iterator[Change]
         return
     for key in _UPPER:
         if key in new and (key not in old or new[key] < old[key]):
-            yield Change(place, f"{key} is {new[key]}; it was {old.get(key, 'not limited')}")
+            yield ContractChange(place, f"{key} is {new[key]}; it was {old.get(key, 'not limited')}")
     for key in _LOWER:
         if key in new and (key not in old or new[key] > old[key]):
-            yield Change(place, f"{key} is {new[key]}; it was {old.get(key, 'not limited')}")
+            yield ContractChange(place, f"{key} is {new[key]}; it was {old.get(key, 'not limited')}")
     for key in _EXACT:
         if key in new and new[key] != old.get(key):
             yield from _exact(place, key, old, new[key])
 
 
-def _wider(place: str, old: Json, new: Json) -> Iterator[Change]:
+def _wider(place: str, old: Json, new: Json) -> Iterator[ContractChange]:
     """What clients receive can be beyond the bounds that it had."""
     for keys, sign in ((_UPPER, 1), (_LOWER, -1)):
         for key in keys:
             if key in old and (key not in new or sign * (new[key] - old[key]) > 0):
-                yield Change(place, f"{key} is {new.get(key, 'not limited')}; it was {old[key]}", breaking=False)
+                yield ContractChange(
+                    place, f"{key} is {new.get(key, 'not limited')}; it was {old[key]}", breaking=False
+                )
     for key in _EXACT:
         if key in old and new.get(key) != old[key]:
-            yield Change(place, f"{key} is {new.get(key, 'free')}; it was {old[key]}", breaking=key == "const")
+            yield ContractChange(place, f"{key} is {new.get(key, 'free')}; it was {old[key]}", breaking=key == "const")
 
 
-def _exact(place: str, key: str, old: Json, new: Any) -> Iterator[Change]:
+def _exact(place: str, key: str, old: Json, new: Any) -> Iterator[ContractChange]:
     was = old.get(key, "free")
     before, after = _words(was), _words(new)
     if before and after:
         for word in sorted(before - after):
-            yield announced(Change(place, f"{word} is not taken any more"), sunset_of_value(old, word))
+            yield announced(ContractChange(place, f"{word} is not taken any more"), sunset_of_value(old, word))
     else:
-        yield Change(place, f"{key} is {new}; it was {was}")
+        yield ContractChange(place, f"{key} is {new}; it was {was}")
 
 
 def _words(pattern: Any) -> frozenset[str]:

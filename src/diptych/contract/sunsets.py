@@ -14,7 +14,7 @@ from typing import Any
 from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
 from msgspec.structs import replace
 
-from diptych.contract.change import Change
+from diptych.contract.change import ContractChange
 
 _PLACE = re.compile(r"(\w+)\.(\w+)(?:\((\w+):\))? was removed")
 _SUNSET = re.compile(r"sunset (\d{4}-\d\d-\d\d)\)$")
@@ -26,7 +26,7 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def announced(change: Change, sunset: str | None) -> Change:
+def announced(change: ContractChange, sunset: str | None) -> ContractChange:
     """The same change, as it was announced: harmless from its sunset on. None is not deprecated, "" has no sunset."""
     if sunset is None:
         return change

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from diptych.compile.catalogue import Catalogue, Column, CompositeReference, ExistingReference
+from diptych.compile.catalogue import Catalogue, CatalogueColumn, CompositeReference, ExistingReference
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import FORMAT, Meaning, decode_meanings
 from diptych.compile.tables import RESERVED_PREFIX
@@ -49,12 +49,12 @@ _RECORD = "SELECT name, format, columns FROM diptych_schema"
 
 
 def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
-    tables: dict[str, dict[str, Column]] = {}
-    views: dict[str, dict[str, Column]] = {}
+    tables: dict[str, dict[str, CatalogueColumn]] = {}
+    views: dict[str, dict[str, CatalogueColumn]] = {}
     for table, column, kind, nullable, filled, is_view in db.execute(_SQLITE_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
             home = views if is_view else tables
-            home.setdefault(table, {})[column] = Column(kind, bool(nullable), bool(filled))
+            home.setdefault(table, {})[column] = CatalogueColumn(kind, bool(nullable), bool(filled))
     indexes = []
     for (name, table, unique), rows in groupby(db.execute(_SQLITE_INDEXES), key=lambda row: row[:3]):
         columns = tuple(column for *_, column in rows if column is not None)
@@ -126,11 +126,11 @@ _IS_RECORDED = """
 
 async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     """The catalogue of the current schema of a PostgreSQL database."""
-    tables: dict[str, dict[str, Column]] = {}
-    views: dict[str, dict[str, Column]] = {}
+    tables: dict[str, dict[str, CatalogueColumn]] = {}
+    views: dict[str, dict[str, CatalogueColumn]] = {}
     for table, column, *description, is_view in await connection.fetch(_POSTGRES_COLUMNS):
         if not table.startswith(RESERVED_PREFIX):
-            (views if is_view else tables).setdefault(table, {})[column] = Column(*description)
+            (views if is_view else tables).setdefault(table, {})[column] = CatalogueColumn(*description)
     indexes = [
         ExistingIndex(name, table, tuple(columns), unique)
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)

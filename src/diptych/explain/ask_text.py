@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from diptych.ask.nodes import (
     Ask,
     Call,
-    Cell,
-    Cells,
     ConnectionPart,
     Edges,
     Field,
     Follow,
+    GroupObject,
+    GroupValue,
     Nodes,
     OrderBy,
     PageInfo,
@@ -117,10 +117,10 @@ def _name(part: Pick | ConnectionPart, resources: Resources, depth: int) -> str:
             return _names([pick for edge in edges for pick in edge.pick], resources, depth)
         case Total():
             return "totalCount"
-        case Cell(of=of):
+        case GroupValue(of=of):
             return render(of)
-        case Cells(parts=cells):
-            return _names([cell for cell in cells if isinstance(cell, Cell | Cells)], resources, depth)
+        case GroupObject(parts=cells):
+            return _names([cell for cell in cells if isinstance(cell, GroupValue | GroupObject)], resources, depth)
         case PageInfo():
             return ""
     return ""

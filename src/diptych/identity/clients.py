@@ -17,8 +17,8 @@ from diptych.identity.records import (
     CLIENT_DETAILS,
     CLIENTS,
     CLIENTS_OWN,
-    Client,
     ClientDetails,
+    ClientRecord,
     Revocation,
     hashed,
     new_secret,
@@ -37,12 +37,12 @@ class Clients:
         self._dialect = store.dialect
         self._revoked = revoked
 
-    async def find(self, name: str) -> Client | None:
+    async def find(self, name: str) -> ClientRecord | None:
         """The client of this name."""
         name = checked_name(name)
         return await self._store.write(lambda: CLIENTS.find(self._dialect, name=name))
 
-    async def all(self) -> list[Client]:
+    async def all(self) -> list[ClientRecord]:
         return await CLIENTS.all(self._store, "name")
 
     async def add(
@@ -54,7 +54,7 @@ class Clients:
         roles: Iterable[str] = (),
         scopes: Iterable[str] = (),
         device: bool = False,
-    ) -> tuple[Client, str | None]:
+    ) -> tuple[ClientRecord, str | None]:
         """Add a client. Its secret is returned once, and only its hash is stored. `scopes` are the most that it may
         request. `device` allows it the device flow."""
         redirect_uris = tuple(dict.fromkeys(map(checked_redirect, redirects)))
@@ -65,7 +65,7 @@ class Clients:
             raise Refusal(Code.BAD_USER_INPUT, "A client without a secret gets no tokens of its own, so no roles.")
         secret = new_secret() if confidential else None
         hash = None if secret is None else hashed(secret)
-        client = Client(
+        client = ClientRecord(
             secrets.token_hex(8),
             checked_name(name),
             hash,
@@ -79,7 +79,7 @@ class Clients:
             raise Refusal(Code.CONFLICT, f"There is a client named {name!r} already.")
         return client, secret
 
-    def _add(self, client: Client, details: ClientDetails | None) -> Script[bool]:
+    def _add(self, client: ClientRecord, details: ClientDetails | None) -> Script[bool]:
         if not (yield from CLIENTS.add(self._dialect, client)):
             return False
         return details is None or (yield from CLIENT_DETAILS.add(self._dialect, details))
@@ -88,11 +88,11 @@ class Clients:
         """What else is known of clients, by their ids."""
         return {each.client_id: each for each in await CLIENT_DETAILS.all(self._store, "client_id")}
 
-    async def remove(self, name: str) -> Client:
+    async def remove(self, name: str) -> ClientRecord:
         """Remove a client, and revoke its grants and all tokens that it got."""
         name = checked_name(name)
 
-        def script() -> Script[tuple[Client, Revocation]]:
+        def script() -> Script[tuple[ClientRecord, Revocation]]:
             client = yield from CLIENTS.remove(self._dialect, name=name)
             if client is None:
                 raise Refusal(Code.NOT_FOUND, f"There is no client named {name!r}.")

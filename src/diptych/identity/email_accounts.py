@@ -20,7 +20,7 @@ from diptych.errors import Code, Refusal
 from diptych.identity.email_links import LIFETIMES, FoundLink, Purpose, add_link, find_link, use_link
 from diptych.identity.mail.limits import count_from, count_to
 from diptych.identity.mail.message import mailable, message
-from diptych.identity.mail.post import Post
+from diptych.identity.mail.post import Mailer
 from diptych.identity.mail.templates import Kind
 from diptych.identity.records import ACCOUNTS, Account, Revocation, unix_time
 from diptych.identity.revocation_list import RevocationList, revocation
@@ -40,7 +40,7 @@ _USED = "This link is not valid any more. Ask for a new one."
 class EmailAccounts:
     """The accounts of a store, as their owners use them by mail."""
 
-    def __init__(self, store: Store, hash: Hash, revoked: RevocationList, post: Post) -> None:
+    def __init__(self, store: Store, hash: Hash, revoked: RevocationList, post: Mailer) -> None:
         self._store = store
         self._hash = hash
         self._revoked = revoked

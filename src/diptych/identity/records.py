@@ -27,7 +27,7 @@ class Account(Struct, frozen=True):
     created_at: int
 
 
-class Client(Struct, frozen=True):
+class ClientRecord(Struct, frozen=True):
     """An OAuth client. One without a secret is public; `roles` are those of its own tokens."""
 
     id: str
@@ -226,7 +226,7 @@ class ServiceSetting(Struct, frozen=True):
 
 
 ACCOUNTS = Records("diptych_accounts", Account)
-CLIENTS = Records("diptych_clients", Client)
+CLIENTS = Records("diptych_clients", ClientRecord)
 CLIENT_DETAILS = Records("diptych_client_details", ClientDetails)
 GRANTS = Records("diptych_grants", Grant)
 CODES = Records("diptych_codes", AuthorizationCode)

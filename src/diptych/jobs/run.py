@@ -32,7 +32,7 @@ from diptych.errors import Code, Refusal
 from diptych.fair.backoff import Backoff
 from diptych.identity.owner import viewer_of
 from diptych.jobs.transaction import JobTransaction, LazySession
-from diptych.model.call_defs import Background, CallDef, ScheduleDef
+from diptych.model.call_defs import CallDef, JobOptions, ScheduleDef
 from diptych.model.declare.fault import Fault
 from diptych.model.declare.job_resource import JobResource, JobState
 from diptych.model.declare.job_tx import LostJob, Retry
@@ -110,7 +110,7 @@ class JobRunner:
     # the run
 
     async def _perform(
-        self, job: QueuedJob, run: Run, of: CallDef | ScheduleDef, viewer: Viewer, background: Background
+        self, job: QueuedJob, run: Run, of: CallDef | ScheduleDef, viewer: Viewer, background: JobOptions
     ) -> None:
         """Run the function, and commit its changes together with the end of the job."""
         model = self._engine.model
@@ -188,7 +188,7 @@ class JobRunner:
 
     # its end
 
-    async def _failed(self, job: QueuedJob, run: Run, error: Exception, background: Background) -> str:
+    async def _failed(self, job: QueuedJob, run: Run, error: Exception, background: JobOptions) -> str:
         """Try again later, or end with the error."""
         code, message = _problem(error, job)
         if _passes(error, background) and run.attempt < background.attempts:
@@ -258,7 +258,7 @@ def _problem(error: Exception, job: QueuedJob) -> tuple[Code, str]:
     return Code.INTERNAL, f"Something went wrong. The log has it under {job.id}."
 
 
-def _passes(error: Exception, background: Background) -> bool:
+def _passes(error: Exception, background: JobOptions) -> bool:
     """May another attempt succeed?"""
     if isinstance(error, Refusal):
         return error.code in _PASSING or isinstance(error, Overtaken)

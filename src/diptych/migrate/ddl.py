@@ -13,7 +13,7 @@ from diptych.compile.fragment import identifier
 from diptych.compile.indexes import create_index, index_name
 from diptych.compile.meaning import SCALARS
 from diptych.compile.system.object import DialectName
-from diptych.compile.system.object import Table as TriggerTable
+from diptych.compile.system.object import FeedTable as TriggerTable
 from diptych.compile.tables import column_text
 from diptych.migrate.state import COUNTER, Check, Column, Key, Table
 from diptych.model.decimal_scalar import decimal

@@ -18,7 +18,7 @@ from diptych.errors import StartError
 from diptych.migrate.ddl import quote, value_ddl
 from diptych.migrate.key_steps import add_check, add_key, drop_check, drop_key, set_search
 from diptych.migrate.state import COUNTER, Column, State, Table
-from diptych.migrate.step import Step
+from diptych.migrate.step import MigrationStep
 from diptych.migrate.table_steps import (
     add_column,
     alter_column,
@@ -43,7 +43,7 @@ class Answers(Struct):
     """For each column the SQL expression that converts its values."""
 
 
-class Question(Struct, frozen=True):
+class MigrationQuestion(Struct, frozen=True):
     """What has to be known first: the name that an answer is about, and the sentence."""
 
     kind: str
@@ -52,15 +52,15 @@ class Question(Struct, frozen=True):
     candidates: tuple[str, ...] = ()
 
 
-class Difference(Struct):
+class ModelDiff(Struct):
     """The steps between two states, or the questions that come first."""
 
-    expand: list[Step] = field(default_factory=list)
-    contract: list[Step] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
+    expand: list[MigrationStep] = field(default_factory=list)
+    contract: list[MigrationStep] = field(default_factory=list)
+    questions: list[MigrationQuestion] = field(default_factory=list)
 
 
-def difference(old: State, new: State, answers: Answers) -> Difference:
+def difference(old: State, new: State, answers: Answers) -> ModelDiff:
     """The steps from one state to another."""
     finder = _Finder(old, new, answers)
     finder.find()
@@ -76,7 +76,7 @@ def difference(old: State, new: State, answers: Answers) -> Difference:
 class _Finder:
     def __init__(self, old: State, new: State, answers: Answers) -> None:
         self.state, self.new, self.answers = old, new, answers
-        self.found = Difference()
+        self.found = ModelDiff()
 
     def find(self) -> None:
         self._rename_tables()
@@ -99,12 +99,12 @@ class _Finder:
                 self.found.contract.append(drop_column(name, gone))
         self.found.contract += [drop_table(name) for name in self.state.tables if name not in self.new.tables]
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: MigrationStep) -> None:
         self.found.expand.append(step)
         self.state = step.change(self.state)
 
     def _ask(self, kind: str, name: str, sentence: str, *candidates: str) -> None:
-        self.found.questions.append(Question(kind, name, sentence, candidates))
+        self.found.questions.append(MigrationQuestion(kind, name, sentence, candidates))
 
     # names
 
@@ -229,7 +229,7 @@ class _Finder:
             self._do(step)
 
 
-def _missing(table: str, old: Table, new: Table) -> Iterator[Step]:
+def _missing(table: str, old: Table, new: Table) -> Iterator[MigrationStep]:
     for key in new.keys:
         if key not in old.keys:
             yield add_key(table, key)

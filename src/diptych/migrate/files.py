@@ -25,7 +25,7 @@ from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
 from diptych.migrate.shape import catalogue_of
 from diptych.migrate.state import Check, Column, Key, State, Table
-from diptych.migrate.step import Action, Alone, Backfill, Number, Rebuild, Step, Stored, Validate
+from diptych.migrate.step import Action, Alone, Backfill, MigrationStep, Number, Rebuild, Stored, Validate
 
 FOLDER, STATE = "migrations", "state.json"
 NAME = re.compile(r"[0-9]{4}_[a-z0-9_]+")
@@ -37,8 +37,8 @@ class Migration(Struct, frozen=True):
 
     after: str
     leads_to: str
-    expand: Sequence[Step] = ()
-    contract: Sequence[Step] = ()
+    expand: Sequence[MigrationStep] = ()
+    contract: Sequence[MigrationStep] = ()
     replaces: Sequence[str] = ()
     """The migrations in whose place it is."""
 
@@ -53,7 +53,7 @@ class Loaded(Struct, frozen=True):
     state: State
     hash: str
 
-    def steps(self, half: str) -> list[tuple[Step, State]]:
+    def steps(self, half: str) -> list[tuple[MigrationStep, State]]:
         """The steps of a half, each with the state before it."""
         collected, state = [], self.before if half == "expand" else self.between
         for step in getattr(self.migration, half):
@@ -176,7 +176,7 @@ def render(name: str, migration: Migration, before: State) -> str:
     )
 
 
-def _comment(step: Step, before: State) -> list[str]:
+def _comment(step: MigrationStep, before: State) -> list[str]:
     lines = []
     for dialect in DIALECTS:
         for text in sql_of(step, before, dialect):
@@ -200,7 +200,7 @@ _IN_WORDS = {
 """How statements begin that are said in words, or left out."""
 
 
-def sql_of(step: Step, before: State, dialect: DialectName) -> list[str]:
+def sql_of(step: MigrationStep, before: State, dialect: DialectName) -> list[str]:
     """The statements of a step, for a database that is as the state before says."""
     return [shown(action, dialect) for action in step.actions(before, catalogue_of(before, dialect), dialect)]
 
@@ -226,7 +226,7 @@ def _python(value: Any, names: set[str]) -> str:
     if isinstance(value, Column):
         names.add("column")
         return _call("column", value, names, 1)
-    if isinstance(value, Key | Check | Table | Step):
+    if isinstance(value, Key | Check | Table | MigrationStep):
         names.add(type(value).__name__)
         return _call(type(value).__name__, value, names, 1 if isinstance(value, Key) else 9)
     if isinstance(value, dict) and value and all(isinstance(each, Column) for each in value.values()):

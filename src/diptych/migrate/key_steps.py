@@ -12,10 +12,10 @@ from diptych.errors import StartError
 from diptych.migrate.ddl import check_ddl, listed, quote
 from diptych.migrate.online import make_key, names_of_key
 from diptych.migrate.state import Check, Key, State
-from diptych.migrate.step import Action, Alone, Look, Rebuild, Step, Validate, count_of
+from diptych.migrate.step import Action, Alone, Look, MigrationStep, Rebuild, Validate, count_of
 
 
-class add_key(Step, frozen=True):
+class add_key(MigrationStep, frozen=True):
     """Make a unique key or an index."""
 
     table: str
@@ -45,7 +45,7 @@ class add_key(Step, frozen=True):
         )
 
 
-class drop_key(Step, frozen=True):
+class drop_key(MigrationStep, frozen=True):
     """Drop a unique key or an index."""
 
     table: str
@@ -71,7 +71,7 @@ class drop_key(Step, frozen=True):
         return not names_of_key(self.table, self.key, have, dialect)
 
 
-class add_check(Step, frozen=True):
+class add_check(MigrationStep, frozen=True):
     """Make a CHECK constraint."""
 
     table: str
@@ -98,7 +98,7 @@ class add_check(Step, frozen=True):
         return f"{{}} rows of {self.table} do not fulfil {self.name}", count_of(self.table, where)
 
 
-class drop_check(Step, frozen=True):
+class drop_check(MigrationStep, frozen=True):
     """Drop a CHECK constraint."""
 
     table: str
@@ -119,7 +119,7 @@ class drop_check(Step, frozen=True):
         return self._constraint(before, dialect) not in have.checks.get(self.table, ())
 
 
-class set_search(Step, frozen=True):
+class set_search(MigrationStep, frozen=True):
     """Make the index of a full-text search over these columns, in place of the one that is there; none: drop it."""
 
     table: str
@@ -150,7 +150,7 @@ class set_search(Step, frozen=True):
         return not was or SearchIndex.over(self.table, was, dialect).name not in have.searches
 
 
-class run(Step, frozen=True):
+class run(MigrationStep, frozen=True):
     """Change data by a function of the migration file: `async def function(db)`, with `db.rows` and `db.execute`."""
 
     function: Callable[[Any], Awaitable[None]]

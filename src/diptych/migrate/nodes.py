@@ -9,7 +9,7 @@ from diptych.errors import StartError
 from diptych.migrate.files import Loaded
 from diptych.migrate.log import Half
 from diptych.migrate.state import State
-from diptych.migrate.step import Step
+from diptych.migrate.step import MigrationStep
 from diptych.migrate.table_steps import add_column, alter_column, drop_column, drop_table, rename_column, rename_table
 from diptych.migrate.value_steps import alter_value
 
@@ -32,7 +32,7 @@ def refuse_needed(left: Sequence[Half], nodes: Sequence[Node]) -> None:
         )
 
 
-def refuse_steps(steps: Sequence[Step], nodes: Sequence[Node]) -> None:
+def refuse_steps(steps: Sequence[MigrationStep], nodes: Sequence[Node]) -> None:
     """Raise if one of the steps takes away what a service that runs needs."""
     for node in nodes:
         _refuse(node, [need for step in steps for need in _needs_before(step, node)])
@@ -57,7 +57,7 @@ def _needs(half: Half, node: Node) -> Iterator[str]:
                 yield from _leaves_out(step, node)
 
 
-def _needs_before(step: Step, node: Node) -> Iterator[str]:
+def _needs_before(step: MigrationStep, node: Node) -> Iterator[str]:
     match step:
         case drop_table(name) | rename_table(name, _) if name in node.tables:
             yield f"has the table {name}"

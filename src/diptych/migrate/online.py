@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.system.feed_postgres import postgres_feed
 from diptych.compile.system.object import DialectName
-from diptych.compile.system.object import Table as TriggerTable
+from diptych.compile.system.object import FeedTable as TriggerTable
 from diptych.migrate.ddl import default_ddl, index_ddl, key_name, quote, reference_ddl, type_ddl
 from diptych.migrate.state import Column, Key
 from diptych.migrate.step import Action, Alone, Validate

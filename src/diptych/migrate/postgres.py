@@ -31,7 +31,7 @@ from diptych.migrate.nodes import refuse_needed, refuse_steps
 from diptych.migrate.numbering import LIMIT
 from diptych.migrate.sqlite import Tell, refuse
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Alone, Backfill, Number, Step, Stored, Validate
+from diptych.migrate.step import Action, Alone, Backfill, MigrationStep, Number, Stored, Validate
 from diptych.migrate.undo import BEGIN, END, UNDO, inverses, undone
 from diptych.model.model import Model
 
@@ -182,7 +182,7 @@ class _Run:
         await patiently(self.connection, end)
         self.tell(f"{migration.name}: undone.")
 
-    async def _inverse(self, step: Step, before: State) -> None:
+    async def _inverse(self, step: MigrationStep, before: State) -> None:
         have = await postgres_catalogue(self.connection)
         if step.is_done(have, before, "postgres"):
             return
@@ -217,7 +217,7 @@ class _Run:
         await patiently(self.connection, record)
         self.tell(f"{migration.name}: {half.half}ed.")
 
-    async def _step(self, half: log.Half, number: int, step: Step, before: State) -> None:
+    async def _step(self, half: log.Half, number: int, step: MigrationStep, before: State) -> None:
         have = await postgres_catalogue(self.connection)
         actions: list[Action] = []
         if isinstance(step, run):
@@ -247,7 +247,7 @@ class _Run:
 
         await patiently(self.connection, finish, gently=bool(last))
 
-    async def _check(self, step: Step, before: State) -> None:
+    async def _check(self, step: MigrationStep, before: State) -> None:
         for look, word in ((step.obstacle(before, "postgres"), ""), (step.loss(before, "postgres"), "--allow-loss")):
             if look is not None and not (word and self.allow_loss):
                 refuse(step, look[0], await self.connection.fetchval(look[1]), word)

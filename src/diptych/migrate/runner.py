@@ -18,7 +18,7 @@ from diptych.db.sqlite.private_file import make_private
 from diptych.db.store import Store
 from diptych.errors import StartError
 from diptych.migrate import log, postgres, sqlite
-from diptych.migrate.diff import Answers, Difference, difference
+from diptych.migrate.diff import Answers, ModelDiff, difference
 from diptych.migrate.files import STATE, Loaded, Migration, read_folder, write
 from diptych.migrate.renames import with_declared
 from diptych.migrate.shape import drift
@@ -39,12 +39,12 @@ class Project(Struct, frozen=True):
     def chain(self, *, mend: bool = False) -> list[Loaded]:
         return read_folder(self.folder, mend=mend)
 
-    def changes(self, answers: Answers, chain: Sequence[Loaded]) -> Difference:
+    def changes(self, answers: Answers, chain: Sequence[Loaded]) -> ModelDiff:
         """The steps from the last migration to the model."""
         before = chain[-1].state if chain else State()
         return difference(before, state_of(self.model), with_declared(answers, self.model, before))
 
-    def make(self, name: str, difference: Difference, chain: Sequence[Loaded]) -> Path:
+    def make(self, name: str, difference: ModelDiff, chain: Sequence[Loaded]) -> Path:
         """Write the next migration."""
         before, state = chain[-1].state if chain else State(), state_of(self.model)
         migration = Migration(chain[-1].name if chain else "", state.hash, difference.expand, difference.contract)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diptych.compile.catalogue import Catalogue, ExistingReference
-from diptych.compile.catalogue import Column as ExistingColumn
+from diptych.compile.catalogue import CatalogueColumn as ExistingColumn
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex

@@ -33,7 +33,7 @@ from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed
 from diptych.migrate.online import names_of_key
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Backfill, Rebuild, Step
+from diptych.migrate.step import Action, Backfill, MigrationStep, Rebuild
 from diptych.model.model import Model
 
 Tell = Callable[[str], None]
@@ -167,7 +167,7 @@ class _Run:
         self._log(half.migration, half.half)
         self.tell(f"{half.migration.name}: {half.half}ed.")
 
-    def _check(self, step: Step, before: State) -> None:
+    def _check(self, step: MigrationStep, before: State) -> None:
         for look, word in ((step.obstacle(before, "sqlite"), ""), (step.loss(before, "sqlite"), "--allow-loss")):
             if look is None or (word and self.allow_loss):
                 continue
@@ -276,7 +276,7 @@ async def _coroutine(step: run, handle: Handle) -> None:
     await step.function(handle)
 
 
-def refuse(step: Step, sentence: str, count: int, word: str) -> None:
+def refuse(step: MigrationStep, sentence: str, count: int, word: str) -> None:
     """Raise if rows are in the way, or would be lost without the word that allows it."""
     if not count:
         return

@@ -70,7 +70,7 @@ Look = tuple[str, str]
 """A sentence with {} for the number of rows, and the query that counts them."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class MigrationStep(msgspec.Struct, frozen=True):
     """What all steps have in common."""
 
     def change(self, state: State) -> State:

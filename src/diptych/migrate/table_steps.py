@@ -25,10 +25,10 @@ from diptych.migrate.online import (
     set_null,
 )
 from diptych.migrate.state import Column, State, Table
-from diptych.migrate.step import Action, Backfill, Look, Rebuild, Step, Stored, count_of, of_dialect
+from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect
 
 
-class create_table(Step, frozen=True):
+class create_table(MigrationStep, frozen=True):
     """Make a table, with all that belongs to it."""
 
     name: str
@@ -66,7 +66,7 @@ def _at_once(actions: Iterator[Action]) -> Iterator[Action]:
     return (action.removesuffix(" NOT VALID") for action in actions if isinstance(action, str))
 
 
-class drop_table(Step, frozen=True):
+class drop_table(MigrationStep, frozen=True):
     """Drop a table with its rows."""
 
     name: str
@@ -96,7 +96,7 @@ class drop_table(Step, frozen=True):
         return f"drops the table {self.name} with {{}} rows", count_of(self.name)
 
 
-class rename_table(Step, frozen=True):
+class rename_table(MigrationStep, frozen=True):
     """Give a table another name. Its stored changes, and the columns that refer to it, follow."""
 
     old: str
@@ -131,7 +131,7 @@ class rename_table(Step, frozen=True):
         return True
 
 
-class add_column(Step, frozen=True):
+class add_column(MigrationStep, frozen=True):
     """Add a column. `fill` is an SQL expression for the rows that are there, or one for each store."""
 
     table: str
@@ -236,7 +236,7 @@ def _numbers(column: Column) -> str:
     return f"row_number() OVER ({partition}ORDER BY created_at, id)"
 
 
-class drop_column(Step, frozen=True):
+class drop_column(MigrationStep, frozen=True):
     """Drop a column with its values."""
 
     table: str
@@ -276,7 +276,7 @@ class drop_column(Step, frozen=True):
         )
 
 
-class rename_column(Step, frozen=True):
+class rename_column(MigrationStep, frozen=True):
     """Give a column another name, in stored changes too."""
 
     table: str
@@ -308,7 +308,7 @@ class rename_column(Step, frozen=True):
         return True
 
 
-class alter_column(Step, frozen=True):
+class alter_column(MigrationStep, frozen=True):
     """Change a column. `fill` is an expression for rows that have null, `using` one that converts each value."""
 
     table: str

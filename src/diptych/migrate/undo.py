@@ -14,7 +14,7 @@ from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import add_check, add_key, drop_check, drop_key, set_search
 from diptych.migrate.log import WHOLE, Entry
 from diptych.migrate.state import State
-from diptych.migrate.step import Step
+from diptych.migrate.step import MigrationStep
 from diptych.migrate.table_steps import (
     add_column,
     alter_column,
@@ -49,7 +49,7 @@ def undone(chain: Sequence[Loaded], entries: Sequence[Entry]) -> Loaded:
     )
 
 
-def inverses(migration: Loaded) -> list[tuple[Step, State]]:
+def inverses(migration: Loaded) -> list[tuple[MigrationStep, State]]:
     """The steps that take a first half back, each with the state before it."""
     return [
         (_inverse(migration.name, step, before), step.change(before))
@@ -57,7 +57,7 @@ def inverses(migration: Loaded) -> list[tuple[Step, State]]:
     ]
 
 
-def _inverse(migration: str, step: Step, before: State) -> Step:
+def _inverse(migration: str, step: MigrationStep, before: State) -> MigrationStep:
     given: Any = step
     match step:
         case create_table(name, _):

@@ -15,11 +15,11 @@ from diptych.compile.catalogue import Catalogue
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote
 from diptych.migrate.state import Column, State
-from diptych.migrate.step import Action, Look, Step, count_of
+from diptych.migrate.step import Action, Look, MigrationStep, count_of
 from diptych.migrate.table_steps import alter_column
 
 
-class alter_value(Step, frozen=True):
+class alter_value(MigrationStep, frozen=True):
     """Rename, drop and fill members of a value object. A fill is for values that have no such member, or null."""
 
     table: str

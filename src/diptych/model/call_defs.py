@@ -41,7 +41,7 @@ class ResultDef(Struct, frozen=True, eq=False):
     nullable: bool = False
 
 
-class Background(Struct, frozen=True):
+class JobOptions(Struct, frozen=True):
     """How a job runs: how often it is tried, for how long, after which exceptions again, and what it returns."""
 
     attempts: int
@@ -60,7 +60,7 @@ class ScheduleDef(Struct, frozen=True, eq=False):
     function: Callable[..., Awaitable[None]]
     when: Timetable
     roles: tuple[str, ...]
-    background: Background
+    background: JobOptions
 
 
 class CallDef(Struct, frozen=True, eq=False, kw_only=True):
@@ -85,7 +85,7 @@ class CallDef(Struct, frozen=True, eq=False, kw_only=True):
     """The max-age in seconds of a query's answer to anonymous viewers; 0 is never cached."""
     deprecated: Deprecation | None = None
     """Its own deprecation, or that of its resource."""
-    background: Background | None = None
+    background: JobOptions | None = None
     """How it runs, if a call is only queued; `result` is the job then."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from diptych.model.declare.markers import Key, Max, MaxLen, Min, MinLen, Pattern
+from diptych.model.declare.markers import KeyMark, Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.list_scalar import ElementError
 
 
@@ -56,7 +56,7 @@ _TESTS: dict[type[Any], tuple[Callable[[Any], Test], str]] = {
     MinItems: (lambda marker: lambda value: len(value) >= marker.length, "expected at least {0.length} elements"),
     MaxItems: (lambda marker: lambda value: len(value) <= marker.length, "expected at most {0.length} elements"),
     Each: (lambda marker: _each(tests_of(marker.constraints)), "expected valid elements"),
-    Key: (lambda marker: lambda value: value is not None, "expected an id"),
+    KeyMark: (lambda marker: lambda value: value is not None, "expected an id"),
     Min: (lambda marker: lambda value: value >= marker.value, "expected {0.value} or more"),
     Max: (lambda marker: lambda value: value <= marker.value, "expected {0.value} or less"),
 }

@@ -21,7 +21,7 @@ from diptych.model.model import Model
 from diptych.model.scalars import DATETIME, INTEGER_ID
 from diptych.move.postgres_audit import ACTS, AUDIT, OWN_XID, PUT_ACTS, PUT_AUDIT
 from diptych.move.postgres_values import ColumnForm, RowForm
-from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Change, Head, Row
+from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Head, Row, StoredChange
 
 _SCHEMA = "quote_ident(current_schema())::regnamespace"
 _TABLES = (
@@ -139,12 +139,12 @@ class PostgresSide:
                 await asyncio.sleep(0.005)
         return Head(*(await self._db.fetch(_HEAD))[0])
 
-    async def changes(self, after: int, until: int, most: int) -> list[Change]:
+    async def changes(self, after: int, until: int, most: int) -> list[StoredChange]:
         changes = []
         for *plain, old, new in await self._db.fetch(_CHANGES, after, until, most):
             form = self._forms.get(plain[3])
             images = (form.image_to_sqlite(old), form.image_to_sqlite(new)) if form is not None else (old, new)
-            changes.append(Change(*plain, *images))
+            changes.append(StoredChange(*plain, *images))
         return changes
 
     async def audit(self, after: int, most: int) -> list[AuditEntry]:
@@ -311,14 +311,14 @@ class PostgresSide:
                 await self._db.execute(insert, *by_column)
             await self._note(state)
 
-    async def put_changes(self, changes: Sequence[Change], state: Mapping[str, str]) -> None:
+    async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:
         rows = [self._stored(change) for change in changes]
         async with self._db.transaction():
             if rows:
                 await self._db.execute(_PUT_CHANGES, *map(list, zip(*rows, strict=True)))
             await self._note(state)
 
-    def _stored(self, change: Change) -> Change:
+    def _stored(self, change: StoredChange) -> StoredChange:
         form = self._forms.get(change.resource)
         if form is None:
             return change

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from diptych.errors import StartError
 from diptych.model.model import Model
 from diptych.move.postgres_values import decode_image
-from diptych.move.side import Change, Head, Row, Side, chunks
+from diptych.move.side import Head, Row, Side, StoredChange, chunks
 
 _CHUNK = 2_000
 """Rows that are read and written at a time."""
@@ -31,7 +31,7 @@ class Moved(NamedTuple):
     """Seconds for which writers were held up; 0 without a switch."""
 
 
-class Move:
+class MoveRun:
     """A move of the data of a model from one database to another; `run` may be called again after an interruption."""
 
     def __init__(self, model: Model, source: Side, target: Side, progress: Progress) -> None:
@@ -212,6 +212,6 @@ class Move:
         return row[self._place_of_id[table]]
 
 
-def _image(change: Change) -> tuple[Any, ...]:
+def _image(change: StoredChange) -> tuple[Any, ...]:
     """A change in a form that can be compared: the order of columns means nothing."""
     return (*change[:5], *(None if text is None else decode_image(text) for text in change[5:]))

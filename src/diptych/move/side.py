@@ -24,7 +24,7 @@ NOT_COPIED = frozenset(
 """System tables that are copied otherwise, or are made by the target itself."""
 
 
-class Change(NamedTuple):
+class StoredChange(NamedTuple):
     """A row of the feed; `old` and `new` are JSON by column, as SQLite stores it."""
 
     position: int
@@ -96,7 +96,7 @@ class Side(Protocol):
     async def head(self) -> Head:
         """Covers all that was committed before the call."""
 
-    async def changes(self, after: int, until: int, most: int) -> list[Change]: ...
+    async def changes(self, after: int, until: int, most: int) -> list[StoredChange]: ...
 
     async def audit(self, after: int, most: int) -> list[AuditEntry]:
         """The next entries of the audit log; none if it has no such log."""
@@ -143,7 +143,7 @@ class Side(Protocol):
     async def put(self, table: str, ids: Sequence[str], rows: Sequence[Row], state: Mapping[str, str]) -> None:
         """Put rows in the place of those with these ids, and note the state with it."""
 
-    async def put_changes(self, changes: Sequence[Change], state: Mapping[str, str]) -> None: ...
+    async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None: ...
 
     async def put_system(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Replace the rows of a system table."""

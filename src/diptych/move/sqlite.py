@@ -26,9 +26,9 @@ from diptych.move.side import (
     NOT_COPIED,
     AuditEntry,
     AuditRest,
-    Change,
     Head,
     Row,
+    StoredChange,
 )
 
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych\\_%' ESCAPE '\\' ORDER BY name"
@@ -132,12 +132,12 @@ class SqliteSide:
     async def head(self) -> Head:
         return Head(*self._row(_HEAD))
 
-    async def changes(self, after: int, until: int, most: int) -> list[Change]:
+    async def changes(self, after: int, until: int, most: int) -> list[StoredChange]:
         changes = []
         for *plain, old, new in self._all(_CHANGES, (after, until, most)):
             form = self._forms.get(plain[3])
             images = (form.normalised(old), form.normalised(new)) if form is not None else (old, new)
-            changes.append(Change(*plain, *images))
+            changes.append(StoredChange(*plain, *images))
         return changes
 
     async def audit(self, after: int, most: int) -> list[AuditEntry]:
@@ -264,7 +264,7 @@ class SqliteSide:
             self._db.executemany(f"INSERT INTO {_name(table)} ({listed}) VALUES ({marks})", rows)
             self._note(state)
 
-    async def put_changes(self, changes: Sequence[Change], state: Mapping[str, str]) -> None:
+    async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:
         insert = (
             "INSERT INTO diptych_feed (position, mark, at, resource, row_id, old, new) VALUES (?, ?, ?, ?, ?, ?, ?)"
         )

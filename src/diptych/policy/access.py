@@ -15,14 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from diptych.ask.nodes import (
-    Cell,
-    Cells,
     ConnectionPart,
     EdgePart,
     Edges,
     Field,
     Follow,
+    GroupObject,
     Groups,
+    GroupValue,
     Nodes,
     OrderBy,
     Pick,
@@ -199,17 +199,19 @@ def _part(part: Pick | ConnectionPart, resource: ResourceView, view: View) -> Pi
             return Nodes(label, tuple(_pick(inner, resource, view) for inner in pick))
         case Edges(label, parts):
             return Edges(label, tuple(_edge(edge, resource, view) for edge in parts))
-        case Field() | Follow() | Cell() | Cells():
+        case Field() | Follow() | GroupValue() | GroupObject():
             return _pick(part, resource, view)
     return part
 
 
-def _cell(part: Cell | Cells | TypeName, resource: ResourceView, view: View) -> Cell | Cells | TypeName:
+def _cell(
+    part: GroupValue | GroupObject | TypeName, resource: ResourceView, view: View
+) -> GroupValue | GroupObject | TypeName:
     match part:
-        case Cell(label, of):
-            return Cell(label, narrow_expr(of, resource, view))
-        case Cells(label, parts):
-            return Cells(label, tuple(_cell(inner, resource, view) for inner in parts))
+        case GroupValue(label, of):
+            return GroupValue(label, narrow_expr(of, resource, view))
+        case GroupObject(label, parts):
+            return GroupObject(label, tuple(_cell(inner, resource, view) for inner in parts))
     return part
 
 
@@ -232,6 +234,6 @@ def _pick(pick: Pick, resource: ResourceView, view: View) -> Pick:
                 return replace(pick, read=_past_row(pick.read, view))
             read = narrow(pick.read, view, relation.known, relation.back)
             return Follow(name, pick.label, read, relation.rule, relation.link)
-        case Cell() | Cells():
+        case GroupValue() | GroupObject():
             return _cell(pick, resource, view)
     return pick

@@ -15,7 +15,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from diptych.ask.nodes import ConnectionPart, Nodes, Page, Read, Rows, Write
+from diptych.ask.nodes import ConnectionPart, Nodes, Page, Read, RowSet, Write
 from diptych.ask.slots import SIZE
 from diptych.model.rules.expr import Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
@@ -23,7 +23,7 @@ from diptych.policy.access import narrow_expr
 from diptych.policy.within import belongs
 
 
-def rows_of(write: Write) -> Rows:
+def rows_of(write: Write) -> RowSet:
     """The rows of a change of many."""
     assert write.rows is not None
     return write.rows

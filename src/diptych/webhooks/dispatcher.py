@@ -32,12 +32,12 @@ from diptych.live.tail import Tail
 from diptych.webhooks.address import Resolver, parts_of
 from diptych.webhooks.counts import MESSAGES
 from diptych.webhooks.message import body_of, message_id, row_of, watch_of
-from diptych.webhooks.post import Outcome, Sender
+from diptych.webhooks.post import PostOutcome, Sender
 from diptych.webhooks.records import (
     WEBHOOKS,
-    Delivery,
+    PendingDelivery,
     Progress,
-    Webhook,
+    WebhookRecord,
     advance,
     deliveries_of,
     delivery_id,
@@ -68,7 +68,7 @@ _PASSING = (Code.UNAVAILABLE, Code.TIMEOUT)
 _GONE = 410
 
 
-class Host(Protocol):
+class DispatcherHost(Protocol):
     """What all webhooks of a process share."""
 
     store: Store
@@ -84,7 +84,7 @@ class Host(Protocol):
 class Dispatcher:
     """Delivers one webhook while this node has its lease, which ends at `lease_until` of the monotonic clock."""
 
-    def __init__(self, webhook: Webhook, host: Host, lease_until: float) -> None:
+    def __init__(self, webhook: WebhookRecord, host: DispatcherHost, lease_until: float) -> None:
         self.webhook = webhook
         self.lease_until = lease_until
         self.table = ""
@@ -95,7 +95,7 @@ class Dispatcher:
         self._next_at = webhook.next_at / 1000
         self._reason = webhook.reason
         self._delivered_at = webhook.delivered_at
-        self._pending: dict[str, deque[Delivery]] = {}
+        self._pending: dict[str, deque[PendingDelivery]] = {}
         """The changes of each row that are to be tried again, the oldest first."""
         self._page, self._is_slow = _FIRST_PAGE, False
         self._retry_after = 0
@@ -124,7 +124,7 @@ class Dispatcher:
         """Positions of the feed that it has not looked at yet."""
         return max(0, self._host.tail.head.position - self._position)
 
-    def update(self, webhook: Webhook) -> None:
+    def update(self, webhook: WebhookRecord) -> None:
         """Take over what was changed from outside: other secrets, or a replay."""
         if webhook.replays != self.webhook.replays:
             self._reloads, self._failures, self._next_at = True, 0, 0.0
@@ -240,11 +240,11 @@ class Dispatcher:
         if taken or self._position - self._stored > MOST_PENDING or self._position == self._host.tail.head.position:
             await self._store(failed)
 
-    async def _send_page(self, batch: ChangeBatch, until: float) -> tuple[list[Delivery], int]:
+    async def _send_page(self, batch: ChangeBatch, until: float) -> tuple[list[PendingDelivery], int]:
         """Send changes, those of one row one after another; returns the failed ones, and how many were taken."""
         extra = 0 if self._is_slow else min(_WIDTH - 1, self._host.free)
         self._host.free -= extra
-        failed: list[Delivery] = []
+        failed: list[PendingDelivery] = []
         running: dict[str, asyncio.Task[None]] = {}
         taken = 0
         try:
@@ -269,33 +269,33 @@ class Dispatcher:
                 task.cancel()
         return failed, taken
 
-    async def _send_new(self, change: Change, row: str, failed: list[Delivery]) -> None:
+    async def _send_new(self, change: Change, row: str, failed: list[PendingDelivery]) -> None:
         outcome = await self._send(change)
         if not outcome.is_delivered:
             first = self._delivery(change, row, 1, outcome)
             failed.append(first)
             self._pending.setdefault(row, deque()).appendleft(first)
 
-    def _wait_behind(self, change: Change, row: str) -> Delivery:
+    def _wait_behind(self, change: Change, row: str) -> PendingDelivery:
         """A change that waits until earlier ones of its row were delivered."""
         delivery = self._delivery(change, row, 0, None)
         self._pending[row].append(delivery)
         return delivery
 
-    def _delivery(self, change: Change, row: str, attempts: int, outcome: Outcome | None) -> Delivery:
+    def _delivery(self, change: Change, row: str, attempts: int, outcome: PostOutcome | None) -> PendingDelivery:
         now = time.time()
         position = change.feed_position.position
         next_at = 0 if outcome is None else int((now + _delay(attempts, outcome.retry_after)) * 1000)
         last = "" if outcome is None else outcome.text
         id = delivery_id(self.webhook.id, position)
-        return Delivery(id, self.webhook.id, position, row, "pending", attempts, int(now), next_at, last)
+        return PendingDelivery(id, self.webhook.id, position, row, "pending", attempts, int(now), next_at, last)
 
     async def _note_gap(self, oldest: int) -> None:
         """Note that changes were trimmed before they were sent, and go on after them."""
         first, last = self._position + 1, oldest - 1
         text = f"changes were no longer kept before they could be sent: positions {first} to {last}"
         id, now = delivery_id(self.webhook.id, last), int(time.time())
-        gap = Delivery(id, self.webhook.id, last, "", "gap", 0, now, 0, text)
+        gap = PendingDelivery(id, self.webhook.id, last, "", "gap", 0, now, 0, text)
         log.warning("the webhook %s has a gap: %s", self.webhook.name, text)
         self._position = last
         await self._store([gap])
@@ -313,10 +313,10 @@ class Dispatcher:
 
     # pending changes
 
-    async def _retry(self, due: Iterable[Delivery], watch: BoundWatch) -> None:
+    async def _retry(self, due: Iterable[PendingDelivery], watch: BoundWatch) -> None:
         """Try the first pending change of some rows again."""
-        kept: list[Delivery] = []
-        done: list[Delivery] = []
+        kept: list[PendingDelivery] = []
+        done: list[PendingDelivery] = []
         until = time.monotonic() + _FRESH
         for delivery in due:
             changed = await self._try_again(delivery, watch)
@@ -334,7 +334,7 @@ class Dispatcher:
                 break
         await self._store(kept, done)
 
-    async def _try_again(self, delivery: Delivery, watch: BoundWatch) -> Delivery | None:
+    async def _try_again(self, delivery: PendingDelivery, watch: BoundWatch) -> PendingDelivery | None:
         """Send a pending change as its owner may see it now; None if it was delivered, or is not for it any more."""
         async with self._host.evaluating:
             batch = await watch.changes(delivery.position - 1, delivery.position, 1)
@@ -353,7 +353,7 @@ class Dispatcher:
 
     # messages
 
-    async def _send(self, change: Change) -> Outcome:
+    async def _send(self, change: Change) -> PostOutcome:
         self._check_lease()
         webhook, engine = self.webhook, self._host.watch_engine
         now = int(time.time())
@@ -370,7 +370,7 @@ class Dispatcher:
             self._is_gone = self._is_gone or outcome.status == _GONE
         return outcome
 
-    async def _store(self, kept: Iterable[Delivery] = (), done: Iterable[Delivery] = ()) -> None:
+    async def _store(self, kept: Iterable[PendingDelivery] = (), done: Iterable[PendingDelivery] = ()) -> None:
         """Store how far it is; the breaker opens if nothing got through lately."""
         self._next_at = 0.0
         if self._failures >= BROKEN:

@@ -22,11 +22,11 @@ from diptych.identity.owner import fixed_owner, viewer_of
 from diptych.identity.records import unix_time
 from diptych.webhooks.address import RefusedAddress, Resolver, parts_of
 from diptych.webhooks.message import message_id, resource_at, watch_of
-from diptych.webhooks.post import Outcome, Sender
+from diptych.webhooks.post import PostOutcome, Sender
 from diptych.webhooks.records import (
     WEBHOOKS,
-    Delivery,
-    Webhook,
+    PendingDelivery,
+    WebhookRecord,
     add_webhook,
     deliveries_of,
     remove_webhook,
@@ -40,7 +40,7 @@ _MODEL = "model"
 class WebhookStatus(Struct, frozen=True):
     """A webhook and how it fares, for lists: what waits, and what was given up."""
 
-    webhook: Webhook
+    webhook: WebhookRecord
     pending: int
     dead: int
     behind: int
@@ -66,7 +66,7 @@ async def add(
     *,
     source: str = "command",
     allowed: str = "",
-) -> tuple[Webhook, str]:
+) -> tuple[WebhookRecord, str]:
     """Add a webhook, and return it with its secret; a Refusal if its owner may not follow what it names."""
     store = engine.engine.store
     await check(engine, url, resource_at(engine.engine.model, resource), query, owner, allowed)
@@ -83,9 +83,9 @@ async def add(
     return webhook, secret_text(secret_of(engine.engine.secret, webhook.id, 1))
 
 
-def new_webhook(id: str, name: str, source: str, position: int) -> Webhook:
+def new_webhook(id: str, name: str, source: str, position: int) -> WebhookRecord:
     """A webhook that follows nothing yet, after this position of the feed."""
-    return Webhook(
+    return WebhookRecord(
         id=id,
         name=name,
         url="",
@@ -127,7 +127,7 @@ async def check(engine: WatchEngine, url: str, resource: str, query: str, owner:
     watch_of(engine, resource, query, viewer)
 
 
-async def find(store: Store, name: str) -> Webhook:
+async def find(store: Store, name: str) -> WebhookRecord:
     """The webhook with this name or id."""
     found = await WEBHOOKS.all(store, "id", name=name) or await WEBHOOKS.all(store, "id", id=name)
     if not found:
@@ -146,20 +146,20 @@ async def statuses(store: Store) -> list[WebhookStatus]:
     return found
 
 
-async def dead_letters(store: Store, name: str) -> list[Delivery]:
+async def dead_letters(store: Store, name: str) -> list[PendingDelivery]:
     """The changes of a webhook that were given up, and the gaps."""
     webhook = await find(store, name)
     return [delivery for delivery in await deliveries_of(store, webhook.id) if delivery.state != "pending"]
 
 
-async def remove(store: Store, name: str) -> Webhook:
+async def remove(store: Store, name: str) -> WebhookRecord:
     """Remove a webhook, with all that waits for it."""
     webhook = await find(store, name)
     await store.write(lambda: remove_webhook(store.dialect, webhook.id))
     return webhook
 
 
-async def rotate(engine: WatchEngine, name: str) -> tuple[Webhook, str]:
+async def rotate(engine: WatchEngine, name: str) -> tuple[WebhookRecord, str]:
     """Give a webhook a new secret, and return it; the one before signs for another day."""
     store = engine.engine.store
     webhook = await find(store, name)
@@ -171,7 +171,7 @@ async def rotate(engine: WatchEngine, name: str) -> tuple[Webhook, str]:
     return changed, secret_text(secret_of(engine.engine.secret, webhook.id, number))
 
 
-async def replay(store: Store, name: str) -> tuple[Webhook, int]:
+async def replay(store: Store, name: str) -> tuple[WebhookRecord, int]:
     """Try again what was given up, and go on with a webhook that is paused or disabled; also returns how many."""
     webhook = await find(store, name)
     dead = [each for each in await deliveries_of(store, webhook.id) if each.state == "dead"]
@@ -179,7 +179,7 @@ async def replay(store: Store, name: str) -> tuple[Webhook, int]:
     return webhook, len(dead)
 
 
-async def send_test(engine: WatchEngine, name: str, allowed: str = "") -> Outcome:
+async def send_test(engine: WatchEngine, name: str, allowed: str = "") -> PostOutcome:
     """Send a message of the type `webhook.test`, once."""
     webhook = await find(engine.engine.store, name)
     now = unix_time()

@@ -31,7 +31,7 @@ _IDLE_FOR = 4.0
 _LONGEST_WAIT = 3_600
 
 
-class Outcome(Struct, frozen=True):
+class PostOutcome(Struct, frozen=True):
     """What became of a message: the status of the response, or 0 and why there is none."""
 
     status: int
@@ -95,25 +95,25 @@ class Sender:
         self._resolver = resolver
         self._idle: list[_Connection] = []
 
-    async def post(self, headers: Sequence[tuple[str, str]], body: bytes) -> Outcome:
+    async def post(self, headers: Sequence[tuple[str, str]], body: bytes) -> PostOutcome:
         """Send a message; never raises but CancelledError."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 return await self._post(headers, body)
         except TimeoutError:
-            return Outcome(0, f"there was no response within {TIMEOUT:.0f} seconds")
+            return PostOutcome(0, f"there was no response within {TIMEOUT:.0f} seconds")
         except RefusedAddress as error:
-            return Outcome(0, f"the address is refused: {error}")
+            return PostOutcome(0, f"the address is refused: {error}")
         except ssl.SSLError as error:
-            return Outcome(0, f"TLS failed: {error.reason or 'the certificate is not valid'}")
+            return PostOutcome(0, f"TLS failed: {error.reason or 'the certificate is not valid'}")
         except (OSError, ValueError, httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            return Outcome(0, f"it cannot be reached: {type(error).__name__}")
+            return PostOutcome(0, f"it cannot be reached: {type(error).__name__}")
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
-    async def _post(self, headers: Sequence[tuple[str, str]], body: bytes) -> Outcome:
+    async def _post(self, headers: Sequence[tuple[str, str]], body: bytes) -> PostOutcome:
         while True:
             connection = self._take() or await self._open()
             try:
@@ -126,7 +126,7 @@ class Sender:
             except BaseException:
                 connection.close()
                 raise
-            return Outcome(response.status, "", response.retry_after)
+            return PostOutcome(response.status, "", response.retry_after)
 
     async def _exchange(self, connection: _Connection, headers: Sequence[tuple[str, str]], body: bytes) -> _Response:
         lines = (

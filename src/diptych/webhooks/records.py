@@ -18,7 +18,7 @@ from diptych.db.system_records import Records
 from diptych.errors import Code, Refusal
 
 
-class Webhook(Struct, frozen=True):
+class WebhookRecord(Struct, frozen=True):
     """A webhook: a Watch (`resource`, `query`), whose rules are those of `owner`, with an address.
 
     Every change up to `position` was delivered, is to be tried again, or is not for it.
@@ -49,7 +49,7 @@ class Webhook(Struct, frozen=True):
     lease_until: int
 
 
-class Delivery(Struct, frozen=True):
+class PendingDelivery(Struct, frozen=True):
     """A change that is to be tried again (`pending`), or was given up (`dead`); or a `gap`, changes that are gone."""
 
     id: str
@@ -63,8 +63,8 @@ class Delivery(Struct, frozen=True):
     last: str
 
 
-WEBHOOKS = Records("diptych_webhooks", Webhook)
-DELIVERIES = Records("diptych_webhook_deliveries", Delivery)
+WEBHOOKS = Records("diptych_webhooks", WebhookRecord)
+DELIVERIES = Records("diptych_webhook_deliveries", PendingDelivery)
 MOST = 1_000
 """Webhooks of a service."""
 
@@ -97,8 +97,8 @@ def advance(
     id: str,
     node: str,
     progress: Progress,
-    kept: Iterable[Delivery] = (),
-    done: Iterable[Delivery] = (),
+    kept: Iterable[PendingDelivery] = (),
+    done: Iterable[PendingDelivery] = (),
 ) -> Script[None]:
     """Store how far a webhook is, with deliveries that are new or changed, and without those that are done; LostLease
     if the node has no lease."""
@@ -114,7 +114,7 @@ def advance(
             yield from DELIVERIES.add(dialect, delivery)
 
 
-def add_webhook(dialect: Dialect, webhook: Webhook) -> Script[bool]:
+def add_webhook(dialect: Dialect, webhook: WebhookRecord) -> Script[bool]:
     """Add a webhook; False if its name is taken."""
     row = yield Step(_COUNT, ())
     if row is not None and row[0] >= MOST:
@@ -122,13 +122,13 @@ def add_webhook(dialect: Dialect, webhook: Webhook) -> Script[bool]:
     return (yield from WEBHOOKS.add(dialect, webhook))
 
 
-def remove_webhook(dialect: Dialect, id: str) -> Script[Webhook | None]:
+def remove_webhook(dialect: Dialect, id: str) -> Script[WebhookRecord | None]:
     """Remove a webhook and its deliveries."""
     yield Step(_DROP.format(dialect.placeholder), (id,))
     return (yield from WEBHOOKS.remove(dialect, id=id))
 
 
-def replay_dead(dialect: Dialect, webhook: Webhook, now: int) -> Script[None]:
+def replay_dead(dialect: Dialect, webhook: WebhookRecord, now: int) -> Script[None]:
     """Try again all deliveries that were given up; a webhook that is disabled is enabled."""
     yield Step(_REPLAY.format(dialect.placeholder), (webhook.id, now))
     yield from WEBHOOKS.change(
@@ -136,7 +136,7 @@ def replay_dead(dialect: Dialect, webhook: Webhook, now: int) -> Script[None]:
     )
 
 
-async def deliveries_of(store: Store, id: str) -> Sequence[Delivery]:
+async def deliveries_of(store: Store, id: str) -> Sequence[PendingDelivery]:
     """The deliveries of a webhook that are not done, the oldest change first."""
     return await DELIVERIES.all(store, "position", webhook_id=id)
 

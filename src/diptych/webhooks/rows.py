@@ -25,7 +25,7 @@ from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.webhooks.manage import check, new_webhook
 from diptych.webhooks.message import resource_at
-from diptych.webhooks.records import WEBHOOKS, Webhook, add_webhook, remove_webhook
+from diptych.webhooks.records import WEBHOOKS, WebhookRecord, add_webhook, remove_webhook
 
 _COLUMNS = ("url", "follows", "query", "owner", "generation", "rotated_at")
 _LISTED = {
@@ -88,8 +88,8 @@ def _seconds(moment: str | None) -> int | None:
 
 
 async def _wanted(
-    engine: WatchEngine, resource: ResourceDef, row: _Row, there: Webhook | None, allowed: str
-) -> Webhook | None:
+    engine: WatchEngine, resource: ResourceDef, row: _Row, there: WebhookRecord | None, allowed: str
+) -> WebhookRecord | None:
     """The webhook of a row; None if it is as it should be."""
     values: dict[str, Any] = {"url": row.url, "query": row.query.removeprefix("?"), "owner": user_owner(row.owner)}
     values |= {"generation": row.generation, "rotated_at": row.rotated_at}
@@ -116,7 +116,7 @@ async def _wanted(
     return replace(new_webhook(webhook_id(row.id), name, resource.table, position), **values)
 
 
-async def _keep(store: Store, wanted: Webhook, there: Webhook | None) -> None:
+async def _keep(store: Store, wanted: WebhookRecord, there: WebhookRecord | None) -> None:
     if there is None:
         await store.write(lambda: add_webhook(store.dialect, wanted))
         return

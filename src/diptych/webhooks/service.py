@@ -29,7 +29,7 @@ from diptych.webhooks.records import (
     DELIVERIES,
     LEASES,
     WEBHOOKS,
-    Webhook,
+    WebhookRecord,
 )
 from diptych.webhooks.rows import follow_rows, tables_of
 
@@ -131,7 +131,7 @@ class WebhookService:
             before = int(time.time()) - _KEPT
             await self.store.write(lambda: DELIVERIES.sweep(self.store.dialect, "first_at", before))
 
-    def _goes_on(self, dispatcher: Dispatcher, webhook: Webhook) -> bool:
+    def _goes_on(self, dispatcher: Dispatcher, webhook: WebhookRecord) -> bool:
         then = dispatcher.webhook
         same = all(getattr(webhook, name) == getattr(then, name) for name in ("url", "resource", "query", "owner"))
         mine = webhook.lease_by == self.node and webhook.disabled_at is None
@@ -148,7 +148,7 @@ class WebhookService:
             if begun < dispatcher.lease_until:  # one that was late is taken anew
                 dispatcher.lease_until = begun + LEASE
 
-    async def _take(self, webhook: Webhook) -> None:
+    async def _take(self, webhook: WebhookRecord) -> None:
         begun = time.monotonic()
         dialect, milliseconds = self.store.dialect, int(LEASE * 1000)
         if not await self.store.write(lambda: LEASES.take(dialect, webhook.id, self.node, milliseconds)):

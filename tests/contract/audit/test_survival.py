@@ -20,7 +20,7 @@ from diptych.db.postgres.store import PostgresStore
 from diptych.errors import StartError
 from diptych.migrate.feed import in_audit_log, rename_key
 from diptych.move.postgres import PostgresSide
-from diptych.move.runner import Move
+from diptych.move.runner import MoveRun
 from diptych.move.side import Side
 from diptych.move.sqlite import SqliteSide
 from tests.contract.audit.audited_model import ANN, MODEL, entries, serving
@@ -43,7 +43,7 @@ async def move(source: str, target: str) -> None:
     for side in (here, there):
         await side.open(MODEL)
     try:
-        await Move(MODEL, here, there, lambda *_: None).run(switch=True)
+        await MoveRun(MODEL, here, there, lambda *_: None).run(switch=True)
     finally:
         for side in (here, there):
             await side.close()

@@ -19,7 +19,7 @@ from diptych.errors import Refusal, StartError
 from diptych.identity.mail.message import message, sender_of
 from diptych.identity.mail.outbox import Outbox
 from diptych.identity.mail.post import post_of
-from diptych.identity.mail.templates import KINDS, Templates, Texts
+from diptych.identity.mail.templates import KINDS, MailTexts, Templates
 from diptych.identity.mail.transport import MailFolder, smtp_server
 from tests.support.mailbox import link_of, mailbox, text_of
 from tests.system.accounts.club import Club, clubbed
@@ -29,7 +29,7 @@ BASE = "https://club.example"
 
 
 def a_mail(to: str = "ann@example.org") -> EmailMessage:
-    return message(sender_of("Club <club@example.org>"), to, Texts("Hello", "A text.\n", "<p>A text.</p>\n"))
+    return message(sender_of("Club <club@example.org>"), to, MailTexts("Hello", "A text.\n", "<p>A text.</p>\n"))
 
 
 def sent(outbox: Outbox, *mails: Callable[[], EmailMessage | None]) -> None:
@@ -101,7 +101,7 @@ def test_a_full_queue_refuses() -> None:
 def test_a_folder_gets_files_that_others_cannot_read(tmp_path: Path) -> None:
     told: list[str] = []
     folder = tmp_path / "mails"
-    texts = Texts("Hello", "Open:\nhttps://club.example/oauth/confirm?token=x\n", "<p></p>")
+    texts = MailTexts("Hello", "Open:\nhttps://club.example/oauth/confirm?token=x\n", "<p></p>")
     mail = message(sender_of("club@example.org"), "ann@example.org", texts)
     MailFolder(folder, told.append).deliver(mail)
     (file,) = folder.iterdir()
@@ -135,7 +135,7 @@ def test_the_owner_replaces_templates(tmp_path: Path) -> None:
     found = Templates(str(tmp_path))
     values = {"service": "Club", "email": "a@x.org", "link": "https://x/", "lasts": "30 minutes"}
     texts = found.fill("reset", values)
-    assert texts == Texts(
+    assert texts == MailTexts(
         "Neues Passwort für Club", "Hier: https://x/ (30 minutes)\n", '<p><a href="https://x/">Hier</a></p>'
     )
     assert found.fill("verify", values) == Templates().fill("verify", values)

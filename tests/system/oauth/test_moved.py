@@ -7,7 +7,7 @@ import asyncio
 from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.move.postgres import PostgresSide
-from diptych.move.runner import Move
+from diptych.move.runner import MoveRun
 from diptych.move.side import Side
 from diptych.move.sqlite import SqliteSide
 from tests.support.in_process import in_process
@@ -30,7 +30,7 @@ def test_a_refresh_is_unavailable_until_the_switch_and_good_after_it(
         here, there = side_of(source), side_of(target)
         await here.open(model)
         await there.open(model)
-        await Move(model, here, there, lambda label, done, total: None).run(switch=True)
+        await MoveRun(model, here, there, lambda label, done, total: None).run(switch=True)
         await here.close()
         await there.close()
 

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from diptych.contract import sunsets
-from diptych.contract.change import Change
+from diptych.contract.change import ContractChange
 from diptych.contract.lock import changes_between, contract_of
 from tests.contract.deprecation.diary import SOURCE
 from tests.support.model_files import model_of
@@ -34,7 +34,7 @@ def contract(source: str) -> dict[str, str]:
     return contract_of(model_of(source))
 
 
-def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str = DIARY) -> list[Change]:
+def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str = DIARY) -> list[ContractChange]:
     old, new = REMOVALS[what]
     assert old in source
     text = source.replace(old, new)

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from diptych.webhooks import post
 from diptych.webhooks.address import Resolver, parts_of
-from diptych.webhooks.post import Outcome, Sender
+from diptych.webhooks.post import PostOutcome, Sender
 from tests.support.cases import cases
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -32,7 +32,7 @@ def quickly() -> Iterator[None]:
 
 def send(
     answer: bytes | Answer, *, times: int = 1, host: str = "", tls: ssl.SSLContext | None = None
-) -> tuple[list[Outcome], int]:
+) -> tuple[list[PostOutcome], int]:
     """What comes of messages to a server that answers so, and how many connections they took."""
     connections = 0
 
@@ -53,7 +53,7 @@ def send(
         finally:
             writer.close()
 
-    async def run() -> list[Outcome]:
+    async def run() -> list[PostOutcome]:
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
         port = server.sockets[0].getsockname()[1]
         url = f"https://{host}:{port}/x" if tls else f"http://{host or '127.0.0.1'}:{port}/x"

@@ -63,7 +63,7 @@ def check_lookups(asks: Sequence[Read]) -> None:
         raise Refusal(Code.TOO_COMPLEX, cause)
 
 
-class Lookup(Struct, frozen=True):
+class NodeLookup(Struct, frozen=True):
     """A root field whose row is in one of several answers; `many` if each of them is a list."""
 
     types: int
@@ -78,7 +78,7 @@ class Lookup(Struct, frozen=True):
         return b"[" + b",".join(rows) + b"]"
 
 
-def choose(lookups: Sequence[Lookup], answers: Sequence[bytes | None]) -> list[bytes | None]:
+def choose(lookups: Sequence[NodeLookup], answers: Sequence[bytes | None]) -> list[bytes | None]:
     """One answer for each root field."""
     chosen, start = [], 0
     for lookup in lookups:

@@ -64,7 +64,7 @@ from diptych.ask.nodes import (
     PageInfo,
     Pick,
     Read,
-    Rows,
+    RowSet,
     Total,
     TypeName,
     Watch,
@@ -215,7 +215,7 @@ class _Printer:
         head = definition.root + arguments
         return _block(head, self._picks(call.pick, definition.result.resource)) if call.pick else [head]
 
-    def _bulk(self, label: str, write: Write, rows: Rows) -> Lines:
+    def _bulk(self, label: str, write: Write, rows: RowSet) -> Lines:
         """The root field of a change of many rows."""
         resource = self.model.resources[write.resource]
         sent: dict[str, Any] = {"patch": row_values(write, self._slot)} if write.verb == "update" else {}

@@ -12,7 +12,7 @@ from typing import Any
 from diptych.api.aggregates import Selected, key_of, shows_key
 from diptych.api.ask_builder import AskBuilder
 from diptych.api.query_string import Item, json_of
-from diptych.ask.nodes import Cell, Cells, Follow, Groups, OrderBy, Pick, Read, TypeName
+from diptych.ask.nodes import Follow, GroupObject, Groups, GroupValue, OrderBy, Pick, Read, TypeName
 from diptych.ask.slots import RawValue
 from diptych.model.aggregates import COUNT, VALUE, group_type, summary_type
 from diptych.model.defs import RelationDef
@@ -25,7 +25,7 @@ _COUNT = Selected(COUNT, COUNT)
 
 def summary_cells(
     items: tuple[Item, ...] | None, resource: ResourceView, builder: AskBuilder
-) -> tuple[Cell | Cells | TypeName, ...]:
+) -> tuple[GroupValue | GroupObject | TypeName, ...]:
     """What `fields` selects of a summary; without it, the count."""
     selected = [_COUNT] if items is None else _selected(items, builder)
     return builder.picked(selected, resource, None, summary_type(resource.resource), _FIELDS)
@@ -37,7 +37,7 @@ def grouped(
     items: tuple[Item, ...] | None,
     resource: ResourceView,
     builder: AskBuilder,
-) -> tuple[Groups, tuple[OrderBy, ...], tuple[Cell | Cells | TypeName, ...]]:
+) -> tuple[Groups, tuple[OrderBy, ...], tuple[GroupValue | GroupObject | TypeName, ...]]:
     """The groups that parameters ask for, their sort, and what `fields` selects of them."""
     by = _group_keys(parameters.get("by"), resource, builder)
     having = RawValue(inputs.get("having"), ("query", "having"))
@@ -69,7 +69,7 @@ def related_summary(item: Item, relation: RelationDef, builder: AskBuilder) -> l
 
 def _group_cells(
     items: tuple[Item, ...] | None, resource: ResourceView, groups: Groups, builder: AskBuilder
-) -> tuple[Cell | Cells | TypeName, ...]:
+) -> tuple[GroupValue | GroupObject | TypeName, ...]:
     """What `fields` selects of groups; without it, their keys and the count."""
     selected = _default(resource, groups) if items is None else _selected(items, builder)
     return builder.picked(selected, resource, groups, group_type(resource.resource), _FIELDS)

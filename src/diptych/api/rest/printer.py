@@ -39,7 +39,7 @@ from diptych.ask.nodes import (
     Nodes,
     Pick,
     Read,
-    Rows,
+    RowSet,
     Total,
     Watch,
     Write,
@@ -107,7 +107,7 @@ class _Printer:
     def _value(self, slot: Slot) -> Any:
         return self.values[slot.index]
 
-    def _bulk(self, write: Write, rows: Rows) -> Printed:
+    def _bulk(self, write: Write, rows: RowSet) -> Printed:
         """A change of many rows."""
         resource = self.model.resources[write.resource]
         parameters = {

@@ -39,7 +39,7 @@ from diptych.ask.nodes import (
     PageInfo,
     Pick,
     Read,
-    Rows,
+    RowSet,
     Total,
     TypeName,
     Write,
@@ -240,7 +240,7 @@ class _Translator:
             self.builder.fault(("query", "deleted"), "expected 'only'")
         return True
 
-    def rows(self, resource: ResourceView) -> Rows:
+    def rows(self, resource: ResourceView) -> RowSet:
         """The rows of a change of many: its filter, and how many there may be."""
         for name in self.query.parameters:
             if name in LIST_PARAMETERS and name not in ("fields", "where"):

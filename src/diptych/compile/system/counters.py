@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from diptych.compile.fragment import Fragment, identifier, sql
-from diptych.compile.system.object import MARK, DialectName, SystemObject, Table
+from diptych.compile.system.object import MARK, DialectName, FeedTable, SystemObject
 
 _COUNTERS: dict[DialectName, str] = {
     "sqlite": "name TEXT NOT NULL, scope TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (name, scope)",
@@ -28,7 +28,7 @@ CREATE_COUNTERS = f"CREATE TABLE IF NOT EXISTS diptych_counters ({_COUNTERS['pos
 _LONGEST = 40
 
 
-def counters(tables: Sequence[Table], dialect: DialectName) -> Iterable[SystemObject]:
+def counters(tables: Sequence[FeedTable], dialect: DialectName) -> Iterable[SystemObject]:
     """The parts that count, in the order in which they can be made; none if no table has a counter."""
     if not any(table.counters for table in tables):
         return

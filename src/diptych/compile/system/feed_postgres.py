@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from diptych.compile.fragment import identifier
-from diptych.compile.system.object import LONG_VALUE, MARK, SystemObject, Table
+from diptych.compile.system.object import LONG_VALUE, MARK, FeedTable, SystemObject
 
 
-def postgres_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
+def postgres_feed(tables: Sequence[FeedTable]) -> Iterable[SystemObject]:
     """The parts of a PostgreSQL feed, in the order in which they can be made."""
     yield from _TABLES
     yield from _FUNCTIONS
@@ -315,7 +315,7 @@ def existing_function(table: str) -> str:
     return f"diptych_feed_{plain}_{sha256(table.encode()).hexdigest()[:8]}"
 
 
-def _existing(table: Table) -> Iterable[SystemObject]:
+def _existing(table: FeedTable) -> Iterable[SystemObject]:
     quoted, function = identifier(table.name).text, existing_function(table.name)
     old, new = _key_text(table.key, "OLD"), _key_text(table.key, "NEW")
     body = _feed_body(old, new, f"{new} <> {old}", _TRUNCATED.format(_key_text(table.key, "_t"), quoted))

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diptych.compile.fragment import identifier
-from diptych.compile.system.object import LONG_VALUE, MARK, NOW, SystemObject, Table
+from diptych.compile.system.object import LONG_VALUE, MARK, NOW, FeedTable, SystemObject
 
 
-def sqlite_feed(tables: Sequence[Table]) -> Iterable[SystemObject]:
+def sqlite_feed(tables: Sequence[FeedTable]) -> Iterable[SystemObject]:
     """The parts of a SQLite feed, in the order in which they can be made."""
     yield from _TABLES
     for table in tables:
@@ -54,7 +54,7 @@ _MOST_COLUMNS = 60
 
 
 class _Triggers:
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FeedTable) -> None:
         self.name = table.name
         self.table = identifier(table.name).text
         self.columns = {column: identifier(column).text for column in table.columns}
@@ -223,7 +223,7 @@ class _ExistingTriggers(_Triggers):
     A row has changed again if one of its values is another. A key that is null, which SQLite allows, is empty text.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FeedTable) -> None:
         super().__init__(table)
         self._is_same = " AND ".join(f"_t.{column} IS NEW.{column}" for column in self.key)
         self._is_logged = " AND ".join(

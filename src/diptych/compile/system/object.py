@@ -50,7 +50,7 @@ def _form(text: str | None) -> int:
     return int(marked[1]) if marked else 0
 
 
-class Table(Struct, frozen=True):
+class FeedTable(Struct, frozen=True):
     """A table of the model, as its triggers need it."""
 
     name: str

@@ -15,10 +15,10 @@ from diptych.compile.system.counters import counters
 from diptych.compile.system.feed_postgres import postgres_feed
 from diptych.compile.system.feed_sqlite import sqlite_feed
 from diptych.compile.system.folding import folding
-from diptych.compile.system.object import MARK, DialectName, SystemObject, Table
+from diptych.compile.system.object import MARK, DialectName, FeedTable, SystemObject
 
 
-def parts(tables: Sequence[Table], dialect: DialectName) -> list[SystemObject]:
+def parts(tables: Sequence[FeedTable], dialect: DialectName) -> list[SystemObject]:
     """All parts that a database with these tables of a model needs, in the order in which they can be made."""
     if dialect == "sqlite":
         return [*_system_tables(dialect), *counters(tables, dialect), *sqlite_feed(tables)]

@@ -15,7 +15,7 @@ from diptych.fair.caller import CALLER
 T = TypeVar("T")
 
 
-class Job(Generic[T]):
+class WriterJob(Generic[T]):
     """A script in the queue of the writer, and its outcome."""
 
     __slots__ = ("act", "alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
@@ -59,7 +59,7 @@ class Job(Generic[T]):
             self.future.set_result(self.result)  # type: ignore[arg-type]  # set, since there is no error
 
 
-def settle(batch: Sequence[Job[Any]]) -> None:
+def settle(batch: Sequence[WriterJob[Any]]) -> None:
     """Set the futures of all jobs, with one callback for each loop."""
     for job in batch:
         job.settled = True
@@ -73,6 +73,6 @@ def call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(what)
 
 
-def _deliver(batch: Sequence[Job[Any]]) -> None:
+def _deliver(batch: Sequence[WriterJob[Any]]) -> None:
     for job in batch:
         job.deliver()

@@ -30,7 +30,7 @@ import apsw
 
 from diptych.ask.act import ACT
 from diptych.db.script import Again, ResultRow, Script, Step, one_step
-from diptych.db.sqlite.job import Job, call, settle
+from diptych.db.sqlite.job import WriterJob, call, settle
 from diptych.db.sqlite.session import Session
 from diptych.db.sqlite.writing import STORE_ERRORS, WriteConnection, as_refusal, reason_of
 from diptych.db.write_health import WriteHealth
@@ -68,7 +68,7 @@ class Writer:
         self.health = health or WriteHealth(reason_of)
         self._budget = budget
         self._loop_budget = loop_budget() if loop_time is None else loop_time
-        self._waiting: FairQueue[Job[Any] | Session] = FairQueue(waiting)
+        self._waiting: FairQueue[WriterJob[Any] | Session] = FairQueue(waiting)
         self._lock = threading.Lock()
         self._at_work = False
         """Is the connection in use, or about to be?"""
@@ -91,14 +91,14 @@ class Writer:
 
     async def write(self, script: Callable[[], Script[T]]) -> T:
         """Run a script; returns its result once it is committed."""
-        job = Job(script, asyncio.get_running_loop(), None, ACT.get() if self._acts else None)
+        job = WriterJob(script, asyncio.get_running_loop(), None, ACT.get() if self._acts else None)
         self._put(job, job.loop)
         return await job.future
 
     def change(self, step: Step) -> asyncio.Future[ResultRow]:
         """Run a statement that is a change by itself; the future gets its row once it is committed."""
         act = ACT.get() if self._acts else None
-        job: Job[ResultRow] = Job(partial(one_step, step), asyncio.get_running_loop(), step, act)
+        job: WriterJob[ResultRow] = WriterJob(partial(one_step, step), asyncio.get_running_loop(), step, act)
         self._put(job, job.loop)
         return job.future
 
@@ -109,7 +109,7 @@ class Writer:
         self._put(session, loop)
         return await session.ready()
 
-    def _put(self, item: Job[Any] | Session, loop: asyncio.AbstractEventLoop) -> None:
+    def _put(self, item: WriterJob[Any] | Session, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             if self._closed:
                 raise Refusal(Code.UNAVAILABLE, "The database is closed.")
@@ -172,9 +172,9 @@ class Writer:
         else:
             self._work.put(partial(self._commit, batch))
 
-    def _next_batch(self) -> tuple[list[Job[Any]], Session | None]:
+    def _next_batch(self) -> tuple[list[WriterJob[Any]], Session | None]:
         """Take the next batch of jobs, a session, or a job that must be alone."""
-        batch: list[Job[Any]] = []
+        batch: list[WriterJob[Any]] = []
         while len(batch) < _MOST and (taken := self._waiting.take(_joins if batch else None)) is not None:
             item = taken.item
             if isinstance(item, Session):
@@ -186,13 +186,13 @@ class Writer:
                     break
         return batch, None
 
-    def _put_back(self, jobs: Sequence[Job[Any]]) -> None:
+    def _put_back(self, jobs: Sequence[WriterJob[Any]]) -> None:
         """Put jobs back into the queue, where they were."""
         if jobs:
             with self._lock:
                 self._waiting.put_back(Taken(job.caller, job, job.ticket) for job in jobs)
 
-    def _run_here(self, batch: Sequence[Job[Any]]) -> int:
+    def _run_here(self, batch: Sequence[WriterJob[Any]]) -> int:
         """Run scripts in the loop, up to their commit: a hop between threads costs more than a short statement.
 
         Returns how many ran in the time. That is 0, and nothing is done, if they must run in the thread: the file is
@@ -225,12 +225,12 @@ class Writer:
             connection.patient = True
         return ran
 
-    def _may_run_here(self, batch: Sequence[Job[Any]]) -> bool:
+    def _may_run_here(self, batch: Sequence[WriterJob[Any]]) -> bool:
         budget = self._loop_budget
         return not budget.in_use or all(budget.has_tokens(caller) for caller in {job.caller for job in batch})
 
     @staticmethod
-    def _run_one(connection: WriteConnection, job: Job[Any]) -> None:
+    def _run_one(connection: WriteConnection, job: WriterJob[Any]) -> None:
         """Run one script of a batch, in a savepoint."""
         job.error = None
         if job.step is not None:
@@ -245,7 +245,7 @@ class Writer:
             connection.execute("ROLLBACK TO one")
         connection.execute("RELEASE one")
 
-    def _deliver(self, batch: Sequence[Job[Any]]) -> None:
+    def _deliver(self, batch: Sequence[WriterJob[Any]]) -> None:
         """Report the outcome of a batch; then run the next."""
         for job in batch:
             job.settled = True
@@ -267,10 +267,10 @@ class Writer:
             work()
         self._drop()
 
-    def _commit_batch(self, batch: Sequence[Job[Any]]) -> None:
+    def _commit_batch(self, batch: Sequence[WriterJob[Any]]) -> None:
         """Commit what ran in the loop; if that fails, the thread runs it again."""
         connection = self._open()
-        again: Sequence[Job[Any]] = [job for job in batch if isinstance(job.error, Again)]
+        again: Sequence[WriterJob[Any]] = [job for job in batch if isinstance(job.error, Again)]
         try:
             connection.start_clock()
             connection.execute("COMMIT")
@@ -293,7 +293,7 @@ class Writer:
             session.fail(as_refusal(error))
         self._call_in_loop(self._after)
 
-    def _commit(self, batch: Sequence[Job[Any]], rest: Sequence[Job[Any]] = ()) -> None:
+    def _commit(self, batch: Sequence[WriterJob[Any]], rest: Sequence[WriterJob[Any]] = ()) -> None:
         """Run scripts and commit them. The `rest` is committed already."""
         settle(rest)
         try:
@@ -324,11 +324,11 @@ class Writer:
             with suppress(apsw.Error):
                 connection.close()
 
-    def _share(self, connection: WriteConnection, jobs: Sequence[Job[Any]]) -> Sequence[Job[Any]]:
+    def _share(self, connection: WriteConnection, jobs: Sequence[WriterJob[Any]]) -> Sequence[WriterJob[Any]]:
         """Run jobs in one transaction, as many as fit. Returns those that are left, some of them to run alone."""
         connection.begin()
         until = time.monotonic() + _LONG
-        ran: list[Job[Any]] = []
+        ran: list[WriterJob[Any]] = []
         try:
             for job in jobs:
                 if time.monotonic() > until:
@@ -348,7 +348,7 @@ class Writer:
             job.alone = True
         return [*again, *jobs[len(ran) :]]
 
-    def _apart(self, connection: WriteConnection, job: Job[Any]) -> bool:
+    def _apart(self, connection: WriteConnection, job: WriterJob[Any]) -> bool:
         """Run one job of a batch. Returns False if the whole transaction is lost with it."""
         job.error = None
         connection.execute("SAVEPOINT one")
@@ -366,7 +366,7 @@ class Writer:
         connection.execute("RELEASE one")
         return True
 
-    def _alone(self, connection: WriteConnection, job: Job[Any]) -> None:
+    def _alone(self, connection: WriteConnection, job: WriterJob[Any]) -> None:
         for _ in range(_ATTEMPTS):
             if job.future.cancelled():
                 return
@@ -387,11 +387,11 @@ class Writer:
         return job.fail(Refusal(Code.UNAVAILABLE, "Others keep changing this; try again."))
 
 
-def _is_cancelled(item: Job[Any] | Session) -> bool:
+def _is_cancelled(item: WriterJob[Any] | Session) -> bool:
     """Was it cancelled in the queue?"""
     return (item.begun if isinstance(item, Session) else item.future).cancelled()
 
 
-def _joins(_: str, item: Job[Any] | Session) -> bool:
+def _joins(_: str, item: WriterJob[Any] | Session) -> bool:
     """Can it share a transaction?"""
-    return isinstance(item, Job) and not item.alone
+    return isinstance(item, WriterJob) and not item.alone

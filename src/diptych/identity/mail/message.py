@@ -9,7 +9,7 @@ from email.utils import formatdate, make_msgid, parseaddr
 
 from diptych.errors import Code, Refusal, StartError
 from diptych.identity.checks import checked_email
-from diptych.identity.mail.templates import Texts
+from diptych.identity.mail.templates import MailTexts
 
 _MAILABLE = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+"
@@ -33,7 +33,7 @@ def sender_of(text: str) -> Address:
     return Address(name, addr_spec=spec)
 
 
-def message(sender: Address, email: str, texts: Texts) -> EmailMessage:
+def message(sender: Address, email: str, texts: MailTexts) -> EmailMessage:
     """One mail."""
     mail = EmailMessage()
     mail["From"] = sender

@@ -17,7 +17,7 @@ from email.message import EmailMessage
 
 from diptych.errors import Code, Refusal
 from diptych.fair.background import Background
-from diptych.identity.mail.transport import Transport
+from diptych.identity.mail.transport import MailTransport
 
 log = logging.getLogger("diptych")
 MOST = 1_000
@@ -30,7 +30,7 @@ Compose = Callable[[], EmailMessage | None]
 class Outbox:
     """Mails on their way."""
 
-    def __init__(self, transport: Transport, most: int = MOST, delays: tuple[float, ...] = DELAYS) -> None:
+    def __init__(self, transport: MailTransport, most: int = MOST, delays: tuple[float, ...] = DELAYS) -> None:
         self._transport = transport
         self._most = most
         self._delays = delays

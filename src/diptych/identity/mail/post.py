@@ -19,7 +19,7 @@ _NOBODY = "no-reply@localhost"
 """The sender of mails that are only written into a folder."""
 
 
-class Post(Struct, frozen=True):
+class Mailer(Struct, frozen=True):
     """The queue, the texts and the sender of mails, and the name of the service in them."""
 
     outbox: Outbox
@@ -28,7 +28,7 @@ class Post(Struct, frozen=True):
     service: str
 
 
-def post_of(config: Config, service: str) -> Post | None:
+def post_of(config: Config, service: str) -> Mailer | None:
     """How to send mails; None if these settings do not say. A StartError if they say too little.
 
     Links are made of `base_url` alone. A service without one that sends mails would have to believe the Host header of
@@ -42,4 +42,4 @@ def post_of(config: Config, service: str) -> Post | None:
     if config.smtp and not config.mail_from:
         raise StartError("The setting smtp needs mail_from: the sender of mails.")
     sender = sender_of(config.mail_from or _NOBODY)
-    return Post(Outbox(transport), Templates(config.mail_templates), sender, service)
+    return Mailer(Outbox(transport), Templates(config.mail_templates), sender, service)

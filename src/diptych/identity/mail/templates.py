@@ -22,7 +22,7 @@ PLACEHOLDERS = ("service", "email", "link", "lasts")
 _SUBJECT = "Subject: "
 
 
-class Texts(Struct, frozen=True):
+class MailTexts(Struct, frozen=True):
     """The subject, the text and the HTML of a mail."""
 
     subject: str
@@ -73,7 +73,7 @@ _SENTENCES: Mapping[Kind, tuple[str, str, str, str]] = {
 """Of each kind: the subject, what it is about, the words of the link, and what to do if it was somebody else."""
 
 
-def built_in(kind: Kind) -> Texts:
+def built_in(kind: Kind) -> MailTexts:
     """The texts of a kind, as Diptych has them."""
     subject, about, button, otherwise = _SENTENCES[kind]
     lasts = "The link is valid for $lasts and can be used once."
@@ -83,7 +83,7 @@ def built_in(kind: Kind) -> Texts:
         '<body style="font: 16px/1.5 sans-serif; max-width: 32em; margin: 2em auto; padding: 0 1em">\n'
         f'<p>{about}</p>\n<p><a href="$link">{button}</a></p>\n<p>{lasts}</p>\n<p>{otherwise}</p>\n</body>\n</html>\n'
     )
-    return Texts(subject, text, html)
+    return MailTexts(subject, text, html)
 
 
 KINDS: tuple[Kind, ...] = tuple(_SENTENCES)
@@ -98,12 +98,12 @@ class Templates:
             for part in (texts.subject, texts.text, texts.html):
                 _check(kind, part)
 
-    def fill(self, kind: Kind, values: Mapping[str, str]) -> Texts:
+    def fill(self, kind: Kind, values: Mapping[str, str]) -> MailTexts:
         """The texts of one mail."""
         texts = self._texts[kind]
         safe = {name: escape(value) for name, value in values.items()}
         subject = " ".join(Template(texts.subject).substitute(values).split())
-        return Texts(subject, Template(texts.text).substitute(values), Template(texts.html).substitute(safe))
+        return MailTexts(subject, Template(texts.text).substitute(values), Template(texts.html).substitute(safe))
 
 
 def _check(kind: str, part: str) -> None:
@@ -114,7 +114,7 @@ def _check(kind: str, part: str) -> None:
         raise StartError(f"A template of the mail {kind} has another placeholder than {known}.") from None
 
 
-def _with_files(texts: Texts, kind: str, folder: str) -> Texts:
+def _with_files(texts: MailTexts, kind: str, folder: str) -> MailTexts:
     if not folder:
         return texts
     if not Path(folder).is_dir():
@@ -125,7 +125,7 @@ def _with_files(texts: Texts, kind: str, folder: str) -> Texts:
         first, _, text = plain.partition("\n")
         subject = first.removeprefix(_SUBJECT).strip()
         text = text.lstrip("\n")
-    return Texts(subject, text, html if html is not None else texts.html)
+    return MailTexts(subject, text, html if html is not None else texts.html)
 
 
 def _read(file: Path) -> str | None:

@@ -31,7 +31,7 @@ _TIMEOUT = 20.0
 """Seconds for each step of a delivery."""
 
 
-class Transport(Protocol):
+class MailTransport(Protocol):
     """Delivers one mail, or raises an OSError; `smtplib.SMTPException` is one."""
 
     def deliver(self, mail: EmailMessage) -> None: ...
@@ -94,7 +94,7 @@ class MailFolder(Struct, frozen=True):
         self.report(" ".join([f"Mail to {mail['To']} in {self.folder / name}:", *links]))
 
 
-def transport_of(config: Config, report: Callable[[str], None]) -> Transport | None:
+def transport_of(config: Config, report: Callable[[str], None]) -> MailTransport | None:
     """The transport of these settings; None if mails cannot be sent."""
     if config.smtp:
         return smtp_server(config.smtp)

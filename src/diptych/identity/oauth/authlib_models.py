@@ -9,7 +9,7 @@ from typing import Any
 from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, ClientMixin, TokenMixin
 from authlib.oauth2.rfc8628 import DEVICE_CODE_GRANT_TYPE
 
-from diptych.identity.records import AuthorizationCode, Client, ClientDetails, Grant, RefreshToken, hashed
+from diptych.identity.records import AuthorizationCode, ClientDetails, ClientRecord, Grant, RefreshToken, hashed
 from diptych.identity.redirects import matches_redirect
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.model.declare.roles import Claims
@@ -21,7 +21,7 @@ DEFAULT_SCOPES = ("read", "write")
 class OAuthClient(ClientMixin):
     """A client: its redirect URIs, scopes, authentication method and grant types."""
 
-    def __init__(self, record: Client, details: ClientDetails | None = None) -> None:
+    def __init__(self, record: ClientRecord, details: ClientDetails | None = None) -> None:
         self.record = record
         self.details = details
         self.client_id = record.id

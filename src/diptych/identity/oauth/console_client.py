@@ -7,7 +7,7 @@ as it is, also on a loopback address, where the port of other clients is free.
 from __future__ import annotations
 
 from diptych.identity.oauth.authlib_models import DEFAULT_SCOPES, OAuthClient
-from diptych.identity.records import Client
+from diptych.identity.records import ClientRecord
 
 CONSOLE_CLIENT = "diptych-console"
 CONSOLE_PATH = "/console/"
@@ -18,7 +18,7 @@ class ConsoleClient(OAuthClient):
 
     def __init__(self, issuer: str) -> None:
         redirect = f"{issuer}{CONSOLE_PATH}"
-        super().__init__(Client(CONSOLE_CLIENT, "the console", None, (redirect,), (), DEFAULT_SCOPES, 0))
+        super().__init__(ClientRecord(CONSOLE_CLIENT, "the console", None, (redirect,), (), DEFAULT_SCOPES, 0))
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         return redirect_uri in self.record.redirects

@@ -14,7 +14,7 @@ from diptych.identity.oauth.console_client import CONSOLE_CLIENT, ConsoleClient
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import SignIn, TellUser, id_token, subject_of
 from diptych.identity.oauth.resource import check_resource
-from diptych.identity.records import Account, Client
+from diptych.identity.records import Account, ClientRecord
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.identity.tokens import TOKEN_LIFETIME, Tokens
 from diptych.model.model import Model
@@ -93,7 +93,7 @@ class Core(AuthorizationServer):
         return answer
 
     def access_token(
-        self, client: Client, account: Account | None, scope: str, grant: str, auth_time: int | None = None
+        self, client: ClientRecord, account: Account | None, scope: str, grant: str, auth_time: int | None = None
     ) -> dict[str, Any]:
         """A new access token, as a response of the token endpoint. `auth_time` is when its user signed in."""
         more: dict[str, Any] = {"client_id": client.id, "grant": grant}
@@ -105,7 +105,9 @@ class Core(AuthorizationServer):
         token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more, self.issuer)
         return {"token_type": "Bearer", "access_token": token, "expires_in": TOKEN_LIFETIME, "scope": scope}
 
-    def with_id_token(self, token: dict[str, Any], client: Client, account: Account, sign_in: SignIn) -> dict[str, Any]:
+    def with_id_token(
+        self, token: dict[str, Any], client: ClientRecord, account: Account, sign_in: SignIn
+    ) -> dict[str, Any]:
         """The response with an ID token that is bound to its access token."""
         claims = self.wait(self._user_claims(account, token["scope"].split()))
         signed = id_token(self.tokens, self.issuer, client.id, account, token["access_token"], sign_in, claims)

@@ -27,8 +27,8 @@ from diptych.identity.records import (
     SESSION_METHODS,
     Account,
     AuthorizationCode,
-    Client,
     ClientDetails,
+    ClientRecord,
     CodeSignIn,
     Grant,
     RefreshToken,
@@ -55,10 +55,10 @@ class GrantStore:
         self.revoked = revoked
         self._counter = itertools.count()
 
-    async def client(self, id: str) -> tuple[Client, ClientDetails | None] | None:
+    async def client(self, id: str) -> tuple[ClientRecord, ClientDetails | None] | None:
         """A client, unless it registered itself for a time that is over."""
 
-        def script() -> Script[tuple[Client, ClientDetails | None] | None]:
+        def script() -> Script[tuple[ClientRecord, ClientDetails | None] | None]:
             client = yield from CLIENTS.find(self.store.dialect, id=id)
             if client is None:
                 return None
@@ -69,7 +69,7 @@ class GrantStore:
 
         return await self.store.write(script)
 
-    async def keep_client(self, client: Client) -> None:
+    async def keep_client(self, client: ClientRecord) -> None:
         """Keep a client that registered itself, since someone has signed in to it."""
         await self.store.write(
             lambda: CLIENT_DETAILS.change(
@@ -86,7 +86,7 @@ class GrantStore:
     async def add_code(
         self,
         code: str,
-        client: Client,
+        client: ClientRecord,
         account: Account,
         redirect: str,
         scope: str,
@@ -151,7 +151,7 @@ class GrantStore:
         grant = await self.store.write(lambda: GRANTS.find(self.store.dialect, id=id, revoked_at=None))
         return None if grant is None or grant.expires_at <= unix_time() else grant
 
-    async def has_consent(self, account: Account, client: Client, scope: Iterable[str]) -> bool:
+    async def has_consent(self, account: Account, client: ClientRecord, scope: Iterable[str]) -> bool:
         """Has the account allowed the client these scopes before, by a grant that is valid?"""
         grants = await GRANTS.all(self.store, "created_at", account_id=account.id, client_id=client.id, revoked_at=None)
         return any(set(scope) <= set(grant.scope.split()) for grant in grants if grant.expires_at > unix_time())
@@ -206,7 +206,7 @@ def is_usable(refresh: RefreshToken) -> bool:
     return refresh.used_at is None and refresh.expires_at > unix_time()
 
 
-def new_grant(account: Account | None, client: Client, scope: str) -> Grant:
+def new_grant(account: Account | None, client: ClientRecord, scope: str) -> Grant:
     moment = unix_time()
     return Grant(
         secrets.token_urlsafe(16),

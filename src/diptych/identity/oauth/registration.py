@@ -24,8 +24,8 @@ from diptych.identity.records import (
     CLIENTS,
     CLIENTS_OWN,
     SETTINGS,
-    Client,
     ClientDetails,
+    ClientRecord,
     ServiceSetting,
     hashed,
     new_secret,
@@ -85,7 +85,7 @@ class Registration:
             return OAuthResponse(429, body, {"Retry-After": str(_WINDOW)})
         return OAuthResponse(201, _metadata(client, secret, method))
 
-    def _add(self, client: Client, details: ClientDetails) -> Script[bool]:
+    def _add(self, client: ClientRecord, details: ClientDetails) -> Script[bool]:
         """Add a client within the limits. Registrations run one after another: all of them change one record."""
         now = unix_time()
         lock = {"name": _LOCK}
@@ -112,7 +112,7 @@ class Registration:
 
     # reading
 
-    def _read(self, body: object) -> tuple[Client, str | None, str]:
+    def _read(self, body: object) -> tuple[ClientRecord, str | None, str]:
         if not isinstance(body, dict):
             raise Invalid("Send a JSON object.")
         method = body.get("token_endpoint_auth_method", _METHODS[0])
@@ -125,7 +125,7 @@ class Registration:
         scope = tuple(sorted(self._scope(body.get("scope"))))
         name = _name(body.get("client_name", "An app"), id)
         return (
-            Client(id, name, hash, self._redirects(body.get("redirect_uris")), (), scope, unix_time()),
+            ClientRecord(id, name, hash, self._redirects(body.get("redirect_uris")), (), scope, unix_time()),
             secret,
             method,
         )
@@ -178,7 +178,7 @@ def _name(asked: object, id: str) -> str:
         raise Invalid(f"client_name: {refusal.message}") from None
 
 
-def _metadata(client: Client, secret: str | None, method: str) -> dict[str, Any]:
+def _metadata(client: ClientRecord, secret: str | None, method: str) -> dict[str, Any]:
     """The metadata of a client (RFC 7591, §3.2.1)."""
     of_secret = {"client_secret": secret, "client_secret_expires_at": client.created_at + REGISTERED_LIFETIME}
     return {

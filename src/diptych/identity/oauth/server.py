@@ -27,7 +27,7 @@ from diptych.identity.oauth.grants import ClientCredentials, CodeGrant, Proof, R
 from diptych.identity.oauth.openid import TellUser
 from diptych.identity.oauth.prompts import Prompt, read_prompt
 from diptych.identity.oauth.resource import check_resource
-from diptych.identity.records import Client
+from diptych.identity.records import ClientRecord
 from diptych.identity.tokens import Tokens
 from diptych.identity.workers import Workers
 from diptych.model.model import Model
@@ -43,7 +43,7 @@ logging.getLogger("authlib").setLevel(logging.INFO)  # at DEBUG it logs every to
 class AuthorizationRequest(Struct, frozen=True):
     """A validated authorization request, before the consent of the account."""
 
-    client: Client
+    client: ClientRecord
     scope: tuple[str, ...]
     redirect: str
     prompt: Prompt

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from diptych.model.declare import actions
-from diptych.model.declare.markers import Index, Json, Key, MaxLen, WriteBy
+from diptych.model.declare.markers import Index, Json, KeyMark, MaxLen, WriteBy
 from diptych.model.declare.resource import Resource, allow
 from diptych.model.declare.roles import Viewer
 from diptych.model.declare.tx import Tx
@@ -43,7 +43,7 @@ class JobResource(Resource):
     """Jobs as rows: which action was called, by whom, how far it is, and its result or its error."""
 
     action: Annotated[str, MaxLen(200), WriteBy()]
-    owner: Annotated[str | None, Key(text=True), Index(), WriteBy()] = None
+    owner: Annotated[str | None, KeyMark(text=True), Index(), WriteBy()] = None
     state: Annotated[JobState, WriteBy()] = JobState.queued
     progress: Annotated[float, WriteBy()] = 0.0
     progress_text: Annotated[str | None, MaxLen(500), WriteBy()] = None

@@ -107,7 +107,7 @@ class AnyJson(Struct, frozen=True):
     """Any JSON value."""
 
 
-class Key(Struct, frozen=True):
+class KeyMark(Struct, frozen=True):
     """The id of a resource; `text` if it may be an id of any type, as text."""
 
     text: bool = False
@@ -196,7 +196,7 @@ MARKERS: tuple[type[Any], ...] = (
     Digits,
     Big,
     AnyJson,
-    Key,
+    KeyMark,
     OnDelete,
     ReadBy,
     WriteBy,
@@ -209,6 +209,6 @@ MARKERS: tuple[type[Any], ...] = (
 )
 """All markers. Anything else in `Annotated` is left to other libraries."""
 
-Id = Annotated[str, Key()]
+Id = Annotated[str, KeyMark()]
 BigInt = Annotated[int, Big()]
 Json = Annotated[Any, AnyJson()]

@@ -27,15 +27,15 @@ from diptych.model.rules.expr import FALSE, TRUE, Expr, and_
 from diptych.model.view import View
 
 
-class Cell(Struct, frozen=True):
+class Permission(Struct, frozen=True):
     """A permission of a role: always, never, or where a condition holds for the row."""
 
     kind: Literal["always", "never", "where"]
     text: str
 
 
-ALWAYS = Cell("always", "always")
-NEVER = Cell("never", "never")
+ALWAYS = Permission("always", "always")
+NEVER = Permission("never", "never")
 Touch = Literal["read", "create", "update"]
 TOUCHES: tuple[Touch, ...] = ("read", "create", "update")
 """The operations on a field."""
@@ -46,7 +46,7 @@ class FieldRows(Struct, frozen=True):
 
     names: tuple[str, ...]
     columns: tuple[Touch, ...]
-    rows: Mapping[str, Sequence[Cell]]
+    rows: Mapping[str, Sequence[Permission]]
 
 
 class ResourceMatrix(Struct, frozen=True):
@@ -54,7 +54,7 @@ class ResourceMatrix(Struct, frozen=True):
 
     resource: ResourceDef
     columns: tuple[str, ...]
-    rows: Mapping[str, Sequence[Cell]]
+    rows: Mapping[str, Sequence[Permission]]
     fields: tuple[FieldRows, ...]
     """The fields with rules of their own for some role."""
     plain: tuple[str, ...]
@@ -88,10 +88,10 @@ def _of(resource: ResourceDef, views: Mapping[str, View]) -> ResourceMatrix:
     )
 
 
-def _cell(expr: Expr, view: View, resource: ResourceDef) -> Cell:
+def _cell(expr: Expr, view: View, resource: ResourceDef) -> Permission:
     if expr in (TRUE, FALSE):
         return ALWAYS if expr == TRUE else NEVER
-    return Cell("where", render(in_words(expr, view.model, resource.name)))
+    return Permission("where", render(in_words(expr, view.model, resource.name)))
 
 
 def _move(move: Move) -> str:
@@ -121,7 +121,7 @@ def _call(view: View, resource: ResourceDef, call: CallDef) -> Expr:
 
 # its fields
 
-CellRows = tuple[tuple[Cell, ...], ...]
+CellRows = tuple[tuple[Permission, ...], ...]
 
 
 def _grouped(

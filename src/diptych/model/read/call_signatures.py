@@ -229,7 +229,7 @@ class _Reader:
         scalar = self.home.scalar(line, wrong)
         if scalar is not None and scalar.members is not None:
             wrong(f"a result cannot be a {scalar.name}", "Return a row that has it, or Json")
-        check_use(line, (mark.Digits, mark.Big, mark.AnyJson, mark.Key), "a result", wrong)
+        check_use(line, (mark.Digits, mark.Big, mark.AnyJson, mark.KeyMark), "a result", wrong)
         return None if scalar is None else ResultDef("scalar", scalar=scalar, nullable=line.optional)
 
     def _resource(self, kind: Any, wrong: Wrong) -> str:

@@ -21,7 +21,7 @@ from diptych.model.read.members import checks_of, partial_keys_of, rules_of
 from diptych.model.rules.expr import TRUE, Col, Compare, Const, Expr, leaves, rewrite
 from diptych.model.rules.source_check import Untraceable
 from diptych.model.rules.trace import trace_check
-from diptych.model.rules.traced import Lookup
+from diptych.model.rules.traced import TraceLookup
 from diptych.model.scalars import BIGINT, IDS, INT, STRING
 from diptych.model.searching import MOST_FIELDS
 
@@ -33,7 +33,7 @@ _ENTRY = 2_560
 Wrong = Callable[[str, str, str], None]
 
 
-def read_constraints(resource: ResourceDef, known: Lookup, wrong: Wrong) -> ResourceDef:
+def read_constraints(resource: ResourceDef, known: TraceLookup, wrong: Wrong) -> ResourceDef:
     """The resource with its keys and checks; every mistake is reported."""
     reader = _Reader(resource, known, wrong)
     counted = {name: reader.counter(field) for name, field in resource.counters.items()}
@@ -44,7 +44,7 @@ def read_constraints(resource: ResourceDef, known: Lookup, wrong: Wrong) -> Reso
 
 
 class _Reader:
-    def __init__(self, resource: ResourceDef, known: Lookup, wrong: Wrong) -> None:
+    def __init__(self, resource: ResourceDef, known: TraceLookup, wrong: Wrong) -> None:
         self.resource = resource
         self.known = known
         self.wrong = wrong

@@ -46,7 +46,7 @@ def scalar_of(
     """The scalar of an annotation; None, with a mistake reported, if its type has none."""
     if line.marker(mark.AnyJson):
         return scalars.JSON
-    if (key := line.marker(mark.Key)) is not None:
+    if (key := line.marker(mark.KeyMark)) is not None:
         return scalars.TEXT_ID if key.text else scalars.ID
     if line.type is int and line.marker(mark.Big):
         return scalars.BIGINT
@@ -252,9 +252,9 @@ _SPECIAL: Mapping[scalars.Scalar, tuple[type[Any], ...]] = {
     scalars.INT: NUMBER,
     scalars.FLOAT: NUMBER,
     scalars.BIGINT: (*NUMBER, mark.Big),
-    scalars.ID: (mark.Key,),
-    scalars.INTEGER_ID: (mark.Key,),
-    scalars.TEXT_ID: (mark.Key,),
+    scalars.ID: (mark.KeyMark,),
+    scalars.INTEGER_ID: (mark.KeyMark,),
+    scalars.TEXT_ID: (mark.KeyMark,),
     scalars.JSON: (mark.AnyJson,),
 }
 
@@ -264,7 +264,7 @@ def read_computed(
 ) -> FieldDef:
     """A computed field, before it is traced and its needs are resolved."""
     check_markers(line, wrong)
-    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.Key, mark.Example, DeprecatedMark)
+    kinds = (mark.ReadBy, mark.Digits, mark.Big, mark.AnyJson, mark.KeyMark, mark.Example, DeprecatedMark)
     if line.marker(mark.Weight):
         wrong("Weight is not allowed in the type of a computed field", "Write @computed(weight=5)")
     if line.marker(mark.Public):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-from diptych.model.call_defs import Background, ResultDef, ScheduleDef
+from diptych.model.call_defs import JobOptions, ResultDef, ScheduleDef
 from diptych.model.declare.actions import InBackground, offers
 from diptych.model.declare.declared import evaluate
 from diptych.model.declare.every import EXAMPLE, Schedule, Timetable, schedule_of
@@ -59,9 +59,9 @@ def _has_jobs(cls: type) -> bool:
     )
 
 
-def background_of(declared: InBackground, returns: ResultDef) -> Background:
+def background_of(declared: InBackground, returns: ResultDef) -> JobOptions:
     """How an action runs in the background."""
-    return Background(declared.attempts, declared.timeout, declared.retry, returns)
+    return JobOptions(declared.attempts, declared.timeout, declared.retry, returns)
 
 
 def background_faults(declared: InBackground | Schedule) -> Iterator[NameFault]:
@@ -88,7 +88,7 @@ def read_schedules(cls: type[Resource], wrong: Callable[[str, str, str], None]) 
         for fault in faults:
             wrong(attr, *fault)
         if not faults and isinstance(schedule.when, Timetable):
-            background = Background(schedule.attempts, schedule.timeout, (), _NONE)
+            background = JobOptions(schedule.attempts, schedule.timeout, (), _NONE)
             roles = tuple(sorted(role.name for role in schedule.roles))
             yield ScheduleDef(f"{cls.__name__}.{attr}", cls, member.__func__, schedule.when, roles, background)
 

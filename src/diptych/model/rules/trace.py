@@ -21,7 +21,7 @@ from diptych.model.rules.expr import TRUE, Col, Expr, Has, May, leaves, rewrite
 from diptych.model.rules.expr import not_ as complement
 from diptych.model.rules.paths import PathScope, exists_through
 from diptych.model.rules.source_check import Untraceable, scan
-from diptych.model.rules.traced import Lookup, TracedRow, TracedRows, TracedViewer, condition, value
+from diptych.model.rules.traced import TracedRow, TracedRows, TracedViewer, TraceLookup, condition, value
 from diptych.model.scalars import Scalar
 
 _scopes = count()
@@ -64,7 +64,7 @@ def _unscope(scope: PathScope, expr: Expr) -> Expr:
 _OTHER = "the condition on one of many rows asks about another row; it can ask about the row that it is given"
 
 
-def trace_rule(known: Lookup, resource: str, function: Callable[..., Any]) -> Expr:
+def trace_rule(known: TraceLookup, resource: str, function: Callable[..., Any]) -> Expr:
     """Trace a rule: the condition under which it allows."""
     scan(function)
     expr = condition(function(TracedRow(known, resource), TracedViewer(known)))
@@ -78,13 +78,13 @@ def trace_rule(known: Lookup, resource: str, function: Callable[..., Any]) -> Ex
     return expr
 
 
-def trace_check(known: Lookup, resource: str, function: Callable[..., Any]) -> Expr:
+def trace_check(known: TraceLookup, resource: str, function: Callable[..., Any]) -> Expr:
     """Trace a condition on the row alone: a check, or the rows of a partial key."""
     scan(function)
     return condition(function(TracedRow(known, resource)))
 
 
-def trace_value(known: Lookup, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
+def trace_value(known: TraceLookup, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
     """Trace a computed field: its value as an expression."""
     scan(function)
     returned = function(TracedRow(known, resource))

@@ -227,7 +227,7 @@ def condition(of: object) -> Expr:
     return of.expr
 
 
-class Lookup(Protocol):
+class TraceLookup(Protocol):
     """What tracing looks up: the model while it is being built."""
 
     def step(self, resource: str, attribute: str) -> TracedAttribute: ...
@@ -252,7 +252,7 @@ class TracedRow:
     __slots__ = ("_known", "_path", "_resource")
     __hash__ = None  # type: ignore[assignment]  # no hash, since `==` is traced
 
-    def __init__(self, known: Lookup, resource: str, path: tuple[str, ...] = ()) -> None:
+    def __init__(self, known: TraceLookup, resource: str, path: tuple[str, ...] = ()) -> None:
         self._known = known
         self._resource = resource
         self._path = path
@@ -291,7 +291,7 @@ class TracedRows(_Refused):
     __slots__ = ("_known", "_path", "_resource")
     hint = "it leads to many rows; write some(self.members, lambda member: …), every(…) or none(…)"
 
-    def __init__(self, known: Lookup, resource: str, path: tuple[str, ...]) -> None:
+    def __init__(self, known: TraceLookup, resource: str, path: tuple[str, ...]) -> None:
         self._known = known
         self._resource = resource
         self._path = path
@@ -319,7 +319,7 @@ class TracedViewer:
     __slots__ = ("_known",)
     id = Traced(ViewerId(), ID)
 
-    def __init__(self, known: Lookup) -> None:
+    def __init__(self, known: TraceLookup) -> None:
         self._known = known
 
     def has(self, role: object) -> Traced:

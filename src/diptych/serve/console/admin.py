@@ -29,7 +29,7 @@ from diptych.identity.clients import Clients
 from diptych.identity.keys import remove_key, rotate, signing_keys
 from diptych.identity.owner import fixed_owner
 from diptych.identity.passwords import checked_password
-from diptych.identity.records import Account, Client, ClientDetails, unix_time
+from diptych.identity.records import Account, ClientDetails, ClientRecord, unix_time
 from diptych.identity.revocation_list import RevocationList
 from diptych.identity.scopes import IDENTITY_SCOPES
 from diptych.migrate.status import migration_status
@@ -281,7 +281,7 @@ def _account(account: Account) -> Json:
     }
 
 
-def _client(client: Client, details: ClientDetails | None) -> Json:
+def _client(client: ClientRecord, details: ClientDetails | None) -> Json:
     return {
         "name": client.name,
         "id": client.id,

@@ -28,7 +28,7 @@ _NOTHING = Note()
 LogAccess = Callable[[Request, int, int], None]
 
 
-class Entry(Struct, frozen=True, eq=False):
+class RecentRequest(Struct, frozen=True, eq=False):
     """A request that has ended."""
 
     end: float
@@ -59,7 +59,7 @@ class Recent:
 
     def __init__(self) -> None:
         self.count = 0
-        self._ring: deque[Entry] = deque(maxlen=KEPT)
+        self._ring: deque[RecentRequest] = deque(maxlen=KEPT)
         self._buckets = [deque([Bucket(0)], maxlen=_BUCKETS) for _ in _STYLES]
         self._clock = time.time() - time.perf_counter()
 
@@ -80,7 +80,9 @@ class Recent:
             return
         note = request.note if isinstance(request.note, Note) else _NOTHING
         seconds, is_stream = end - request.begun, request.is_forgotten
-        self._ring.append(Entry(end, style, request.method, path, status, seconds, size, CALLER.get(), is_stream, note))
+        self._ring.append(
+            RecentRequest(end, style, request.method, path, status, seconds, size, CALLER.get(), is_stream, note)
+        )
         self.count += 1
         bucket = self._buckets[style][-1]
         if end - bucket.at > _BUCKET:
@@ -119,7 +121,7 @@ class Recent:
                 series.append({"name": f"{style} {name}", "kind": kind, "points": pairs})
         return {"at": int(time.time()), "series": series}
 
-    def _shown(self, number: int, entry: Entry) -> dict[str, Any]:
+    def _shown(self, number: int, entry: RecentRequest) -> dict[str, Any]:
         note = entry.note
         return {
             "n": number,

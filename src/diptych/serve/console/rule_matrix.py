@@ -8,7 +8,7 @@ from typing import Any
 from diptych.explain.rulebook import Matter, Rulebook
 from diptych.model.declare.resource import VERBS
 from diptych.model.defs import ResourceDef
-from diptych.model.describe.matrix import Cell, ResourceMatrix, matrices
+from diptych.model.describe.matrix import Permission, ResourceMatrix, matrices
 from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE
 
@@ -48,11 +48,11 @@ def _verb(book: Rulebook, resource: ResourceDef, column: str) -> Matter | None:
     return None if call is None else book.call(resource.name, call)
 
 
-def _cells(cells: Mapping[str, Cell], matters: Mapping[str, Matter | None]) -> Json:
+def _cells(cells: Mapping[str, Permission], matters: Mapping[str, Matter | None]) -> Json:
     return {role: _cell(cell, matters.get(role)) for role, cell in cells.items()}
 
 
-def _cell(cell: Cell, matter: Matter | None) -> Json:
+def _cell(cell: Permission, matter: Matter | None) -> Json:
     file, line = place_of(matter) if matter is not None else (None, None)
     return {"allowed": _ALLOWED[cell.kind], "words": cell.text, "file": file, "line": line}
 

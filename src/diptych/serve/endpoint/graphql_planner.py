@@ -20,7 +20,7 @@ from diptych.api.graphql.document import Document, check_variables, count_variab
 from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.introspection import Answer, describe
 from diptych.api.graphql.literals import Literals, lift
-from diptych.api.graphql.node_lookup import Lookup
+from diptych.api.graphql.node_lookup import NodeLookup
 from diptych.api.graphql.operation import Root, TranslatedOperation
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.understand import read_operation, translate_operation
@@ -315,7 +315,7 @@ class Planner:
             order=order,
             with_change_cursor=with_change_cursor,
             max_age=min(ages, default=0),
-            lookups=tuple(Lookup(root.types, root.many) for root in reads) if looks else (),
+            lookups=tuple(NodeLookup(root.types, root.many) for root in reads) if looks else (),
         )
 
     def _with_all_faults(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from diptych.api.graphql.node_lookup import Lookup, choose
+from diptych.api.graphql.node_lookup import NodeLookup, choose
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.engine.call import PreparedCall
@@ -49,7 +49,7 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """Is the last result the current position of the feed?"""
     max_age: int = 0
     """Seconds for which a shared cache may keep the response; 0 is never."""
-    lookups: tuple[Lookup, ...] = ()
+    lookups: tuple[NodeLookup, ...] = ()
     """How the answers become one for each root field, if it has `node` or `nodes`."""
     literals: tuple[Binding, ...] | None = None
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""

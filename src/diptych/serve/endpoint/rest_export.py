@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.api.formats import CSV, FORMATS, NDJSON, Column, columns_of, csv_header, csv_lines, rows_read
+from diptych.api.formats import CSV, FORMATS, NDJSON, CsvColumn, columns_of, csv_header, csv_lines, rows_read
 from diptych.api.query_string import bad
 from diptych.api.reply import NO_STORE, Header, Reply
 from diptych.api.rest.query import Query, shape_of
@@ -91,7 +91,7 @@ class Lines:
 
     def __init__(self, media: str, read: Read, model: Resources) -> None:
         inner, picks = rows_read(read)
-        self._columns: list[Column] | None = None
+        self._columns: list[CsvColumn] | None = None
         if media == CSV:
             self._columns = columns_of(picks, model[inner.resource], model)
 

@@ -218,7 +218,7 @@ class SendQueue:
                 future.set_result(None)
 
 
-class Member(Protocol):
+class TickedConnection(Protocol):
     """A connection that is checked at every tick, with unsent data or not: a WebSocket."""
 
     def keep_alive(self, now: float) -> None: ...
@@ -236,7 +236,7 @@ class StreamLimits(Ticker):
         self.heartbeat = heartbeat
         self.grace = min(timeout, _GRACE)
         """Seconds between the end of a stream and the abort of its connection."""
-        self.members: set[Member] = set()
+        self.members: set[TickedConnection] = set()
         self.is_closing = False
         self.unsent = 0
         """Unsent bytes of all streams."""
@@ -249,11 +249,11 @@ class StreamLimits(Ticker):
         """Streams that are over, with data that is not sent yet."""
         self._enforcing = False
 
-    def enter(self, member: Member) -> None:
+    def enter(self, member: TickedConnection) -> None:
         self.members.add(member)
         self.start()
 
-    def exit(self, member: Member) -> None:
+    def exit(self, member: TickedConnection) -> None:
         self.members.discard(member)
 
     def watch(self, queue: SendQueue) -> None:
