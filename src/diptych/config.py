@@ -20,7 +20,8 @@ from diptych.errors import StartError
 from diptych.setting_parsers import (
     SHOWN,
     Issuer,
-    one_of,
+    choice_parser,
+    parse_rates,
     read_address,
     read_age,
     read_boolean,
@@ -35,7 +36,6 @@ from diptych.setting_parsers import (
     read_page_size,
     read_port,
     read_positive,
-    read_rates,
     read_redirect_origins,
     read_replicas,
     read_retention,
@@ -139,7 +139,7 @@ class Config:
     idle_timeout: float = _setting(5.0, read_seconds, "Seconds for which a connection may be idle between two requests")
     pool_size: int = _setting(10, read_positive, "Connections to PostgreSQL of one server process")
     pool_mode: str = _setting(
-        "session", one_of("session", "transaction"), "How a pooler in front of PostgreSQL shares its sessions"
+        "session", choice_parser("session", "transaction"), "How a pooler in front of PostgreSQL shares its sessions"
     )
     direct_database: str = _setting("", read_direct, "PostgreSQL without its pooler, for LISTEN and migrations")
     replicas: tuple[str, ...] = _setting(
@@ -193,16 +193,16 @@ class Config:
         0.0, read_delay, "Seconds from which on a request is logged with its statement; 0 logs none"
     )
     access_log: bool = _setting(False, read_boolean, "Log one line for each request")
-    log_format: str = _setting("text", one_of("text", "json"), "How log lines are written: text or json")
+    log_format: str = _setting("text", choice_parser("text", "json"), "How log lines are written: text or json")
     log_level: str = _setting(
-        "warning", one_of("debug", "info", "warning", "error"), "The least severe level that is logged"
+        "warning", choice_parser("debug", "info", "warning", "error"), "The least severe level that is logged"
     )
     smtp: str = _setting("", read_smtp, "The mail server: smtp://user:password@host:587, smtps://…", has_flag=False)
     mail_from: str = _setting("", str, "The sender of mails: no-reply@example.org, or Shop <no-reply@example.org>")
     mail_folder: str = _setting("", str, "A folder into which mails are written, instead of sending them")
     mail_templates: str = _setting("", str, "A folder of templates of mails, which replace those of Diptych")
     rates: tuple[dict[str, Any], ...] = _setting(
-        (), read_rates, "How much callers may ask for in a time, besides what the model says", has_flag=False
+        (), parse_rates, "How much callers may ask for in a time, besides what the model says", has_flag=False
     )
     rate_slice: float = _setting(
         0.1, read_share, "The part of a rate that one server process may spend before others know"

@@ -60,7 +60,7 @@ read_tokens = _integer("1 to 20000, since all that comes after takes its time fo
 read_nesting = _integer("1 to 150, since what reads it is recursive", 1, 150)
 
 
-def one_of(*names: str) -> Callable[[str], str]:
+def choice_parser(*names: str) -> Callable[[str], str]:
     """A parser that accepts one of these words."""
 
     def read(text: str) -> str:
@@ -236,7 +236,7 @@ def read_issuers(text: str) -> tuple[Issuer, ...]:
 _RATE = ("requests", "cost", "per", "each", "to", "on", "name")
 
 
-def read_rates(text: str) -> tuple[dict[str, Any], ...]:
+def parse_rates(text: str) -> tuple[dict[str, Any], ...]:
     """Tables of rates; what they say is checked with the model."""
     try:
         tables = json.loads(text)

@@ -17,7 +17,7 @@ import diptych.demo.model
 from diptych import Diptych
 from diptych.demo import data as sample
 from diptych.demo.model import model
-from diptych.explain.text import WIDTH, lay, together, value_text
+from diptych.explain.text import WIDTH, lay, unwrapped, value_text
 from tests.contract.http.data import ANN, BEN, COMMENT, NOBODY, ORDER, POST, ROWS
 from tests.support.in_process import in_process
 from tests.support.running import ROOT, Command, NewDatabase
@@ -531,7 +531,7 @@ def test_values_are_cut_and_cannot_move_a_cursor() -> None:
 
 
 def test_lines_are_cut_between_facts() -> None:
-    facts = ", ".join(together(f"field {number} = {number * 10**9}") for number in range(9))
+    facts = ", ".join(unwrapped(f"field {number} = {number * 10**9}") for number in range(9))
     lines = list(lay("no: " + facts, 2))
     assert len(lines) > 1 and all(len(line) <= WIDTH for line in lines)
     assert all(line.endswith(",") for line in lines[:-1])

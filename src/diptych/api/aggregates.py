@@ -177,7 +177,7 @@ class NumberFilters(ABC):
             return TypeName(label, type_name)
         field = resource.searchable.get(name)
         if name == COUNT or (groups is not None and name in groupable(resource) and field and shows_key(field)):
-            key = _COUNT if groups is None or name == COUNT else key_of(name, groups)
+            key = _COUNT if groups is None or name == COUNT else key_of_groups(name, groups)
             if key is None:
                 self.fault(path, f"'{name}' is no key of these groups: add it to by")
             elif item.inner is not None:
@@ -206,7 +206,7 @@ class NumberFilters(ABC):
                 cells[item.label] = TypeName(item.label, measures_type(scalar, with_key=groups is not None))
             elif item.name in functions(scalar) and item.inner is None:
                 cells[item.label] = GroupValue(item.label, Measure(item.name, Col((name,))))
-            elif item.name == VALUE and groups is not None and (key := key_of(name, groups)) is not None:
+            elif item.name == VALUE and groups is not None and (key := key_of_groups(name, groups)) is not None:
                 cells[item.label] = GroupValue(item.label, key)
             elif item.name == VALUE and groups is not None:
                 self.fault(path, f"'{name}' is no key of these groups: add it to by")
@@ -222,7 +222,7 @@ class NumberFilters(ABC):
         field = groupable(resource).get(names[0])
         value = [VALUE] if field is not None and is_measured_key(field.field.scalar) else []
         if field is not None and names[1:] in ([], value):
-            by = key_of(names[0], groups)
+            by = key_of_groups(names[0], groups)
         elif names[0] == SUMMARY and len(names) > 1:
             by = measure_at(names[1:], resource)
         elif field is None or is_measured_key(field.field.scalar):
@@ -233,7 +233,7 @@ class NumberFilters(ABC):
         return OrderBy(by, descending)
 
 
-def key_of(name: str, groups: Groups) -> Key | None:
+def key_of_groups(name: str, groups: Groups) -> Key | None:
     """The key of groups by a field."""
     return next((key for key in groups.by if key.of == Col((name,))), None)
 

@@ -64,7 +64,7 @@ def reason(deprecated: Deprecation | None) -> str | None:
     return None if deprecated is None else deprecated.words
 
 
-def describe(field: FieldDef) -> str:
+def describe_field(field: FieldDef) -> str:
     """The description of a field, with the transitions of a state, or what a counter counts."""
     moves = ", ".join(
         f"{move.source.value} → {move.target.value}" + (f" ({move.to.name})" if move.to else "") for move in field.moves
@@ -102,7 +102,7 @@ def describe_input(taken: InputView, verb: Taking) -> str:
     if taken.fixed:
         kind = "Read-only" if field.is_server_set or not field.stored else "You may not change it"
         return f"{kind}: send the current value, or omit it."
-    return " ".join(filter(None, (describe(field), _if_omitted(taken, verb))))
+    return " ".join(filter(None, (describe_field(field), _if_omitted(taken, verb))))
 
 
 def _if_omitted(taken: InputView, verb: Taking) -> str:

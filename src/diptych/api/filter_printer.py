@@ -139,7 +139,7 @@ def _sort_name(by: Expr) -> str:
     return ""
 
 
-def page_slots(page: Page) -> dict[str, Slot]:
+def page_arguments(page: Page) -> dict[str, Slot]:
     """The arguments of a page, by name."""
     named = {
         "last" if page.backward else "first": page.size,

@@ -67,7 +67,7 @@ def rows_read(read: Read) -> tuple[Read, tuple[Pick, ...]]:
     return read, nodes.pick
 
 
-def columns_of(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, model: Resources) -> list[CsvColumn]:
+def csv_columns(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, model: Resources) -> list[CsvColumn]:
     """The columns of a selection; a to-many relation has none, and is refused."""
     columns: list[CsvColumn] = []
     for pick in picks:
@@ -77,7 +77,7 @@ def columns_of(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, mo
             if pick.read.page is not None:
                 fault = Fault(("query", "fields"), f"'{pick.relation}' is a list, which CSV has no column for")
                 raise Refusal(Code.BAD_REQUEST, f"Ask for {NDJSON}, or leave lists out.", [fault])
-            inner = columns_of(pick.read.pick, model[pick.read.resource], model)
+            inner = csv_columns(pick.read.pick, model[pick.read.resource], model)
             columns += [CsvColumn(f"{pick.label}.{part.name}", (pick.label, *part.path), part.scalar) for part in inner]
     return columns
 

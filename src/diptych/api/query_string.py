@@ -39,7 +39,7 @@ _NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
 _FILTER = re.compile(r"([_A-Za-z][_0-9A-Za-z]*(?:\.[_A-Za-z][_0-9A-Za-z]*)?)(?:\[([A-Za-z]+)\])?", re.ASCII)
 
 
-def bad(parameter: str, message: str) -> Refusal:
+def bad_parameter(parameter: str, message: str) -> Refusal:
     """A Refusal for a fault in the query string."""
     return Refusal(Code.BAD_REQUEST, "The query string is not valid.", [Fault(("query", parameter), message)])
 
@@ -49,7 +49,7 @@ def json_of(text: str, parameter: str) -> Any:
     try:
         return parse_json(text.encode())
     except ValueError as error:
-        raise bad(parameter, f"expected JSON: {error}") from None
+        raise bad_parameter(parameter, f"expected JSON: {error}") from None
 
 
 def parse_query(raw: str) -> dict[str, str]:
@@ -63,7 +63,7 @@ def check_repeated(repeated: Iterable[str], lists: Collection[str]) -> None:
     """Refuse parameters that occur several times and are no lists."""
     for name in repeated:
         if name not in lists:
-            raise bad(name, "the parameter occurs twice")
+            raise bad_parameter(name, "the parameter occurs twice")
 
 
 def parse_lists(raw: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -93,25 +93,25 @@ def _too_many(count: int) -> Refusal:
 
 def _decode(text: str, name: str) -> str:
     if not text.isascii():
-        raise bad(name, "characters beyond ASCII must be percent-encoded")
+        raise bad_parameter(name, "characters beyond ASCII must be percent-encoded")
     if "%" not in text and "+" not in text:
         return text
     if _BAD_ESCAPE.search(text):
-        raise bad(name, "'%' must be followed by two hexadecimal digits")
+        raise bad_parameter(name, "'%' must be followed by two hexadecimal digits")
     try:
         return unquote_to_bytes(text.replace("+", " ")).decode()
     except UnicodeDecodeError:
-        raise bad(name, "the text is not UTF-8") from None
+        raise bad_parameter(name, "the text is not UTF-8") from None
 
 
 def _decode_again(text: str) -> str:
     """Decode a value inside `fields`: the whole was decoded before, and this is what was encoded once more."""
     if _BAD_ESCAPE.search(text):
-        raise bad("fields", "'%' must be followed by two hexadecimal digits")
+        raise bad_parameter("fields", "'%' must be followed by two hexadecimal digits")
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise bad("fields", "the text is not UTF-8") from None
+        raise bad_parameter("fields", "the text is not UTF-8") from None
 
 
 def filter_name(name: str) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def filter_name(name: str) -> tuple[str, str]:
     a member of a value object, `address.city`."""
     match = _FILTER.fullmatch(name)
     if match is None:
-        raise bad(name, "there is no such parameter")
+        raise bad_parameter(name, "there is no such parameter")
     return match[1], match[2] or "eq"
 
 
@@ -161,7 +161,7 @@ class _Parser:
         self.at = 0
 
     def wrong(self, message: str) -> Refusal:
-        return bad("fields", f"{message} at position {self.at}")
+        return bad_parameter("fields", f"{message} at position {self.at}")
 
     def take(self, mark: str) -> bool:
         if self.text.startswith(mark, self.at):

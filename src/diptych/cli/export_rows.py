@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import click
 import msgspec
 
-from diptych.api.formats import CSV, columns_of, csv_header, csv_lines, rows_read
+from diptych.api.formats import CSV, csv_columns, csv_header, csv_lines, rows_read
 from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target
 from diptych.api.understand import understand_read
@@ -153,7 +153,7 @@ async def _write(out: BinaryIO, pages: AsyncIterator[tuple[Any, _Page]], media: 
         if media == CSV:
             if columns is None:
                 inner, picks = rows_read(ask)
-                columns = columns_of(picks, model.resources[inner.resource], model.resources)
+                columns = csv_columns(picks, model.resources[inner.resource], model.resources)
                 out.write(csv_header(columns).encode())
             rows = [msgspec.json.decode(row) for row in page.nodes]
             out.write(csv_lines(rows, columns, raw=raw).encode())

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from diptych.cli.records import in_database, iso_time, print_table, run_on_store
-from diptych.identity.keys import SigningKey, remove_key, rotate, signing_keys
+from diptych.identity.keys import SigningKey, remove_key, rotate_key, signing_keys
 
 
 @click.group()
@@ -28,7 +28,7 @@ def list_(**flags: Any) -> None:
 @in_database
 def rotate_(**flags: Any) -> None:
     """Sign with a new key; running services use it within a second, and tokens of the old one stay valid."""
-    kid = run_on_store(flags, lambda store, revoked: rotate(store))
+    kid = run_on_store(flags, lambda store, revoked: rotate_key(store))
     click.echo(f"The key {kid} signs from now on.")
 
 

@@ -15,7 +15,7 @@ from diptych.compile.existing_triggers import TRIGGERS, existing_tables, take_of
 from diptych.compile.plan import Plan
 from diptych.config import Config
 from diptych.db.fitting import NEW_FEED
-from diptych.db.nodes import name_of, nodes_of, recent_nodes
+from diptych.db.nodes import dialect_name, nodes_of, recent_nodes
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
 from diptych.errors import StartError
@@ -41,7 +41,7 @@ def triggers(model: str | None, remove: bool, **flags: Any) -> None:
 
 async def _triggers(config: Config, model: Model, remove: bool) -> list[str]:
     async with opened(config, model.without_feed(existing=True)) as store:
-        (found,) = await store.run(Plan(TRIGGERS[name_of(store.dialect)]), [])
+        (found,) = await store.run(Plan(TRIGGERS[dialect_name(store.dialect)]), [])
         tables = [table for table in existing_tables(model) if table in json.loads(found or b"[]")]
         if remove and tables:
             await store.write(lambda: _remove(store, model))
@@ -50,7 +50,7 @@ async def _triggers(config: Config, model: Model, remove: bool) -> list[str]:
 
 def _remove(store: Store, model: Model) -> Script[None]:
     """Take the triggers off, and begin the feed anew: changes that nobody logged must not look like none."""
-    dialect = name_of(store.dialect)
+    dialect = dialect_name(store.dialect)
     row = yield Step(recent_nodes(dialect), ())
     if row is not None and (nodes := nodes_of([row])):
         raise StartError(f"The service {nodes[0]} runs, and would miss changes. Stop it first.")

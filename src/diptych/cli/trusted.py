@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from diptych.api.graphql.manifest import BadManifest, DocumentEntry, faults_of, operations_of, read_file
+from diptych.api.graphql.manifest import BadManifest, DocumentEntry, document_faults, operations_of, read_file
 from diptych.api.graphql.persisted import HASH_PREFIX, is_hash
 from diptych.api.graphql.schema import build_schema
 from diptych.cli.documents import role_of
@@ -85,7 +85,7 @@ def _read(files: tuple[str, ...], model: Model) -> dict[str, DocumentEntry]:
     view, viewer = model.view_as(role), model.viewer_as(role)
     schema = build_schema(view)
     checks = Checks(request_limits(config_of({})))
-    faults += [fault for entry in entries for fault in faults_of(entry, view, schema, viewer, checks)]
+    faults += [fault for entry in entries for fault in document_faults(entry, view, schema, viewer, checks)]
     if faults:
         raise StartError("No document was added:\n" + "\n".join(faults))
     return {entry.hash: entry for entry in reversed(entries)}

@@ -8,7 +8,16 @@ from typing import Any
 from msgspec import Struct
 
 from diptych.compile.fragment import Fallible, Fragment, Guarded, bind, identifier, join, merge_literals, sql, to_sql
-from diptych.compile.getters import act, clock, constant, converted, cursor_key, sort_key, sort_key_part, viewer_id
+from diptych.compile.getters import (
+    act,
+    constant,
+    converted,
+    current_moment,
+    cursor_key,
+    sort_key,
+    sort_key_part,
+    viewer_id,
+)
 from diptych.compile.plan import (
     MAX_ANSWER,
     ActBind,
@@ -231,7 +240,7 @@ class Dialect(Struct, frozen=True, eq=False):
             case SealBind(page):
                 return cursor_key(page)
             case NowBind(scalar, offset):
-                return clock(scalar, offset)
+                return current_moment(scalar, offset)
             case GroupsBind():
                 raise TypeError("the values of a batch come from many runs")
             case ActBind():

@@ -75,7 +75,7 @@ def act(values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> str | 
     return act_text()
 
 
-def clock(scalar: Scalar, offset: dt.timedelta) -> Getter:
+def current_moment(scalar: Scalar, offset: dt.timedelta) -> Getter:
     """The current time, or day, and so much more."""
     if offset:
         return _later(offset, scalar is DATE)

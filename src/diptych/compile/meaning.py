@@ -108,7 +108,7 @@ def _member(member: Member) -> str:
     return kind + "?" * member.nullable
 
 
-def encode(record: Record) -> str:
+def encode_meaning(record: Record) -> str:
     """A record as it is stored."""
     return msgspec.json.encode(record).decode()
 
@@ -153,12 +153,12 @@ def compatibility(was: Meaning, now: Meaning, dialect: DialectName) -> Compatibi
 
 def _value_compatibility(was: str, now: str) -> Compatibility:
     """Values keep their meaning if all members are there as before, or may be null now, and new ones may be null."""
-    before, after = members_of(was), members_of(now)
+    before, after = member_kinds(was), member_kinds(now)
     kept = all(after.get(name) in (kind, kind + "?") for name, kind in before.items())
     return "none" if kept and all(name in before or kind[-1] == "?" for name, kind in after.items()) else "other"
 
 
-def members_of(kind: str) -> dict[str, str]:
+def member_kinds(kind: str) -> dict[str, str]:
     """The members of a kind of value objects, each with its own kind: `{city:String;zip:String?}`."""
     return dict(part.split(":", 1) for part in kind[1:-1].split(";") if part)
 

@@ -17,7 +17,7 @@ from diptych.compile.existing_triggers import existing_table
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_indexes
 from diptych.compile.system.audit import audit_objects
-from diptych.compile.system.counters import number_rows
+from diptych.compile.system.counters import number_existing_rows
 from diptych.compile.system.object import NOW, DialectName, FeedTable
 from diptych.compile.system.objects import parts
 from diptych.compile.system.searching import search_indexes
@@ -159,7 +159,7 @@ def new_column(model: Model, resource: ResourceDef, field: FieldDef, dialect: Di
 def _new_counter(resource: ResourceDef, field: FieldDef, dialect: DialectName) -> tuple[str, ...]:
     """The statements that add a counter to a table, and number the rows that are there."""
     column = column_text(field, dialect, unique=False)
-    number = number_rows(resource.table, field.column, _within(resource, field))
+    number = number_existing_rows(resource.table, field.column, _within(resource, field))
     if dialect == "sqlite":
         return f"ALTER TABLE {_name(resource.table)} ADD COLUMN {column}", number
     add = f"ALTER TABLE {_name(resource.table)} ADD COLUMN {column.removesuffix(' NOT NULL')}"

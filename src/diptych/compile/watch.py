@@ -61,7 +61,7 @@ def compile_watch(
     return dialect.plan(statement, searches=writer.searches)
 
 
-def between(resource: ResourceDef, after: Fragment, upto: Fragment) -> Fragment:
+def feed_range(resource: ResourceDef, after: Fragment, upto: Fragment) -> Fragment:
     """The rows of the feed in a range that are changes of a resource."""
     return sql("_f.position > {} AND _f.position <= {} AND _f.resource = {}", after, upto, literal_text(resource.table))
 
@@ -73,7 +73,7 @@ class WatchStatements(Reads):
         after, upto, most = self.bounds(slots)
         rows = sql(
             "{} LIMIT {}",
-            self.rows(watch, seen, deleted, readable, between(resource, after, upto)),
+            self.rows(watch, seen, deleted, readable, feed_range(resource, after, upto)),
             sql(self.dialect.unseen, most),
         )
         whole = self.dialect.concat(["[", *self.oldest(), ",[", sql(self.dialect.rows, rows), "]]"])

@@ -33,7 +33,7 @@ from diptych.compile.plan import (
     SlotBind,
     ViewerBind,
 )
-from diptych.compile.watch import WatchStatements, between
+from diptych.compile.watch import WatchStatements, feed_range
 from diptych.model.model import Model
 from diptych.model.rules.expr import Expr
 
@@ -150,7 +150,7 @@ def compile_watch_batch(
     writer = WatchStatements(model, _DIALECTS[dialect.name], sizes)
     after, upto, most = writer.bounds(slots)
     resource = model.resources[watch.resource]
-    among = between(resource, after, upto)
+    among = feed_range(resource, after, upto)
     rows = sql(dialect.rows, writer.rows(watch, seen, deleted, readable, among))
     source, columns = _SOURCES[dialect.name](dialect, single.binds, numbers)
     number = sql("{}::text" if dialect.name == "postgres" else "{}", Fragment("_groups._n"))

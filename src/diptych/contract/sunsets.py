@@ -21,7 +21,7 @@ _SUNSET = re.compile(r"sunset (\d{4}-\d\d-\d\d)\)$")
 _INPUT = re.compile(r"(\w+?)(Create|Replace|Patch|Under[A-Z]\w*)$")
 
 
-def today() -> date:
+def current_day() -> date:
     """The current day in UTC."""
     return datetime.now(UTC).date()
 
@@ -30,7 +30,7 @@ def announced(change: ContractChange, sunset: str | None) -> ContractChange:
     """The same change, as it was announced: harmless from its sunset on. None is not deprecated, "" has no sunset."""
     if sunset is None:
         return change
-    if sunset and date.fromisoformat(sunset) <= today():
+    if sunset and date.fromisoformat(sunset) <= current_day():
         return replace(change, breaking=False, announced=True)
     when = f"its sunset {sunset} has not come" if sunset else "it is deprecated without a sunset"
     return replace(change, sentence=f"{change.sentence}; {when}")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.differences import Difference, compare
 from diptych.compile.existing import compare_existing
-from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode, meanings, storage
+from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode_meaning, meanings, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import add_server_defaults, create, create_missing
 from diptych.db.script import Step
@@ -174,7 +174,7 @@ def _record(means: Meanings, have: Catalogue, dialect: DialectName) -> Fitting[N
         others = {name: meaning for name, meaning in before.items() if name not in columns and name in there}
         now = {**columns, **others}
         if now != before:
-            yield Step(_UPSERT.format(_PLACEHOLDERS[dialect]), (table, FORMAT, encode(now)))
+            yield Step(_UPSERT.format(_PLACEHOLDERS[dialect]), (table, FORMAT, encode_meaning(now)))
 
 
 NEW_FEED: Mapping[DialectName, str] = {

@@ -213,7 +213,7 @@ def sweep_failed(dialect: Dialect, before: int) -> Script[None]:
     yield Step(f"DELETE FROM diptych_jobs WHERE next_at = {NEVER} AND created_at < {dialect.placeholder}1", (before,))
 
 
-def clock(dialect: Dialect) -> Script[int]:
+def database_clock(dialect: Dialect) -> Script[int]:
     """The clock of the database, in milliseconds."""
     row = yield Step(_CLOCK.format(now=NOW[dialect.name]), ())
     assert row is not None

@@ -58,24 +58,24 @@ class Node(Struct, frozen=True):
         return f"{self.id[:8]} on {self.host} (seen {self.age} s ago)"
 
 
-def name_of(dialect: Dialect) -> DialectName:
+def dialect_name(dialect: Dialect) -> DialectName:
     return "sqlite" if dialect.name == "sqlite" else "postgres"
 
 
-def columns_of(model: Model) -> str:
+def node_columns(model: Model) -> str:
     """The tables and columns of a model, as a row has them."""
     return msgspec.json.encode({table: sorted(columns) for table, columns in meanings(model).items()}).decode()
 
 
 def see(dialect: Dialect, node_id: str, host: str, tables: str) -> Script[None]:
     """Write that a process runs. A database that takes no changes is left as it is."""
-    name, sign = name_of(dialect), dialect.placeholder
+    name, sign = dialect_name(dialect), dialect.placeholder
     if (yield Step(_WRITABLE[name], ())) is not None:
         yield Step(_SEEN.format(sign, _NOW[name]), (node_id, host, tables))
         yield Step(_FORGET_OLD.format(sign, _NOW[name]), ())
 
 
-def forget(dialect: Dialect, node_id: str) -> Script[None]:
+def forget_node(dialect: Dialect, node_id: str) -> Script[None]:
     """Write that a process has stopped."""
     yield Step(f"DELETE FROM diptych_nodes WHERE id = {dialect.placeholder}1", (node_id,))
 

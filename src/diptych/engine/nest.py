@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from diptych.compile.dialect import Dialect
 from diptych.db.script import ResultRow, Script
-from diptych.engine.together import alike, together
+from diptych.engine.together import alike, create_together
 from diptych.engine.write_op import BoundWrite, WriteOp, WriteResult
-from diptych.engine.write_steps import begin, end, steps
+from diptych.engine.write_steps import begin, finish_steps, steps
 from diptych.errors import Fault, Path, Refusal
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def nest_steps(nest: Sequence[BoundWrite], ids: dict[str, Any], dialect: Dialect
         op = write.op
         group = list(alike(nest, index)) if op.part else []
         if len(group) > 1:
-            rows += [result.id for result in (yield from together(group, ids, rows, dialect))]
+            rows += [result.id for result in (yield from create_together(group, ids, rows, dialect))]
             index += len(group)
             continue
         index += 1
@@ -65,7 +65,7 @@ def nest_steps(nest: Sequence[BoundWrite], ids: dict[str, Any], dialect: Dialect
             ids[op.step] = row
     for here, before in waiting:
         try:
-            done = yield from end(here, before)
+            done = yield from finish_steps(here, before)
         except Refusal as refusal:
             raise _placed(refusal, here.op) from None
         answered = answered if here.op.part else done

@@ -280,7 +280,7 @@ class RateLimiter:
         self.sharing.start()
         owned = []
         for rate in rates_of(self.rates.values(), caller.viewer.roles):
-            owner = owner_of(rate, caller, host)
+            owner = bucket_owner(rate, caller, host)
             if owner:
                 owned.append((rate, self._bucket(rate, owner)))
         return Spender(
@@ -321,7 +321,7 @@ class RateLimiter:
         return Refusal(Code.RATE_LIMITED, cause, more={**details, "retryAfter": max(1, math.ceil(wait))})
 
 
-def owner_of(rate: RateDef, caller: Caller, host: str) -> str:
+def bucket_owner(rate: RateDef, caller: Caller, host: str) -> str:
     """Whose bucket it is; "" if the rate is not about this caller."""
     address = "address " + (host.removeprefix(UNKNOWN) or "unknown")
     if rate.each == "caller":

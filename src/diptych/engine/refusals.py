@@ -18,7 +18,7 @@ from diptych.model.rules.expr import FALSE
 from diptych.model.view import ViewName, not_yours
 
 
-def refused(row: Sequence[Any] | None, bound: BoundWrite) -> Refusal | None:
+def failed_guard(row: Sequence[Any] | None, bound: BoundWrite) -> Refusal | None:
     """The reason why no row changed; None if every guard holds."""
     prepared = bound.op.prepared
     guards = prepared.plan.guards

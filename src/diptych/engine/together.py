@@ -60,7 +60,7 @@ def _is_among(value: Any, offset: int, names: set[str]) -> bool:
     return value.step + offset >= 0 if isinstance(value.step, int) else value.step in names
 
 
-def together(
+def create_together(
     group: Sequence[BoundWrite], ids: Mapping[str, Any], rows: Sequence[Any], dialect: Dialect
 ) -> Script[list[WriteResult]]:
     """Create the rows of a group. `ids` and `rows` are those of the steps before."""

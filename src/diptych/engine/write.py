@@ -37,7 +37,7 @@ from diptych.engine.python_fields import finish as finish_answers
 from diptych.engine.read import Engine, without_viewer
 from diptych.engine.references import NO_ROW, check_references
 from diptych.engine.refusals import joined, moved
-from diptych.engine.together import alike, together
+from diptych.engine.together import alike, create_together
 from diptych.engine.upsert import LOCKS, CreateUnder, DeleteByKey, Upsert
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteOp, WriteResult
 from diptych.engine.write_steps import steps, take
@@ -45,10 +45,10 @@ from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import TRUE, Col, Compare, Slot
 from diptych.model.view import View
-from diptych.policy.bulk import asked, each_of, reached, rows_of, shown
+from diptych.policy.bulk import asked, each_of, reached, rows_of, shown_rows
 from diptych.policy.cost import cost_of_write
 from diptych.policy.guards import add_guards
-from diptych.policy.upserts import as_create, as_update, key_of, without_key
+from diptych.policy.upserts import as_create, as_update, key_of_upsert, without_key
 from diptych.policy.values import Binder
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class WriteEngine:
         if write.verb == "upsert":
             return self._upsert(prepared, stored, view, sizes)
         if write.verb == "delete" and write.key:
-            key, engine = key_of(write, view), self.engine
+            key, engine = key_of_upsert(write, view), self.engine
             find = compile_find(key.resource, key.has, key.seen, engine.model, engine.store.dialect, "NO KEY UPDATE")
             return replace(prepared, composed=DeleteByKey(find, replace(prepared, write=without_key(write))))
         if write.verb == "create" and binder.sources[write.id.index].make is None:
@@ -111,7 +111,7 @@ class WriteEngine:
         stored = replace(write, parts=cast("tuple[BulkPart | Nodes | TypeName, ...]", whole.pick))
         one = each_of(write)
         plan = replace(self.plan(one, view, {}), lookup=None)
-        lists = shown(stored, Slot(len(wish.slots), write.id.scalar, many=True))
+        lists = shown_rows(stored, Slot(len(wish.slots), write.id.scalar, many=True))
         answer = engine.plan_reads(lists, view, {}) if lists else None
         single = PreparedWrite(
             one, plan, cost_of_write(one, model.resources), (), binder, view.name, wish.path, without_viewer(measures)
@@ -143,7 +143,7 @@ class WriteEngine:
 
     def _upsert(self, prepared: PreparedWrite, stored: Write, view: View, sizes: Mapping[int, int]) -> PreparedWrite:
         """An upsert of the plans of the creation and of the update that it may become."""
-        engine, key = self.engine, key_of(stored, view)
+        engine, key = self.engine, key_of_upsert(stored, view)
         create = replace(prepared, write=as_create(stored))
         update, answer = None, None
         if stored.keep:
@@ -245,7 +245,7 @@ class WriteEngine:
             write = bound[len(done)]
             group = list(alike(bound, len(done))) if len(bound) > 1 else []
             if len(group) > 1:
-                done += yield from together(group, ids, (), self.engine.store.dialect)
+                done += yield from create_together(group, ids, (), self.engine.store.dialect)
                 ids |= {each.op.step: result.id for each, result in zip(group, done[-len(group) :], strict=True)}
                 continue
             try:

@@ -19,7 +19,7 @@ from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.db.script import Again, ResultRow, Script, Step, Violation
 from diptych.db.sqlite.unicode import unicode
 from diptych.db.violations import refusal_of
-from diptych.engine.refusals import moved, refused, violated
+from diptych.engine.refusals import failed_guard, moved, violated
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteResult
 from diptych.errors import Code, Fault, Refusal
 from diptych.model.list_scalar import ElementError
@@ -67,7 +67,7 @@ def begin(bound: BoundWrite, dialect: Dialect) -> Script[ResultRow]:
     return before
 
 
-def end(bound: BoundWrite, before: ResultRow) -> Script[WriteResult]:
+def finish_steps(bound: BoundWrite, before: ResultRow) -> Script[WriteResult]:
     """The second half: late guards and the answer."""
     prepared = bound.op.prepared
     plan, answer = prepared.plan, None
@@ -116,7 +116,7 @@ def _made(bound: BoundWrite, dialect: Dialect) -> Script[Sequence[Any]]:
             raise moved(violated(violation, bound.op.prepared), bound.op.prefix) from violation
         if row is not None:
             return row
-        refusal = refused((yield bound.step(plan.why)), bound)
+        refusal = failed_guard((yield bound.step(plan.why)), bound)
         if refusal is not None:
             raise moved(refusal, bound.op.prefix)
         if plan.hold is None or held:
@@ -142,7 +142,7 @@ def _merged(bound: BoundWrite, stored: Plan) -> Script[BoundWrite]:
             if isinstance(values[slot], dict):
                 values[slot] = _merged_value(prepared, slot, text or "null", values[slot])
     except Refusal as refusal:
-        other = refused((yield bound.step(prepared.plan.why)), bound)
+        other = failed_guard((yield bound.step(prepared.plan.why)), bound)
         raise moved(other or refusal, bound.op.prefix) from None
     return replace(bound, values=values)
 

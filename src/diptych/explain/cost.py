@@ -21,7 +21,7 @@ from diptych.policy.cache_age import max_age, max_age_of_call
 from diptych.policy.cost import Cost, cost_of, cost_of_watch, cost_of_write
 
 
-def measured(wanted: Wanted, resources: Resources, limits: Limits) -> tuple[int, int]:
+def measured_request(wanted: Wanted, resources: Resources, limits: Limits) -> tuple[int, int]:
     """The depth and the price of a request; of a subscription, those of one change."""
     if wanted.watch is not None:
         wish, values = wanted.watch
@@ -36,7 +36,7 @@ def cost_lines(wanted: Wanted, resources: Resources, limits: Limits) -> list[str
     if wanted.watch is not None:
         return _watch_lines(wanted, resources, limits)
     parts = [*_parts(wanted, resources, limits)]
-    deep, price = measured(wanted, resources, limits)
+    deep, price = measured_request(wanted, resources, limits)
     words = [cost.price.describe(values) for cost, values in parts]
     lists = any(cost.price.steps for cost, _ in parts)
     breakdown = f" = {' + '.join(words)}" if lists or len(words) > 1 else ""

@@ -28,7 +28,7 @@ from diptych.model.rules.expr import FALSE, TRUE, Col, Compare, Expr, Slot, and_
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
 from diptych.policy.access import narrow_expr
-from diptych.policy.upserts import as_create, as_update, key_of, without_key
+from diptych.policy.upserts import as_create, as_update, key_of_upsert, without_key
 
 
 class ReportEntry(Struct, frozen=True):
@@ -192,7 +192,7 @@ class RowReport:
         """The deletion of the row that has a unique key: the link of two rows."""
         if self.wanted.bare:
             return
-        key = key_of(write, self.wanted.view)
+        key = key_of_upsert(write, self.wanted.view)
         existing = await self.inquiry.find(key.resource, key.has, key.seen, values)
         if existing is None:
             self._say(f"{write.resource}: no row has this {write.key}", 0, denied=True)
@@ -205,7 +205,7 @@ class RowReport:
         """An upsert, as what it becomes: an update of the row that is found, or else a creation."""
         if self.wanted.bare:
             return
-        key = key_of(write, self.wanted.view)
+        key = key_of_upsert(write, self.wanted.view)
         row = await self.inquiry.find(key.resource, key.has, key.seen, values)
         if row is None:
             self._say(f"{write.resource}: no row has this {write.key}", 0)

@@ -20,7 +20,7 @@ from diptych.compile.plan import Plan
 from diptych.compile.verdict import Asking, Listing, compile_counts, compile_hidden, compile_verdict
 from diptych.db.store import Session
 from diptych.explain.rulebook import Clause, Matter, Rulebook
-from diptych.explain.text import together, value_text
+from diptych.explain.text import unwrapped, value_text
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import Col, Expr, Has, Slot, ViewerId, ViewerValue, leaves
 
@@ -127,7 +127,7 @@ class Inquiry:
                     facts.append(f"viewer.id = {value_text(self.viewer.id)}")
                 case ViewerValue(name):
                     facts.append(f"viewer.{name} = {value_text(self.viewer.knows(name))}")
-        return ", ".join(map(together, dict.fromkeys(facts)))
+        return ", ".join(map(unwrapped, dict.fromkeys(facts)))
 
     def _path(self, has: Has, resource: str) -> str:
         """The relation whose rows are counted, as the model file names it."""

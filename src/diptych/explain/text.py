@@ -36,7 +36,7 @@ def lay(text: str, depth: int) -> Iterator[str]:
     yield from (line.replace(_TIE, " ") for line in lines)
 
 
-def together(text: str) -> str:
+def unwrapped(text: str) -> str:
     """A text that is not wrapped."""
     return text.replace(" ", _TIE)
 

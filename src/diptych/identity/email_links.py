@@ -31,7 +31,7 @@ class FoundLink(Struct, frozen=True):
     account: Account | None
 
 
-def state_of(account: Account | None) -> str:
+def account_state(account: Account | None) -> str:
     """The state of an account that a link is bound to: its address and its password."""
     return "" if account is None else hashed(f"{account.id}\n{account.email}\n{account.password}")
 
@@ -43,7 +43,7 @@ def add_link(store: Store, purpose: Purpose, email: str, account: Account | None
     token = new_secret()
     owner = None if account is None else account.id
     expires = unix_time() + LIFETIMES[purpose]
-    record = EmailLink(hashed(token), purpose, email, owner, state_of(account), goes_on, expires)
+    record = EmailLink(hashed(token), purpose, email, owner, account_state(account), goes_on, expires)
     yield from EMAIL_LINKS.add(store.dialect, record)
     return token
 
@@ -69,4 +69,4 @@ def _usable(store: Store, record: EmailLink) -> Script[FoundLink | None]:
     if record.account_id is None:
         return None
     account = yield from ACCOUNTS.find(store.dialect, id=record.account_id, disabled_at=None)
-    return FoundLink(record, account) if account is not None and state_of(account) == record.state else None
+    return FoundLink(record, account) if account is not None and account_state(account) == record.state else None

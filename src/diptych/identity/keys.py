@@ -40,7 +40,7 @@ async def signing_keys(store: Store) -> list[SigningKey]:
     return [SigningKey(kid, made, None) for kid, made in rows[-1:]] + older[::-1]
 
 
-async def rotate(store: Store) -> str:
+async def rotate_key(store: Store) -> str:
     """Make a new key that signs from now on; returns its id."""
     row = new_signing_key(secrets.token_hex(4))
     await store.write(lambda: KEYS.add(store.dialect, row))

@@ -161,7 +161,7 @@ def kid_of(token: str, types: Collection[str] = _TYPES) -> str:
     return kid
 
 
-def issuer_of(token: str) -> str | None:
+def claimed_issuer(token: str) -> str | None:
     """The issuer that a token claims; nothing of it is verified yet."""
     try:
         issuer = parse_token(token).claims.get("iss")

@@ -25,7 +25,7 @@ from diptych.fair.caller import short_name
 from diptych.identity.api_keys import is_api_key, look_up
 from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.revocation_list import Name, RevocationList, keys_of
-from diptych.identity.tokens import COMMAND_LINE, Tokens, issuer_of, kid_of, token_keys
+from diptych.identity.tokens import COMMAND_LINE, Tokens, claimed_issuer, kid_of, token_keys
 from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import Claims, Viewer
 from diptych.model.model import Model
@@ -130,7 +130,7 @@ class Context:
         token = _bearer(authorization)
         if is_api_key(token):
             claims = await look_up(self.store, token)
-        elif self.issuers.knows(issuer_of(token)):
+        elif self.issuers.knows(claimed_issuer(token)):
             claims = await self.issuers.verify(token)
         else:
             self._loaded_at = time.monotonic()
@@ -141,7 +141,7 @@ class Context:
         return self._admit(token, claims)
 
     def _needs_lookup(self, token: str) -> bool:
-        return is_api_key(token) or self.issuers.knows(issuer_of(token)) or self._may_have_new_key(token)
+        return is_api_key(token) or self.issuers.knows(claimed_issuer(token)) or self._may_have_new_key(token)
 
     def _may_have_new_key(self, token: str) -> bool:
         """May it be signed with a key of ours that this process has not loaded yet?"""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from diptych.inspection.found import FoundColumn, FoundDatabase, FoundReference, FoundTable
 from diptych.inspection.names import attribute, clashes, class_name, relation
-from diptych.inspection.types import FieldType, bounds_of, default_of, member_names, type_of
+from diptych.inspection.types import FieldType, bounds_of, member_names, type_of, written_default
 from diptych.model.naming import MAPPED, plural, snake
 
 _WIDTH = 120
@@ -187,7 +187,7 @@ class _ModelFile:
             markers.insert(0, f"Column({_text(column.name)}{cast})")
         default = None
         if column.default and not each.table.is_view:
-            default = default_of(column, kind.python, self.members.get(kind.python, {}))
+            default = written_default(column, kind.python, self.members.get(kind.python, {}))
             if default is None:
                 comments.append(
                     f"Its default {' '.join(column.default.split())} is not expressed: a client sends a value."

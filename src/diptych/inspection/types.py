@@ -102,7 +102,7 @@ def _sized(kind: str) -> tuple[str, ...]:
     return (f"MaxLen({size[1]})",) if size else ()
 
 
-def default_of(column: FoundColumn, python: str, members: dict[str, str]) -> str | None:
+def written_default(column: FoundColumn, python: str, members: dict[str, str]) -> str | None:
     """The default as a model file writes it; None if it cannot be expressed. `members` are those of an enum."""
     text = column.default.strip()
     if members:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from diptych.db.job_queue import SCHEDULES, clock, declare_schedule, tick
+from diptych.db.job_queue import SCHEDULES, database_clock, declare_schedule, tick
 from diptych.db.store import Store
 from diptych.engine.background import enqueue
 from diptych.engine.transaction import ModelTx
@@ -57,7 +57,7 @@ class Schedules:
         assert job is not None
         session = await self._store.session()
         try:
-            now = await session.drive(lambda: clock(dialect)) / 1000
+            now = await session.drive(lambda: database_clock(dialect)) / 1000
             following = schedule.when.after(now)
             if await session.drive(lambda: tick(dialect, name, following * 1000)):
                 tx = ModelTx(self._write_engine, session, NOBODY, self._model.trusted(False))

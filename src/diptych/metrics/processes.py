@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from diptych.metrics.registry import Description, Labels, Metric, Registry, merged
+from diptych.metrics.registry import Description, Labels, Metric, Registry, merged_metrics
 
 _ENDED = "ended"
 _Stored = list[tuple[Description, list[tuple[Labels, list[float]]]]]
@@ -62,11 +62,11 @@ class SharedMetrics:
                     continue
                 with of_others:
                     counted = [metric for metric in self._read(name) if metric.description.kind != "gauge"]
-                    ended = merged([ended, counted])
+                    ended = merged_metrics([ended, counted])
                     self._write(_ENDED, ended)
                     self._file(name).unlink(missing_ok=True)
                     self._file(name, "lock").unlink(missing_ok=True)
-            return merged([*alive, ended])
+            return merged_metrics([*alive, ended])
 
     def _file(self, name: str, suffix: str = "json") -> Path:
         return self._folder / f"{name}.{suffix}"

@@ -157,7 +157,7 @@ def _numbers(value: Value) -> dict[Labels, list[float]]:
 _COMBINE: Mapping[Merge, Callable[[float, float], float]] = {"sum": operator.add, "max": max, "min": min}
 
 
-def merged(processes: Iterable[Sequence[Metric]]) -> list[Metric]:
+def merged_metrics(processes: Iterable[Sequence[Metric]]) -> list[Metric]:
     """The metrics of several processes as those of one."""
     metrics: dict[str, Metric] = {}
     for metric in itertools.chain.from_iterable(processes):

@@ -34,7 +34,7 @@ def _json_scalar(items: str) -> Scalar:
     return replace(JSON, name=items, postgres="jsonb", to_sqlite=encode_json, to_postgres=encode_json)
 
 
-def scalar_of(column: Column) -> Scalar:
+def column_scalar(column: Column) -> Scalar:
     """The type of a column, as far as DDL needs it."""
     if column.type[:1] in ("[", "{"):
         return _json_scalar(column.type)
@@ -45,7 +45,7 @@ def scalar_of(column: Column) -> Scalar:
 
 def field_of(name: str, column: Column) -> FieldDef:
     """The field that has this column."""
-    scalar = scalar_of(column)
+    scalar = column_scalar(column)
     counts = column.generated.partition(":")[2] if column.generated.split(":")[0] == COUNTER else None
     value = column.default
     return FieldDef(
@@ -67,7 +67,7 @@ def column_ddl(name: str, column: Column, dialect: DialectName) -> str:
 
 
 def type_ddl(column: Column, dialect: DialectName) -> str:
-    scalar = scalar_of(column)
+    scalar = column_scalar(column)
     return scalar.sqlite if dialect == "sqlite" else scalar.postgres
 
 
@@ -78,7 +78,7 @@ def default_ddl(name: str, column: Column, dialect: DialectName) -> str:
 
 def value_ddl(column: Column, value: Any, dialect: DialectName) -> str:
     """A JSON value as a literal of the column's type."""
-    scalar = scalar_of(column)
+    scalar = column_scalar(column)
     return literal(value if scalar.is_json else scalar.parse(value), scalar, dialect)
 
 
@@ -129,7 +129,7 @@ def key_name(table: str, key: Key, dialect: DialectName, taken: Collection[str] 
 
 def trigger_table(name: str, table: Table) -> TriggerTable:
     """A table as its triggers need it (`compile/system`)."""
-    kinds = {column_name: scalar_of(column) for column_name, column in table.columns.items()}
+    kinds = {column_name: column_scalar(column) for column_name, column in table.columns.items()}
     fields = {column_name: field_of(column_name, column) for column_name, column in table.columns.items()}
     return TriggerTable(
         name,
@@ -141,5 +141,5 @@ def trigger_table(name: str, table: Table) -> TriggerTable:
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def sql_list(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))

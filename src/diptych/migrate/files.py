@@ -145,16 +145,16 @@ def _load(file: Path) -> Migration:
 # writing
 
 
-def write(folder: Path, name: str, migration: Migration, before: State, state: State) -> Path:
+def write_migration(folder: Path, name: str, migration: Migration, before: State, state: State) -> Path:
     """Write a migration and the state that it leads to."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.py"
-    file.write_text(render(name, migration, before), "utf-8")
+    file.write_text(migration_text(name, migration, before), "utf-8")
     (folder / STATE).write_text(State(state.tables, name).encode(), "utf-8")
     return file
 
 
-def render(name: str, migration: Migration, before: State) -> str:
+def migration_text(name: str, migration: Migration, before: State) -> str:
     """The text of a migration file."""
     halves, names = [], {"Migration"}
     state = before
@@ -202,10 +202,10 @@ _IN_WORDS = {
 
 def sql_of(step: MigrationStep, before: State, dialect: DialectName) -> list[str]:
     """The statements of a step, for a database that is as the state before says."""
-    return [shown(action, dialect) for action in step.actions(before, catalogue_of(before, dialect), dialect)]
+    return [action_text(action, dialect) for action in step.actions(before, catalogue_of(before, dialect), dialect)]
 
 
-def shown(action: Action, dialect: DialectName) -> str:
+def action_text(action: Action, dialect: DialectName) -> str:
     """An action as SQL, or in words where it is many statements."""
     match action:
         case Rebuild(table, _, after, values):

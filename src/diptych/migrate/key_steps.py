@@ -9,7 +9,7 @@ from diptych.compile.catalogue import Catalogue
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
-from diptych.migrate.ddl import check_ddl, listed, quote
+from diptych.migrate.ddl import check_ddl, quote, sql_list
 from diptych.migrate.online import make_key, names_of_key
 from diptych.migrate.state import Check, Key, State
 from diptych.migrate.step import Action, Alone, Look, MigrationStep, Rebuild, Validate, count_of
@@ -38,7 +38,7 @@ class add_key(MigrationStep, frozen=True):
             return None
         conditions = [f"{quote(column)} IS NOT NULL" for column in self.key.columns]
         where = " AND ".join([*conditions, *filter(None, [self.key.where(dialect)])])
-        groups = f"SELECT 1 FROM {quote(self.table)} WHERE {where} GROUP BY {listed(self.key.columns)}"
+        groups = f"SELECT 1 FROM {quote(self.table)} WHERE {where} GROUP BY {sql_list(self.key.columns)}"
         return (
             f"{{}} values of {self.table} ({self.key}) are there more than once",
             f"SELECT count(*) FROM ({groups} HAVING count(*) > 1) AS _d",

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from diptych.compile.catalogue import Catalogue
-from diptych.compile.meaning import FORMAT, encode
+from diptych.compile.meaning import FORMAT, encode_meaning
 from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
 from diptych.migrate.files import Loaded
@@ -55,7 +55,7 @@ def record(before: State, after: State) -> list[tuple[str, tuple[Any, ...]]]:
     names = sorted({*before.tables, *after.tables})
     return [
         *((FORGET, (name,)) for name in names),
-        *((RECORD, (name, FORMAT, encode(table.columns))) for name, table in after.tables.items()),
+        *((RECORD, (name, FORMAT, encode_meaning(table.columns))) for name, table in after.tables.items()),
     ]
 
 

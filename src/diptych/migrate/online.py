@@ -20,7 +20,7 @@ from diptych.migrate.step import Action, Alone, Validate
 from diptych.model.naming import LONGEST
 
 
-def set_null(table: str, name: str, *, nullable: bool) -> str:
+def relax_null(table: str, name: str, *, nullable: bool) -> str:
     return f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} {'DROP' if nullable else 'SET'} NOT NULL"
 
 
@@ -29,7 +29,7 @@ def set_not_null(table: str, name: str) -> Iterator[Action]:
     yield f"{alter} DROP CONSTRAINT IF EXISTS {check}"
     yield f"{alter} ADD CONSTRAINT {check} CHECK ({quote(name)} IS NOT NULL) NOT VALID"
     yield Validate(f"{alter} VALIDATE CONSTRAINT {check}")
-    yield set_null(table, name, nullable=False)
+    yield relax_null(table, name, nullable=False)
     yield f"{alter} DROP CONSTRAINT {check}"
 
 
@@ -90,7 +90,7 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
     if was.target != now.target or was.on_delete != now.on_delete:
         yield from add_reference(table, name, now, have)
     if now.nullable:
-        yield set_null(table, name, nullable=True)
+        yield relax_null(table, name, nullable=True)
     elif have.tables[table][name].nullable:
         yield from set_not_null(table, name)
 

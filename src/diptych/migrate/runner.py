@@ -19,7 +19,7 @@ from diptych.db.store import Store
 from diptych.errors import StartError
 from diptych.migrate import log, postgres, sqlite
 from diptych.migrate.diff import Answers, ModelDiff, difference
-from diptych.migrate.files import STATE, Loaded, Migration, read_folder, write
+from diptych.migrate.files import STATE, Loaded, Migration, read_folder, write_migration
 from diptych.migrate.renames import with_declared
 from diptych.migrate.shape import drift
 from diptych.migrate.sqlite import Tell
@@ -49,7 +49,7 @@ class Project(Struct, frozen=True):
         before, state = chain[-1].state if chain else State(), state_of(self.model)
         migration = Migration(chain[-1].name if chain else "", state.hash, difference.expand, difference.contract)
         number = int(chain[-1].name[:4]) + 1 if chain else 1
-        return write(self.folder, f"{number:04}_{name}", migration, before, state)
+        return write_migration(self.folder, f"{number:04}_{name}", migration, before, state)
 
     def write_state(self, chain: Sequence[Loaded]) -> None:
         """Write `state.json` anew, from the files."""
@@ -64,7 +64,7 @@ class Project(Struct, frozen=True):
         state, last = chain[-1].state, chain[-1].name
         steps = [create_table(name, table) for name, table in state.tables.items()]
         migration = Migration("", state.hash, steps, (), replaced)
-        file = write(self.folder, f"{int(last[:4]):04}_squashed", migration, State(), state)
+        file = write_migration(self.folder, f"{int(last[:4]):04}_squashed", migration, State(), state)
         for loaded in chain:
             if loaded.name != file.stem:
                 (self.folder / f"{loaded.name}.py").unlink()

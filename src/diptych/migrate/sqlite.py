@@ -26,7 +26,7 @@ from diptych.db.sqlite.placeholders import numbered
 from diptych.db.sqlite.watchdog import Watchdog
 from diptych.errors import StartError
 from diptych.migrate import log
-from diptych.migrate.ddl import create_table_ddl, index_ddl, listed, quote, trigger_table
+from diptych.migrate.ddl import create_table_ddl, index_ddl, quote, sql_list, trigger_table
 from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
@@ -208,7 +208,7 @@ class _Run:
         copied = [name for name in after.columns if name in values or name in before.columns]
         shown = ", ".join(values.get(name) or quote(name) for name in copied)
         db.execute(create_table_ddl(table, after, "sqlite").replace(quote(table), quote(new), 1))
-        db.execute(f"INSERT INTO {quote(new)} ({listed(copied)}) SELECT {shown} FROM {quote(table)}")
+        db.execute(f"INSERT INTO {quote(new)} ({sql_list(copied)}) SELECT {shown} FROM {quote(table)}")
         if after.columns["id"].type == "IntegerID":
             for statement in _SEQUENCE:  # an id that was used never comes back
                 db.execute(statement, {"new": new, "old": table})

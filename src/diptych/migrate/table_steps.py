@@ -21,8 +21,8 @@ from diptych.migrate.online import (
     fill_nulls,
     follow_rename,
     free_column,
+    relax_null,
     set_not_null,
-    set_null,
 )
 from diptych.migrate.state import Column, State, Table
 from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect
@@ -340,7 +340,7 @@ class alter_column(MigrationStep, frozen=True):
             null = msgspec.structs.replace(was, nullable=now.nullable)
             if column_ddl(name, null, dialect) == column_ddl(name, now, dialect) and not using:
                 if was.nullable != now.nullable:
-                    yield set_null(self.table, name, nullable=now.nullable)
+                    yield relax_null(self.table, name, nullable=now.nullable)
             else:
                 after = self.change(before).tables[self.table]
                 yield Rebuild(self.table, table, after, {name: using} if using else {})

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from diptych.compile.meaning import SCALARS, members_of
+from diptych.compile.meaning import SCALARS, member_kinds
 from diptych.errors import StartError
 
 Ask = Callable[..., None]
@@ -28,7 +28,7 @@ class ValueDiff:
 
     def __init__(self, place: str, was: str, now: str, said: Any, ask: Ask) -> None:
         self.place, self.said, self.ask = place, said, ask
-        self.before, self.after = members_of(was), members_of(now)
+        self.before, self.after = member_kinds(was), member_kinds(now)
         self.fresh = [name for name in self.after if name not in self.before]
 
     def find(self) -> Members | None:

@@ -40,14 +40,14 @@ def kebab(name: str) -> str:
     return snake(name).replace("_", "-")
 
 
-def words(name: str) -> str:
+def spaced_words(name: str) -> str:
     """`OrderLine` → `order line`."""
     return snake(name).replace("_", " ")
 
 
-def one_of(name: str) -> str:
+def with_article(name: str) -> str:
     """`OrderLine` → `an order line`."""
-    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {words(name)}"
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {spaced_words(name)}"
 
 
 def plural(word: str) -> str:

@@ -48,7 +48,7 @@ def rates_of(rates: Iterable[RateDef], roles: Collection[str]) -> list[RateDef]:
     return list(chosen.values())
 
 
-def merged(rates: Iterable[RateDef], others: Iterable[RateDef]) -> tuple[RateDef, ...]:
+def merged_rates(rates: Iterable[RateDef], others: Iterable[RateDef]) -> tuple[RateDef, ...]:
     """The rates of a model with those of the settings, which replace the ones with the same measure and role."""
     by_measure = {(rate.measure, rate.role): rate for rate in rates}
     return tuple((by_measure | {(rate.measure, rate.role): rate for rate in others}).values())

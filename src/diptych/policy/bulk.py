@@ -53,7 +53,7 @@ def asked(write: Write) -> Read:
     return Read(write.resource, "page", parts, rows.where, page=Page(rows.most))
 
 
-def shown(write: Write, key: Slot) -> tuple[Read, ...]:
+def shown_rows(write: Write, key: Slot) -> tuple[Read, ...]:
     """The Reads of the rows that the answer shows: `key` is the slot of their ids, the next that of their number."""
     where = Compare("in", Col(("id",)), key)
     page = Page(Slot(key.index + 1, SIZE))

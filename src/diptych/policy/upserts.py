@@ -31,7 +31,7 @@ class UpsertKey(Struct, frozen=True):
     seen: Expr
 
 
-def key_of(write: Write, view: View) -> UpsertKey:
+def key_of_upsert(write: Write, view: View) -> UpsertKey:
     """The key of an upsert."""
     resource = view.resources[write.resource]
     fields = resource.resource.unique_keys[write.key]

@@ -9,7 +9,7 @@ import random
 import secrets
 import socket
 
-from diptych.db.nodes import columns_of, forget, see
+from diptych.db.nodes import forget_node, node_columns, see
 from diptych.db.process_mark import mark_of
 from diptych.db.store import Store
 from diptych.errors import Refusal
@@ -40,13 +40,13 @@ class NodeRecord:
         if self._is_written:
             self._is_written = False
             try:
-                await self._store.write(lambda: forget(self._store.dialect, self._id))
+                await self._store.write(lambda: forget_node(self._store.dialect, self._id))
             except Exception as error:  # it is forgotten after a minute
                 log.info("that this process stops was not stored: %s", error)
 
     async def _rounds(self) -> None:
         CALLER.set("")
-        tables, host, wait = columns_of(self._model), socket.gethostname(), _FIRST
+        tables, host, wait = node_columns(self._model), socket.gethostname(), _FIRST
         while True:
             await asyncio.sleep(wait)
             wait = _EVERY * random.uniform(0.8, 1.2)

@@ -104,7 +104,7 @@ class SlowLog:
                 log.warning("%d more requests were slow", left_out)
             fields: dict[str, Any] = {"status": status, "milliseconds": round(took * 1_000, 1)}
             if note is not None:
-                fields |= described(note, self._resources)
+                fields |= statement_text(note, self._resources)
             left = ("milliseconds", "statement")
             text = ", ".join(f"{name} {value}" for name, value in fields.items() if name not in left)
             log.warning(
@@ -114,7 +114,7 @@ class SlowLog:
             log.exception("a slow request cannot be described")
 
 
-def described(note: Note, resources: Resources) -> dict[str, Any]:
+def statement_text(note: Note, resources: Resources) -> dict[str, Any]:
     """What a request ran, without its values."""
     fields: dict[str, Any] = {}
     if note.operation:

@@ -31,7 +31,7 @@ from diptych.identity.owner import viewer_of
 from diptych.live.tail import Tail
 from diptych.webhooks.address import Resolver, parts_of
 from diptych.webhooks.counts import MESSAGES
-from diptych.webhooks.message import body_of, message_id, row_of, watch_of
+from diptych.webhooks.message import body_of, message_id, row_id_of, watch_of
 from diptych.webhooks.post import PostOutcome, Sender
 from diptych.webhooks.records import (
     WEBHOOKS,
@@ -249,7 +249,7 @@ class Dispatcher:
         taken = 0
         try:
             for change in batch.changes:
-                row = row_of(change)
+                row = row_id_of(change)
                 while row in running or len(running) > extra:
                     await asyncio.wait(running.values(), return_when=asyncio.FIRST_COMPLETED)
                     running = {row: task for row, task in running.items() if not _is_done(task)}

@@ -69,7 +69,7 @@ async def add(
 ) -> tuple[WebhookRecord, str]:
     """Add a webhook, and return it with its secret; a Refusal if its owner may not follow what it names."""
     store = engine.engine.store
-    await check(engine, url, resource_at(engine.engine.model, resource), query, owner, allowed)
+    await check_webhook(engine, url, resource_at(engine.engine.model, resource), query, owner, allowed)
     position = (await store.head()).position
     webhook = replace(
         new_webhook("wh_" + secrets.token_hex(8), checked_name(name), source, position),
@@ -108,7 +108,9 @@ def new_webhook(id: str, name: str, source: str, position: int) -> WebhookRecord
     )
 
 
-async def check(engine: WatchEngine, url: str, resource: str, query: str, owner: str, allowed: str = "") -> None:
+async def check_webhook(
+    engine: WatchEngine, url: str, resource: str, query: str, owner: str, allowed: str = ""
+) -> None:
     """Refuse a webhook that could not be delivered: by its address, its filter, or the rules of its owner.
 
     A name is not resolved yet: it may be that of a host that does not run yet.
@@ -210,7 +212,7 @@ async def declare_webhooks(engine: WatchEngine, allowed: str) -> None:
                     engine, declared.name, declared.url, resource, declared.query, owner, source=_MODEL, allowed=allowed
                 )
                 continue
-            await check(engine, declared.url, resource, declared.query, owner, allowed)
+            await check_webhook(engine, declared.url, resource, declared.query, owner, allowed)
         except Refusal as refusal:
             raise StartError(f"The webhook {declared.name!r} of the model is refused: {refusal}") from None
         values = {"url": declared.url, "resource": resource, "query": declared.query, "owner": owner}

@@ -14,7 +14,7 @@ import json
 
 from msgspec.structs import replace
 
-from diptych.api.query_string import bad
+from diptych.api.query_string import bad_parameter
 from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target
 from diptych.api.understand import understand_changes
@@ -38,7 +38,7 @@ def watch_of(engine: WatchEngine, resource: str, query: str, viewer: Viewer) -> 
     parsed = read_query(query, target)
     for name in ("after", "first"):
         if name in parsed.parameters:
-            raise bad(name, "a webhook has none")
+            raise bad_parameter(name, "a webhook has none")
     measures = parsed.measure(f"webhook /{definition.path}/changes", viewer, engine.engine.checks)
     view = model.view(model.signature(viewer))
     wish = understand_changes(target, parsed, view)
@@ -64,7 +64,7 @@ def body_of(change: Change, path: str) -> bytes:
     return b'{"type":"%b.%b","timestamp":%b,"data":%b}' % (path.encode(), kind.encode(), change.at, change.body(""))
 
 
-def row_of(change: Change) -> str:
+def row_id_of(change: Change) -> str:
     """The id of the row that has changed."""
     return str(json.loads(change.row_id))
 

@@ -23,7 +23,7 @@ from diptych.identity.records import unix_time
 from diptych.model.declare.webhook_resource import WebhookResource
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
-from diptych.webhooks.manage import check, new_webhook
+from diptych.webhooks.manage import check_webhook, new_webhook
 from diptych.webhooks.message import resource_at
 from diptych.webhooks.records import WEBHOOKS, WebhookRecord, add_webhook, remove_webhook
 
@@ -101,7 +101,7 @@ async def _wanted(
         return None
     reason = None
     try:
-        await check(engine, row.url, values["resource"], values["query"], values["owner"], allowed)
+        await check_webhook(engine, row.url, values["resource"], values["query"], values["owner"], allowed)
     except Refusal as refusal:
         if refusal.code is Code.UNAVAILABLE:
             raise

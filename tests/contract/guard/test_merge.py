@@ -37,7 +37,7 @@ from diptych.api.graphql.document import check_document, read_document
 from diptych.api.graphql.merge import conflicts, merge_selections
 from diptych.api.graphql.response_shape import shape_conflicts
 from diptych.api.graphql.schema import build_schema
-from diptych.api.graphql.tokens import parse
+from diptych.api.graphql.tokens import parse_tokens
 from diptych.api.graphql.translate import translate
 from diptych.ask.measures import RequestMeasures
 from diptych.demo.model import model
@@ -76,7 +76,7 @@ def drawn(scene: Scene, seed: str, count: int = DOCUMENTS) -> Iterator[str]:
 
 def values_for(text: str) -> dict[str, Any]:
     """A value for each variable that a document declares."""
-    (operation,) = (node for node in parse(text).definitions if isinstance(node, OperationDefinitionNode))
+    (operation,) = (node for node in parse_tokens(text).definitions if isinstance(node, OperationDefinitionNode))
     return {node.variable.name.value: _value(str_of(node.type)) for node in operation.variable_definitions or ()}
 
 
@@ -110,7 +110,7 @@ def meaning(document: DocumentNode, text: str, scene: Scene) -> object:
 
 
 def differs(text: str, scene: Scene) -> bool:
-    document = parse(text)
+    document = parse_tokens(text)
     return meaning(merging.merge_selections(document), text, scene) != meaning(document, text, scene)
 
 
@@ -122,7 +122,7 @@ def test_merged_and_not_merged_ask_for_the_same(scene: Scene) -> None:
     seen = changed = 0
     for text in sound(drawn(scene, "merge"), scene):
         assert not differs(text, scene), text
-        document = parse(text)
+        document = parse_tokens(text)
         seen += 1
         changed += merge_selections(document) is not document
     assert seen > DOCUMENTS // 4 and changed > seen // 10, "there was something to merge"
@@ -153,7 +153,7 @@ def test_merged_and_not_merged_ask_for_the_same(scene: Scene) -> None:
     ],
 )
 def test_what_is_merged_and_what_is_not(text: str, merged: int) -> None:
-    assert selections_of(merge_selections(parse(text))) == merged
+    assert selections_of(merge_selections(parse_tokens(text))) == merged
 
 
 def selections_of(node: Any) -> int:
@@ -180,7 +180,7 @@ def selections_of(node: Any) -> int:
     ],
 )
 def test_what_is_merged_keeps_the_order_of_the_answer(text: str, keys: str) -> None:
-    document = merge_selections(parse(text))
+    document = merge_selections(parse_tokens(text))
     operation = next(node for node in document.definitions if isinstance(node, OperationDefinitionNode))
     assert "".join(keys_of([operation.selection_set], document)) == keys
 
@@ -202,7 +202,7 @@ def by_core(text: str, schema: GraphQLSchema) -> bool:
 
 
 def disagrees(text: str, scene: Scene) -> bool:
-    document = merging.merge_selections(parse(text))
+    document = merging.merge_selections(parse_tokens(text))
     (operation,) = (node for node in document.definitions if isinstance(node, OperationDefinitionNode))
     found = bool(merging.conflicts(document)) or any(shape_conflicts(operation, fragments_of(document), scene.schema))
     return found != by_core(text, scene.schema)
@@ -231,7 +231,7 @@ def test_fields_that_cannot_go_together_are_those_that_graphql_core_finds(scene:
     ],
 )
 def test_a_conflict_is_told_with_both_places(text: str, scene: Scene) -> None:
-    (error, *_) = conflicts(merge_selections(parse(text)))
+    (error, *_) = conflicts(merge_selections(parse_tokens(text)))
     assert by_core(text, scene.schema)
     assert "conflict because" in error.message and "Use different aliases" in error.message
     assert len(error.locations or ()) == 2
@@ -247,13 +247,13 @@ def test_a_conflict_is_told_with_both_places(text: str, scene: Scene) -> None:
     ],
 )
 def test_what_goes_together_is_no_conflict(text: str, scene: Scene) -> None:
-    assert not conflicts(merge_selections(parse(text)))
+    assert not conflicts(merge_selections(parse_tokens(text)))
     assert not by_core(text, scene.schema)
 
 
 def test_conflicts_are_told_up_to_a_number() -> None:
     parts = " ".join(f"a{n}: id a{n}: name" for n in range(60))
-    assert len(conflicts(parse(f"{{ {parts} }}"))) == 20
+    assert len(conflicts(parse_tokens(f"{{ {parts} }}"))) == 20
 
 
 # what it costs at least
@@ -383,7 +383,7 @@ def is_sound(text: str, schema: GraphQLSchema) -> bool:
     first = next(
         (
             node.name.value
-            for node in parse(text).definitions
+            for node in parse_tokens(text).definitions
             if isinstance(node, OperationDefinitionNode) and node.name
         ),
         None,

@@ -10,7 +10,7 @@ import pytest
 
 from diptych.errors import Code, Refusal
 from diptych.identity import keys
-from diptych.identity.keys import remove_key, rotate, signing_keys
+from diptych.identity.keys import remove_key, rotate_key, signing_keys
 from diptych.identity.records import KEYS, ServiceKey
 from diptych.identity.tokens import kid_of, load_tokens, token_keys
 from tests.contract.identity.desk import Desk, NewDesk
@@ -28,7 +28,7 @@ def look(shop: Service) -> None:
 
 def test_the_newest_key_is_told_first_and_no_secret_is(one: Desk) -> None:
     one.run(load_tokens(one.store))
-    made = [one.run(rotate(one.store)) for _ in range(3)]
+    made = [one.run(rotate_key(one.store)) for _ in range(3)]
     assert kids(one) == [*reversed(made), "1"]
     told = repr(one.run(signing_keys(one.store)))
     assert all(row.secret not in told for row in one.run(token_keys(one.store)))
@@ -39,7 +39,7 @@ def test_a_running_service_signs_with_a_new_key_and_old_tokens_hold(shop: Servic
     old = shop.token(None, "admin")
     assert shop.get("/orders", token=old).status == 200
     elsewhere = new_desk()
-    kid = elsewhere.run(rotate(elsewhere.store))
+    kid = elsewhere.run(rotate_key(elsewhere.store))
     assert kid_of(shop.token(None, "admin")) == "1"
     look(shop)
     new = shop.token(None, "admin")
@@ -51,7 +51,7 @@ def test_a_running_service_signs_with_a_new_key_and_old_tokens_hold(shop: Servic
 def test_a_token_of_a_key_that_is_newer_than_the_last_look_holds_at_once(shop: Service, new_desk: NewDesk) -> None:
     elsewhere = new_desk()
     for _ in range(2):
-        elsewhere.run(rotate(elsewhere.store))
+        elsewhere.run(rotate_key(elsewhere.store))
         token = elsewhere.run(load_tokens(elsewhere.store)).make(None, ["admin"], None)
         shop.handler.context._loaded_at = 0.0  # keys are loaded at most once a second
         assert shop.get("/orders", token=token).status == 200
@@ -63,7 +63,7 @@ def test_keys_are_looked_for_while_a_service_runs(shop: Service) -> None:
 
     async def wait() -> None:
         await context.revoked.start()
-        kid = await rotate(shop.app.store)
+        kid = await rotate_key(shop.app.store)
         async with asyncio.timeout(60):
             while context.tokens.keys[-1].kid != kid:
                 await asyncio.sleep(0.01)
@@ -90,7 +90,7 @@ def test_the_key_that_signs_cannot_be_removed(one: Desk) -> None:
 def test_a_key_is_removed_when_its_tokens_have_expired(one: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     one.run(load_tokens(one.store))
     now = datetime.now(UTC)
-    new = one.run(rotate(one.store))
+    new = one.run(rotate_key(one.store))
     code, said = one.refused(remove_key(one.store, "1"))
     assert code is Code.CONFLICT and said.startswith("The key '1' is needed until ")
     (_, old) = one.run(signing_keys(one.store))
@@ -105,7 +105,7 @@ def test_a_key_that_is_removed_at_once_ends_its_tokens(shop: Service, new_desk: 
     old = shop.token(None, "admin")
     assert shop.get("/orders", token=old).status == 200
     elsewhere = new_desk()
-    elsewhere.run(rotate(elsewhere.store))
+    elsewhere.run(rotate_key(elsewhere.store))
     look(shop)
     new = shop.token(None, "admin")
     elsewhere.run(remove_key(elsewhere.store, "1", at_once=True))
@@ -125,7 +125,7 @@ def test_of_many_who_remove_keys_at_once_nobody_removes_the_last(new_desk: NewDe
     one, other = new_desk(), new_desk()
     one.run(load_tokens(one.store))
     for _ in range(5):
-        one.run(rotate(one.store))
+        one.run(rotate_key(one.store))
     everyone = kids(one)
 
     async def remove(desk: Desk, kid: str) -> None:

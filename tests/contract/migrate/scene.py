@@ -11,7 +11,7 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.migrate import runner, sqlite
 from diptych.migrate.diff import Answers, difference
-from diptych.migrate.files import Loaded, Migration, read_folder, write
+from diptych.migrate.files import Loaded, Migration, read_folder, write_migration
 from diptych.migrate.postgres import apply as apply_postgres
 from diptych.migrate.renames import with_declared
 from diptych.migrate.state import State, state_of
@@ -34,7 +34,7 @@ class Project:
         assert not found.questions, found.questions
         migration = Migration(chain[-1].name if chain else "", state.hash, found.expand, found.contract)
         number = int(chain[-1].name[:4]) + 1 if chain else 1
-        write(self.folder, f"{number:04}_{name}", migration, before, state)
+        write_migration(self.folder, f"{number:04}_{name}", migration, before, state)
         return read_folder(self.folder)
 
     def apply(self, model: Model, **how: bool) -> None:

@@ -45,7 +45,7 @@ shared, service = emptied(MODEL, "volumes", "shelfs")
 def groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The sizes of the groups that are sent together."""
     sizes: list[int] = []
-    send = module.together
+    send = module.create_together
 
     def counted(group: Any, *more: Any) -> Any:
         sizes.append(len(group))

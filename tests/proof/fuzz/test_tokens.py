@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from diptych.api.graphql.measure import measure_text
 from diptych.api.graphql.parser import parse_ordinary
-from diptych.api.graphql.tokens import parse, tokenize
+from diptych.api.graphql.tokens import parse_tokens, tokenize
 from diptych.ask.measures import Limits, RequestMeasures
 from diptych.model.declare.roles import Viewer
 from tests.proof.fuzz import odd
@@ -136,7 +136,7 @@ def tokens_of(tree: graphql.DocumentNode) -> list[graphql.Token]:
 
 
 def by_tokens(text: str) -> graphql.DocumentNode:
-    return parse(text, tokenize(text, 10**6))
+    return parse_tokens(text, tokenize(text, 10**6))
 
 
 def by_core(text: str) -> graphql.DocumentNode:

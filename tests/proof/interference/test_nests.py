@@ -69,7 +69,7 @@ def _hidden_row(patch: pytest.MonkeyPatch) -> None:
 
 def _hidden_key(patch: pytest.MonkeyPatch) -> None:
     """An upsert finds rows that are hidden."""
-    original = upserts.key_of
+    original = upserts.key_of_upsert
     patch.setattr(engine, "key_of", lambda write, view: replace(original(write, view), seen=TRUE))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from diptych.compile import watch_batch as compiling
 from diptych.compile.fragment import Fragment
-from diptych.compile.watch import between
+from diptych.compile.watch import feed_range
 from diptych.demo.model import model as default
 from diptych.engine.watch import BoundWatch, Change
 from diptych.engine.watch_batch import changes_together
@@ -171,7 +171,7 @@ BROKEN: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         compiling, "substitute", lambda fragment, by: fragment
     ),
     "changes are read from the beginning": lambda patch: patch.setattr(
-        compiling, "between", lambda resource, after, upto: between(resource, Fragment("0"), upto)
+        compiling, "between", lambda resource, after, upto: feed_range(resource, Fragment("0"), upto)
     ),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from diptych.identity.keys import rotate
+from diptych.identity.keys import rotate_key
 from diptych.identity.records import REVOCATIONS
 from diptych.identity.revocation_list import RevocationList, revocation
 from diptych.model.declare.roles import Claims
@@ -79,7 +79,7 @@ def test_a_change_of_an_account_ends_its_tokens_everywhere(shared: Shared, chang
 def test_a_new_key_is_taken_everywhere(shared: Shared) -> None:
     stage, (one, other) = shared
     old = stage.tokens()
-    kid = stage.run(rotate(stage.service.app.store))
+    kid = stage.run(rotate_key(stage.service.app.store))
     assert soon(lambda: {signs_by(one), signs_by(other)} == {kid})
     new = stage.app.at(one.request).refresh(old["refresh_token"]).json()
     assert takes(one, old["access_token"]) and takes(other, old["access_token"])

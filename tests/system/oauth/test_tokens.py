@@ -14,7 +14,7 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from diptych.identity.keys import remove_key, rotate
+from diptych.identity.keys import remove_key, rotate_key
 from diptych.identity.tokens import Tokens, token_keys
 from tests.support.cases import cases
 from tests.system.oauth.forging import claims, header, part, signed, whole
@@ -284,7 +284,7 @@ def test_key_rotation(stage: Stage) -> None:
     """Old tokens hold, new ones are signed by the new key; when the old key goes, its tokens end."""
     context, store = stage.service.handler.context, stage.service.app.store
     old, before = stage.tokens(), context.tokens.keys[-1].kid or ""
-    kid = stage.run(rotate(store))
+    kid = stage.run(rotate_key(store))
     stage.run(context.revoked.poll())
     new = stage.app.refresh(old["refresh_token"]).json()
     assert [json.loads(whole(token["access_token"].split(".")[0]))["kid"] for token in (old, new)] == [before, kid]
@@ -300,7 +300,7 @@ def test_key_rotation(stage: Stage) -> None:
 def test_a_key_that_another_process_made_is_looked_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tokens hold before the next look of this process; names that nobody has are looked for once a second."""
     context, store = stage.service.handler.context, stage.service.app.store
-    stage.run(rotate(store))
+    stage.run(rotate_key(store))
     others = stage.run(_load(stage))
     monkeypatch.setattr(context, "_loaded_at", time.monotonic() - 2)
     assert stage.holds(signed(others, claims(others), header(others)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.metrics.registry import Histogram, Registry, merged
+from diptych.metrics.registry import Histogram, Registry, merged_metrics
 
 
 def test_values_are_read_at_the_scrape() -> None:
@@ -43,7 +43,7 @@ def test_processes_are_added_up_but_for_a_greatest_or_least_value() -> None:
         registry.gauge("diptych_ready", "R.", lambda: number, merge="min")
         return registry
 
-    metrics = merged(registry.collect() for registry in map(process, (1, 4, 2)))
+    metrics = merged_metrics(registry.collect() for registry in map(process, (1, 4, 2)))
     assert {metric.description.name: metric.series for metric in metrics} == {
         "diptych_requests_total": {("rest",): [7.0]},
         "diptych_lag_seconds": {(): [4.0]},

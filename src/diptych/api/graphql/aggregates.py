@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from diptych.api.aggregates import Selected
 from diptych.api.ask_builder import DEFAULT_SIZE, AskBuilder
-from diptych.api.graphql.collect import Fields, page_info
+from diptych.api.graphql.collect import Fields, page_info_parts
 from diptych.ask.nodes import ConnectionPart, Groups, Nodes, OrderBy, Pick, Read, Total, TypeName
 from diptych.ask.slots import RawValue
 from diptych.errors import Path
@@ -106,7 +106,7 @@ class Aggregates(Struct, frozen=True, eq=False):
                 case "nodes":
                     result.append(Nodes(label, self._picks(inner, resource, groups, type_name)))
                 case "pageInfo":
-                    result.append(page_info(label, self.below(inner)))
+                    result.append(page_info_parts(label, self.below(inner)))
                 case "totalCount":
                     result.append(Total(label))
         return tuple(result)

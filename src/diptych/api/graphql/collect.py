@@ -95,6 +95,6 @@ def _included(node: SelectionNode, variables: Mapping[str, Any]) -> bool:
     return True
 
 
-def page_info(label: str, fields: Fields) -> PageInfo:
+def page_info_parts(label: str, fields: Fields) -> PageInfo:
     """What is selected of the `pageInfo` of a connection."""
     return PageInfo(label, tuple((cast(InfoKind, nodes[0].name.value), key) for key, nodes in fields.items()))

@@ -34,7 +34,7 @@ from msgspec import Struct, field
 
 from diptych.api.graphql.collect import collect, fragments_of
 from diptych.api.graphql.measure import measure_text, measure_values
-from diptych.api.graphql.merge import conflicts, is_plain, merge_selections
+from diptych.api.graphql.merge import conflicts, merge_selections, needs_no_merge
 from diptych.api.graphql.mutations import mutation_names
 from diptych.api.graphql.names import NODE
 from diptych.api.graphql.node_lookup import NODE_FIELDS, is_foreign_node
@@ -103,7 +103,7 @@ def read_document(
     measures.operation = operation.name.value if operation.name else ""
     measures.roots = len(collect([operation.selection_set], fragments_of(document), None))
     checks(measures)
-    if is_plain(document):
+    if needs_no_merge(document):
         return document, operation
     merged = merge_selections(document)
     errors = conflicts(merged)

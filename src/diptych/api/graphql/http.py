@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from diptych.api.json import HIDDEN, MAX_NESTING, MAX_VALUES, check_commas, check_keys, parse_json, too_deep
-from diptych.api.query_string import bad, parse_query
+from diptych.api.query_string import bad_parameter, parse_query
 from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
 from diptych.errors import Code, Refusal
 
@@ -81,7 +81,7 @@ def read_parameters(raw: str) -> Parameters:
     pairs = parse_query(raw)
     for name in pairs:
         if name not in Parameters.__struct_fields__:
-            raise bad(name, "there is no such parameter here")
+            raise bad_parameter(name, "there is no such parameter here")
     operation = pairs.get("operationName") or None
     variables, extensions = _object(pairs, "variables"), _object(pairs, "extensions")
     return Parameters(pairs.get("query"), operation, variables, extensions, pairs.get("documentId"))
@@ -93,9 +93,9 @@ def _object(pairs: Mapping[str, str], name: str) -> dict[str, Any] | None:
     try:
         value = parse_json(pairs[name].encode())
     except ValueError as error:
-        raise bad(name, f"expected a JSON object: {error}") from None
+        raise bad_parameter(name, f"expected a JSON object: {error}") from None
     if value is not None and not isinstance(value, dict):
-        raise bad(name, "expected a JSON object")
+        raise bad_parameter(name, "expected a JSON object")
     return value
 
 

@@ -41,7 +41,7 @@ _ROOTS = {"__schema": SchemaMetaFieldDef, "__type": TypeMetaFieldDef}
 _encode = msgspec.json.encode
 
 
-def describe(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> Answer:
+def introspection_of(document: Document, variables: Mapping[str, Any], schema: GraphQLSchema) -> Answer:
     """The introspection of a document."""
     values = with_defaults(document.operation, variables)
     writer = _Writer(schema, fragments_of(document.node), values)

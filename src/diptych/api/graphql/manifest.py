@@ -93,7 +93,9 @@ def _line_of(id: str, text: str) -> int:
     return text.count("\n", 0, max(text.find(f'"{id}"'), 0)) + 1
 
 
-def faults_of(entry: DocumentEntry, view: View, schema: GraphQLSchema, viewer: Viewer, checks: Checking) -> list[str]:
+def document_faults(
+    entry: DocumentEntry, view: View, schema: GraphQLSchema, viewer: Viewer, checks: Checking
+) -> list[str]:
     """All faults of a document for a role."""
     faults: list[str] = []
     if entry.id is not None and entry.id.removeprefix(HASH_PREFIX) != entry.hash:

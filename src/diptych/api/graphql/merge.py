@@ -34,7 +34,7 @@ from diptych.api.graphql.names import NODE
 from diptych.errors import MAX_FAULTS
 
 
-def is_plain(document: DocumentNode) -> bool:
+def needs_no_merge(document: DocumentNode) -> bool:
     """Are there only fields, each with a response key of its own? Then nothing is merged, and nothing conflicts."""
     left: list[SelectionSetNode] = []
     for definition in document.definitions:

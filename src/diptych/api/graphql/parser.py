@@ -43,7 +43,7 @@ from graphql import (
 )
 
 from diptych.api.graphql.tokens import DocumentTokens, unquote
-from diptych.api.graphql.tokens import parse as parse_by_core
+from diptych.api.graphql.tokens import parse_tokens as parse_by_core
 
 N = TypeVar("N", bound=Node)
 _OPERATIONS = {kind.value: kind for kind in OperationType}

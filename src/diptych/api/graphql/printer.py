@@ -44,7 +44,7 @@ from diptych.api.filter_printer import (
     Wheres,
     check_take,
     one_slot,
-    page_slots,
+    page_arguments,
     row_values,
     sort_names,
     split_search,
@@ -264,7 +264,7 @@ class _Printer:
 
     def _arguments(self, read: Read, found: ResourceDef) -> str:
         assert read.page is not None
-        given = {name: self._slot(slot) for name, slot in page_slots(read.page).items()}
+        given = {name: self._slot(slot) for name, slot in page_arguments(read.page).items()}
         where, search = split_search(read.where)
         if where != TRUE:
             given["where"] = _literal(self._wheres.tree(where, found))

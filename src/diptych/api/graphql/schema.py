@@ -31,7 +31,7 @@ from graphql import (
 )
 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE
-from diptych.api.descriptions import describe, reason
+from diptych.api.descriptions import describe_field, reason
 from diptych.api.graphql.aggregate_types import AggregateTypes, search_argument
 from diptych.api.graphql.mutations import DELETED, call_fields, mutation_fields
 from diptych.api.graphql.names import NODE
@@ -234,7 +234,7 @@ class _Builder:
         for name, field in resource.fields.items():
             fields[name] = GraphQLField(
                 self._output(field.field),
-                description=describe(field.field) or None,
+                description=describe_field(field.field) or None,
                 deprecation_reason=reason(field.field.deprecated),
             )
         for name, way in resource.relations.items():

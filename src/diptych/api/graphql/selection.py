@@ -15,7 +15,7 @@ from graphql import FieldNode, FragmentDefinitionNode, OperationDefinitionNode, 
 from diptych.api.ask_builder import DEFAULT_SIZE, NESTED_SIZE, AskBuilder, all_or, default_order
 from diptych.api.graphql.aggregates import Aggregates
 from diptych.api.graphql.arguments import Arguments, response_path
-from diptych.api.graphql.collect import Fields, collect, page_info
+from diptych.api.graphql.collect import Fields, collect, page_info_parts
 from diptych.ask.nodes import (
     ConnectionPart,
     EdgePart,
@@ -107,7 +107,7 @@ class Selections:
                 case "edges":
                     result.append(Edges(label, self._edges(inner, resource)))
                 case "pageInfo":
-                    result.append(page_info(label, self.below(inner)))
+                    result.append(page_info_parts(label, self.below(inner)))
                 case "totalCount":
                     result.append(Total(label))
         return tuple(result)

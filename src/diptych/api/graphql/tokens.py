@@ -46,7 +46,7 @@ def tokenize(text: str, most: int) -> DocumentTokens:
     return list(islice(_TOKEN.finditer(text), most + 1))
 
 
-def parse(text: str, tokens: DocumentTokens = ()) -> DocumentNode:
+def parse_tokens(text: str, tokens: DocumentTokens = ()) -> DocumentNode:
     """Parse a document. graphql-core reads the tokens that are missing; an empty selection set is a syntax error."""
     source = Source(text)
     lexer = _Lexer(source, tokens)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from diptych.api.openapi.components import SERVICE, JsonObject, answer, errors, operation, page_of, refer
-from diptych.api.openapi.schemas import Schema, deprecated_values, ref
+from diptych.api.openapi.schemas import Schema, ref, with_deprecated_values
 from diptych.model.deprecation import Deprecation
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
@@ -81,7 +81,7 @@ def aggregate_schemas() -> dict[str, Schema]:
 
 def _collection(paths: Mapping[str, Deprecation | None]) -> JsonObject:
     old = {path: deprecation for path, deprecation in paths.items() if deprecation is not None}
-    schema = deprecated_values({"type": "string", "enum": list(paths)}, old)
+    schema = with_deprecated_values({"type": "string", "enum": list(paths)}, old)
     return {"name": "collection", "in": "path", "required": True, "schema": schema}
 
 

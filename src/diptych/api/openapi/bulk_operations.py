@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from diptych.api.openapi.components import JsonObject, answer, closed, errors, list_parameters, operation, refer
 from diptych.api.openapi.schemas import Schema, ref, scalar_name
-from diptych.model.naming import upper_first, words
+from diptych.model.naming import spaced_words, upper_first
 from diptych.model.resource_view import ResourceView
 from diptych.model.view import View
 
@@ -22,7 +22,7 @@ _TEXT = (
 
 def bulk_changes(resource: ResourceView, view: View, max_bulk: int) -> JsonObject:
     """The changes of many rows of a collection, by method."""
-    many = words(resource.resource.many)
+    many = spaced_words(resource.resource.many)
     operations: JsonObject = {}
     if resource.may("update"):
         content = {"application/json": {"schema": ref(resource.resource.name + "Patch")}}

@@ -12,19 +12,19 @@ from diptych.api.openapi.components import JsonObject, answer, closed, errors, h
 from diptych.api.openapi.input_schemas import constrained, value_input
 from diptych.api.openapi.schemas import (
     Schema,
-    apart,
     default_in_words,
-    deprecated,
-    described,
     json_schema,
     nullable,
     ref,
+    split_bounds,
     text_schema,
+    with_deprecation,
+    with_description,
     with_example,
 )
 from diptych.model.call_defs import ArgumentDef, CallDef, ResultDef
 from diptych.model.defs import ResourceDef
-from diptych.model.naming import one_of, upper_first, words
+from diptych.model.naming import spaced_words, upper_first, with_article
 from diptych.model.scalar_values import to_json
 from diptych.model.scalars import JSON, Member, Scalar
 from diptych.model.view import View
@@ -41,7 +41,7 @@ def query_operation(resource: ResourceDef, call: CallDef) -> JsonObject:
     """GET on a query, without its errors."""
     arguments = [_parameter(argument) for argument in call.arguments]
     get = operation(_summary(resource, call), resource.name, [*arguments, *_fields(call)], call.description)
-    get = deprecated(get, call.deprecated)
+    get = with_deprecation(get, call.deprecated)
     get["responses"] = {"200": _answer(call.result)}
     return get
 
@@ -50,7 +50,7 @@ def action_operation(resource: ResourceDef, call: CallDef, view: View) -> JsonOb
     """POST on an action."""
     keys = [refer("parameters", "Idempotency-Key")] if view.signature.signed_in else []
     post = operation(_summary(resource, call), resource.name, [*_fields(call), *keys], call.description)
-    post = deprecated(post, call.deprecated)
+    post = with_deprecation(post, call.deprecated)
     taken: Schema = {
         "type": "object",
         "properties": {argument.name: _argument(argument) for argument in call.arguments},
@@ -72,8 +72,8 @@ def action_operation(resource: ResourceDef, call: CallDef, view: View) -> JsonOb
 
 
 def _summary(resource: ResourceDef, call: CallDef) -> str:
-    what = one_of(resource.name) if call.on == "row" else words(resource.many)
-    return f"{upper_first(words(call.name))}: {what}"
+    what = with_article(resource.name) if call.on == "row" else spaced_words(resource.many)
+    return f"{upper_first(spaced_words(call.name))}: {what}"
 
 
 def _fields(call: CallDef) -> list[JsonObject]:
@@ -94,15 +94,15 @@ def _result(result: ResultDef) -> Schema:
 
 def _argument(argument: ArgumentDef) -> Schema:
     taken = constrained(argument.scalar, json_schema(argument.scalar), argument.constraints)
-    schema = _enum_or(argument.scalar, apart(taken))
-    schema = described(nullable(schema) if argument.nullable else schema, default_in_words(argument))
-    return with_example(deprecated(schema, argument.deprecated), argument)
+    schema = _enum_or(argument.scalar, split_bounds(taken))
+    schema = with_description(nullable(schema) if argument.nullable else schema, default_in_words(argument))
+    return with_example(with_deprecation(schema, argument.deprecated), argument)
 
 
 def _parameter(argument: ArgumentDef) -> JsonObject:
     schema = _enum_or(argument.scalar, constrained(argument.scalar, text_schema(argument.scalar), argument.constraints))
     parameter: JsonObject = {"name": argument.name, "in": "query", "required": argument.required}
-    parameter = deprecated(parameter, argument.deprecated)
+    parameter = with_deprecation(parameter, argument.deprecated)
     if argument.scalar.items is not None:
         return {**parameter, "explode": False, "style": "form", "schema": _with_default(argument, schema)}
     if argument.scalar is JSON or argument.scalar.members is not None:

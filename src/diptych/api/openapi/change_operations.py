@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.openapi.components import JsonObject, answer, closed, operation, page_of, refer
-from diptych.api.openapi.schemas import Schema, described, extending, nullable, ref, value_schema
+from diptych.api.openapi.schemas import Schema, extending, nullable, ref, value_schema, with_description
 from diptych.api.sse import STREAM
 from diptych.ask.slots import CHANGE_KIND
-from diptych.model.naming import words
+from diptych.model.naming import spaced_words
 from diptych.model.resource_view import ResourceView
 from diptych.model.scalars import DATETIME
 
@@ -26,7 +26,7 @@ def following(resource: ResourceView) -> JsonObject:
     name = resource.resource.name
     common = (f"changes.{parameter}" for parameter in ("first", KINDS, "after"))
     parameters = [refer("parameters", each) for each in ("fields", *common, f"{name}.where", "Last-Event-ID")]
-    get = operation(f"Follow {words(resource.resource.many)}", name, parameters)
+    get = operation(f"Follow {spaced_words(resource.resource.many)}", name, parameters)
     ok = answer("Changes.", page_of(name + "Change", _PAGE))
     ok["content"][STREAM] = {"schema": {"type": "string"}}
     return {**get, "responses": {"200": ok}}
@@ -34,7 +34,7 @@ def following(resource: ResourceView) -> JsonObject:
 
 def build_changes() -> dict[str, Schema]:
     """The schemas that the changes of all resources share."""
-    kinds = described({"type": "string", "enum": list(CHANGE_KIND.choices)}, CHANGE_KIND.description)
+    kinds = with_description({"type": "string", "enum": list(CHANGE_KIND.choices)}, CHANGE_KIND.description)
     return {CHANGE_KIND.name: kinds, _PAGE: _page(), _EVENT: _event()}
 
 
@@ -65,8 +65,8 @@ def _query(name: str, description: str, more: JsonObject) -> JsonObject:
 def _page() -> Schema:
     return closed(
         {
-            "next": described(nullable(_CURSOR), "For `after`, if there are more changes already; else null."),
-            "last": described(_CURSOR, "For `after`, now or later: every change up to here has been returned."),
+            "next": with_description(nullable(_CURSOR), "For `after`, if there are more changes already; else null."),
+            "last": with_description(_CURSOR, "For `after`, now or later: every change up to here has been returned."),
         }
     )
 
@@ -75,10 +75,10 @@ def _event() -> Schema:
     """What the changes of all resources have."""
     properties: dict[str, Schema] = {
         "eventId": {"type": "string", "description": "The id of this change, the same wherever it is reported."},
-        "cursor": described(_CURSOR, "Resumes after this change."),
+        "cursor": with_description(_CURSOR, "Resumes after this change."),
         "kind": ref(CHANGE_KIND.name),
         "rowId": {"type": "string", "description": "The id of the row."},
-        "at": described(value_schema(DATETIME), "When it was changed."),
+        "at": with_description(value_schema(DATETIME), "When it was changed."),
     }
     return {"type": "object", "properties": properties, "required": list(properties)}
 

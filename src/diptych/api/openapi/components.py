@@ -22,12 +22,12 @@ from diptych.api.descriptions import describe_search
 from diptych.api.openapi.schemas import (
     MAX_IN,
     Schema,
-    deprecated,
-    deprecated_values,
     nullable,
     ref,
     scalar_name,
     text_schema,
+    with_deprecated_values,
+    with_deprecation,
 )
 from diptych.api.query_string import RESERVED
 from diptych.model.defs import SERVER_FIELDS, FieldDef
@@ -193,7 +193,7 @@ def add_parameters(parameters: dict[str, JsonObject], resource: ResourceView) ->
     if sortable := _sortable(resource):
         old = {key: shown.field.deprecated for key, shown in resource.searchable.items() if shown.field.deprecated}
         sort = _sort(sortable)
-        parameters[f"{name}.sort"] = {**sort, "schema": deprecated_values(sort["schema"], old)}
+        parameters[f"{name}.sort"] = {**sort, "schema": with_deprecated_values(sort["schema"], old)}
     parameters[f"{name}.where"] = {"name": "where", "in": "query", "schema": in_json(ref(name + "Where"))}
     if resource.searched:
         text = {"type": "string", "minLength": 1, "maxLength": MAX_SEARCHED, "format": "search"}
@@ -262,7 +262,7 @@ def _filters(field: FieldDef, resource: ResourceView) -> dict[str, JsonObject]:
     if field.deprecated is None:
         return filters
     own = resource.resource.name
-    return {f"{own}.{key}": deprecated(parameter, field.deprecated) for key, parameter in filters.items()}
+    return {f"{own}.{key}": with_deprecation(parameter, field.deprecated) for key, parameter in filters.items()}
 
 
 # headers and responses
@@ -337,7 +337,7 @@ def closed(properties: dict[str, Schema], *optional: str) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def page_info(max_page: int) -> Schema:
+def page_schema(max_page: int) -> Schema:
     """The schema of `page`."""
     size: Schema = {"type": "integer", "minimum": 1, "maximum": max_page}
     total: Schema = {"type": "integer", "minimum": 0}

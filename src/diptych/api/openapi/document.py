@@ -47,8 +47,8 @@ from diptych.api.openapi.components import (
     list_parameters,
     only_deleted,
     operation,
-    page_info,
     page_of,
+    page_schema,
     problem_schema,
     refer,
 )
@@ -56,7 +56,7 @@ from diptych.api.openapi.graphql_body import GRAPHQL_ANSWER, GRAPHQL_EXAMPLE, GR
 from diptych.api.openapi.input_schemas import add_inputs, json_patch
 from diptych.api.openapi.link_operations import OTHER, link_operations, set_operation
 from diptych.api.openapi.oauth_operations import authorization_paths
-from diptych.api.openapi.schemas import Schema, add_schemas, deprecated, ref
+from diptych.api.openapi.schemas import Schema, add_schemas, ref, with_deprecation
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
 from diptych.api.openapi.write_operations import (
@@ -71,7 +71,7 @@ from diptych.api.understand import METHOD_VERBS
 from diptych.model.call_defs import ActionDef, CallDef, QueryDef
 from diptych.model.defs import RelationDef, ResourceDef
 from diptych.model.deprecation import Deprecation
-from diptych.model.naming import one_of, upper_first, words
+from diptych.model.naming import spaced_words, upper_first, with_article
 from diptych.model.resource_view import ResourceView
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
@@ -154,7 +154,7 @@ def _common(
 ) -> tuple[dict[str, Schema], dict[str, JsonObject], dict[str, JsonObject]]:
     """The schemas, parameters and responses that resources share."""
     parameters, responses = build_parameters(max_page), build_responses(problem)
-    schemas: dict[str, Schema] = {"PageInfo": page_info(max_page), problem: problem_schema(explained=explained)}
+    schemas: dict[str, Schema] = {"PageInfo": page_schema(max_page), problem: problem_schema(explained=explained)}
     if view.resources:
         schemas |= aggregate_schemas()
     if any(resource.resource.followed for resource in view.resources.values()):
@@ -202,7 +202,7 @@ class _Paths:
             if isinstance(part, dict):
                 part["operationId"] = _free(self._taken, part["operationId"])
                 self._taken.add(part["operationId"])
-                item[method] = deprecated(part, deprecation)
+                item[method] = with_deprecation(part, deprecation)
         self.items[path] = item
 
 
@@ -266,7 +266,7 @@ def _call(resource: ResourceDef, call: CallDef, view: View) -> JsonObject:
 
 def _collection(resource: ResourceView) -> JsonObject:
     definition = resource.resource
-    summary = f"List {words(definition.many)}"
+    summary = f"List {spaced_words(definition.many)}"
     parameters = [*list_parameters(resource, filters=True), *only_deleted(resource)]
     get = operation(summary, definition.name, parameters)
     return _get(upper_first(definition.many), get, refer("responses", definition.many), _READ_ERRORS, "list")
@@ -275,8 +275,8 @@ def _collection(resource: ResourceView) -> JsonObject:
 def _member(resource: ResourceView) -> JsonObject:
     definition = resource.resource
     parameters = [refer("parameters", "fields"), *only_deleted(resource)]
-    get = operation(f"Get {one_of(definition.name)}", definition.name, parameters)
-    ok = answer(f"The {words(definition.name)}.", ref(definition.name))
+    get = operation(f"Get {with_article(definition.name)}", definition.name, parameters)
+    ok = answer(f"The {spaced_words(definition.name)}.", ref(definition.name))
     return _get(definition.name, get, ok, (*_READ_ERRORS, 404))
 
 
@@ -288,7 +288,7 @@ def _changes(resource: ResourceView) -> JsonObject:
 def _relation(resource: ResourceView, relation: RelationDef, target: ResourceView) -> JsonObject:
     """`listPostsOfUser`, since `listUserPosts` would also be that of a resource UserPost."""
     definition = resource.resource
-    summary = f"List {words(relation.name)} of {one_of(definition.name)}"
+    summary = f"List {spaced_words(relation.name)} of {with_article(definition.name)}"
     get = operation(summary, definition.name, list_parameters(target, filters=False), relation.description)
     noun = f"{upper_first(relation.name)}Of{definition.name}"
     return _get(noun, get, refer("responses", target.resource.many), (*_READ_ERRORS, 404), "list")

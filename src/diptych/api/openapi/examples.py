@@ -21,7 +21,7 @@ from diptych.model.call_defs import ArgumentDef
 from diptych.model.constraints import Each, MinItems, fault_of
 from diptych.model.declare.markers import Max, MaxLen, Min, MinLen, Pattern
 from diptych.model.defs import FieldDef
-from diptych.model.naming import words
+from diptych.model.naming import spaced_words
 from diptych.model.scalar_values import to_json
 from diptych.model.scalars import (
     BIGINT,
@@ -123,7 +123,7 @@ def _guesses(field: FieldDef | ArgumentDef) -> Iterator[Any]:
     elif scalar.choices:
         yield scalar.choices[0]
     elif scalar is STRING:
-        yield from _texts(words(field.name), field.constraints)
+        yield from _texts(spaced_words(field.name), field.constraints)
     else:
         if scalar in _VALUES:
             yield _VALUES[scalar]

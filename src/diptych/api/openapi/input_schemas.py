@@ -19,15 +19,15 @@ from diptych.api.openapi.pattern import portable
 from diptych.api.openapi.schemas import (
     Schema,
     add_enum,
-    apart,
     default_in_words,
     default_words,
-    deprecated,
-    described,
     json_schema,
     nullable,
     ref,
     scalar_name,
+    split_bounds,
+    with_deprecation,
+    with_description,
     with_example,
 )
 from diptych.api.rest.patch import MAX_PATCH_OPERATIONS
@@ -89,7 +89,9 @@ def _written_out(schemas: dict[str, Schema], verb: Taking, taken: InputView) -> 
     if taken.nullable:
         schema = nullable(schema)
     default = default_in_words(field) if verb == "create" else ""
-    schema = deprecated(described(schema, describe_input(taken, verb), *_words(field), default), field.deprecated)
+    schema = with_deprecation(
+        with_description(schema, describe_input(taken, verb), *_words(field), default), field.deprecated
+    )
     return with_example(schema, field) if not taken.fixed else schema
 
 
@@ -105,7 +107,7 @@ def value_input(
             schema = ref(inner.name) if inner.choices else constrained(inner, json_schema(inner), member.constraints)
             schema = nullable(schema) if member.nullable else schema
             if member.default is not None and not patch:
-                schema = described(schema, default_words(to_json(inner, member.default)))
+                schema = with_description(schema, default_words(to_json(inner, member.default)))
             properties[key] = schema
         whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [key for key, member in members.items() if member.required and not patch]
@@ -120,7 +122,7 @@ def _value(schemas: dict[str, Schema], verb: Taking, field: FieldDef) -> Schema:
         return value_input(schemas, field.scalar, field.scalar.members, patch=verb == "update")
     if field.relation:
         return json_schema(field.scalar)
-    schema = apart(constrained(field.scalar, json_schema(field.scalar), field.constraints))
+    schema = split_bounds(constrained(field.scalar, json_schema(field.scalar), field.constraints))
     if (
         field.constraints
         or field.scalar.items is not None

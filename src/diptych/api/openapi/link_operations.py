@@ -13,7 +13,7 @@ from diptych.api.openapi.nest_schemas import row_id_type
 from diptych.api.openapi.schemas import ref
 from diptych.ask.measures import Limits
 from diptych.model.defs import RelationDef
-from diptych.model.naming import one_of, upper_first, words
+from diptych.model.naming import spaced_words, upper_first, with_article
 from diptych.model.nesting import link_fields, link_type, nests_of
 from diptych.model.resource_view import ResourceView
 from diptych.model.view import View
@@ -30,7 +30,7 @@ def set_operation(resource: ResourceView, relation: RelationDef, view: View) -> 
         return {}
     name = resource.resource.name
     kind = link_type(name, relation) if link_fields(nest, view) else row_id_type(view.resources[relation.target])
-    put = operation(f"Set the {words(relation.name)} of {one_of(name)}", name, [])
+    put = operation(f"Set the {spaced_words(relation.name)} of {with_article(name)}", name, [])
     put["description"] = (
         f"Connects those that the body names, and disconnects all others that you see, {Limits().writes} at most. "
         "What is connected already keeps the fields of its link."
@@ -50,9 +50,9 @@ def link_operations(resource: ResourceView, relation: RelationDef, view: View) -
     if nest is None or not nest.by:
         return methods
     name, noun = resource.resource.name, f"{upper_first(relation.name)}Of{resource.resource.name}"
-    one = one_of(relation.target)
+    one = with_article(relation.target)
     if "connect" in nest.words:
-        put = operation(f"Connect {one} to {one_of(name)}", name, [])
+        put = operation(f"Connect {one} to {with_article(name)}", name, [])
         body: JsonObject = {}
         if fields := link_fields(nest, view):
             schema = link_schema(view.resources[relation.link], list(fields))
@@ -61,8 +61,8 @@ def link_operations(resource: ResourceView, relation: RelationDef, view: View) -
         done = {"201": {"description": "Connected."}, "204": {"description": "It was connected before."}}
         methods["put"] = {"operationId": "connect" + noun, **put, **body, "responses": {**done, **errors(_ERRORS)}}
     if "disconnect" in nest.words:
-        delete = operation(f"Disconnect {one} from {one_of(name)}", name, [])
-        text = f"The {words(relation.target)} itself is not deleted."
+        delete = operation(f"Disconnect {one} from {with_article(name)}", name, [])
+        text = f"The {spaced_words(relation.target)} itself is not deleted."
         done = {"204": {"description": "Disconnected. " + text}}
         methods["delete"] = {
             "operationId": "disconnect" + noun,

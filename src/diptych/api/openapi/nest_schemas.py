@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from diptych.api.descriptions import describe_nest
-from diptych.api.openapi.schemas import Schema, deprecated, described, json_schema, ref, scalar_name
+from diptych.api.openapi.schemas import Schema, json_schema, ref, scalar_name, with_deprecation, with_description
 from diptych.ask.measures import Limits
 from diptych.model.nesting import (
     ROW_ID,
@@ -52,8 +52,8 @@ def add_nests(
             if nest.key in schema.get("required", ()):
                 schema["required"] = [required for required in schema["required"] if required != nest.key]
         kind = nest_type(resource.resource.name, nest.relation)
-        described_nest = described(ref(kind), describe_nest(nest))
-        schema["properties"][name] = deprecated(described_nest, nest.relation.deprecated)
+        described_nest = with_description(ref(kind), describe_nest(nest))
+        schema["properties"][name] = with_deprecation(described_nest, nest.relation.deprecated)
         if kind not in schemas:
             schemas[kind] = {}  # relations may lead back here
             schemas[kind] = _nest(schemas, nest, resource, view, values)

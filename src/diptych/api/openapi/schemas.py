@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from diptych.api.descriptions import describe
+from diptych.api.descriptions import describe_field
 from diptych.api.openapi.examples import example_of
 from diptych.model.call_defs import ArgumentDef
 from diptych.model.defs import SERVER_FIELDS, FieldDef, RelationDef
@@ -80,12 +80,12 @@ def add_schemas(schemas: dict[str, Schema], resource: ResourceView, row: str = "
         target = way.relation.target
         if way.relation.kind != "one" and target + "ListWhere" not in schemas:
             schemas[target + "ListWhere"] = _list_where(target)
-            schemas.setdefault(filter_name(INT), _filter(INT))
+            schemas.setdefault(filter_schema_name(INT), _filter(INT))
     for field in resource.fields.values():
         scalar = field.field.scalar
         add_enum(schemas, scalar)
-        if field.field.python is None and filter_name(scalar) not in schemas:
-            schemas[filter_name(scalar)] = _filter(scalar)
+        if field.field.python is None and filter_schema_name(scalar) not in schemas:
+            schemas[filter_schema_name(scalar)] = _filter(scalar)
 
 
 def add_enum(schemas: dict[str, Schema], scalar: Scalar) -> None:
@@ -94,8 +94,8 @@ def add_enum(schemas: dict[str, Schema], scalar: Scalar) -> None:
         schemas[scalar.name] = {}
         for member in scalar.members.values():
             add_enum(schemas, member.scalar)
-            if filter_name(member.scalar) not in schemas:
-                schemas[filter_name(member.scalar)] = _filter(member.scalar)
+            if filter_schema_name(member.scalar) not in schemas:
+                schemas[filter_schema_name(member.scalar)] = _filter(member.scalar)
         schemas[scalar.name] = _value_object(scalar, scalar.members)
     item = scalar.items or scalar
     if item.choices and item.name not in schemas:
@@ -104,16 +104,16 @@ def add_enum(schemas: dict[str, Schema], scalar: Scalar) -> None:
 
 def enumerated(scalar: Scalar) -> Schema:
     """The schema of an enum. It has no example: optional parameters refer to it, and pages would fill them in."""
-    return deprecated_values(described(dict(scalar.openapi), scalar.description), scalar.deprecated)
+    return with_deprecated_values(with_description(dict(scalar.openapi), scalar.description), scalar.deprecated)
 
 
-def described(schema: Schema, *sentences: str) -> Schema:
+def with_description(schema: Schema, *sentences: str) -> Schema:
     """A schema with a description of all non-empty sentences."""
     text = " ".join(filter(None, sentences))
     return {**schema, "description": text} if text else schema
 
 
-def deprecated(schema: Schema, deprecation: Deprecation | None) -> Schema:
+def with_deprecation(schema: Schema, deprecation: Deprecation | None) -> Schema:
     """A schema, a parameter or an operation, marked as deprecated if it is; `x-sunset` is the day from which on it may
     be gone."""
     if deprecation is None:
@@ -123,7 +123,7 @@ def deprecated(schema: Schema, deprecation: Deprecation | None) -> Schema:
     return {**schema, "deprecated": True, **sunset, "description": text}
 
 
-def deprecated_values(schema: Schema, values: Mapping[str, Deprecation]) -> Schema:
+def with_deprecated_values(schema: Schema, values: Mapping[str, Deprecation]) -> Schema:
     """A schema of a few values, some of which are deprecated: in words, and their sunsets as `x-deprecated-values`."""
     if not values:
         return schema
@@ -159,7 +159,7 @@ def _object(schemas: dict[str, Schema], resource: ResourceView, row: str) -> Sch
     required = list(properties)
     properties |= {name: _related(way.relation) for name, way in resource.relations.items()}
     schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
-    return described(extending(base, schema), resource.resource.description)
+    return with_description(extending(base, schema), resource.resource.description)
 
 
 def extending(base: Schema, schema: Schema) -> Schema:
@@ -179,7 +179,7 @@ def _value_object(scalar: Scalar, members: Mapping[str, Member]) -> Schema:
         schema = nullable(schema) if member.nullable else schema
         properties[name] = with_example(schema, _as_argument(member))
     whole = {"type": "object", "properties": properties, "required": list(members)}
-    return described(whole, scalar.description)
+    return with_description(whole, scalar.description)
 
 
 def _as_argument(member: Member) -> ArgumentDef:
@@ -201,8 +201,8 @@ def response_schema(field: FieldDef) -> Schema:
     schema = ref(field.scalar.name) if field.scalar.choices else value_schema(field.scalar)
     schema = nullable(schema) if field.nullable or field.hideable else schema
     schema = schema if field.stored else {**schema, "readOnly": True}
-    schema = schema if field.relation else described(schema, describe(field))
-    return with_example(deprecated(schema, field.deprecated), field)
+    schema = schema if field.relation else with_description(schema, describe_field(field))
+    return with_example(with_deprecation(schema, field.deprecated), field)
 
 
 def with_example(schema: Schema, field: FieldDef | ArgumentDef) -> Schema:
@@ -228,7 +228,7 @@ def _related(relation: RelationDef) -> Schema:
         schema = {"type": "array", "items": schema, "example": []}
     elif relation.nullable or relation.hideable:
         schema = {**nullable(schema), "example": None}
-    return deprecated(described(schema, relation.description), relation.deprecated)
+    return with_deprecation(with_description(schema, relation.description), relation.deprecated)
 
 
 # what a filter takes
@@ -248,7 +248,7 @@ def text_schema(scalar: Scalar) -> Schema:
 def json_schema(scalar: Scalar) -> Schema:
     """The schema of a value in `where`: also JSON integers for ids and for numbers that are sent as strings."""
     if scalar.items is not None:
-        return {"type": "array", "items": apart(json_schema(scalar.items))}
+        return {"type": "array", "items": split_bounds(json_schema(scalar.items))}
     either: Schema = {**text_schema(scalar), "type": ["string", "integer"]}
     if scalar in IDS:
         return either
@@ -260,7 +260,7 @@ def json_schema(scalar: Scalar) -> Schema:
     return text_schema(scalar)
 
 
-def apart(schema: Schema) -> Schema:
+def split_bounds(schema: Schema) -> Schema:
     """The schema of a bounded number that is sent as text or as an integer, in two parts. (Of one with two types and
     bounds, generators of Python make types that no type checker reads.)"""
     if schema.get("type") != ["string", "integer"] or "minimum" not in schema:
@@ -317,24 +317,24 @@ def scalar_name(scalar: Scalar) -> str:
     return scalar.name if scalar.name.isalnum() else re.sub(r"\W+", "_", scalar.name).strip("_")
 
 
-def filter_name(scalar: Scalar) -> str:
+def filter_schema_name(scalar: Scalar) -> str:
     """The schema of comparisons in JSON: `StringFilter`."""
     return scalar_name(scalar) + "Filter"
 
 
 def _filter(scalar: Scalar) -> Schema:
     if scalar.members is not None:
-        properties: Schema = {name: ref(filter_name(member.scalar)) for name, member in scalar.members.items()}
+        properties: Schema = {name: ref(filter_schema_name(member.scalar)) for name, member in scalar.members.items()}
         properties["isNull"] = {"type": "boolean"}
         return {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1}
-    value = apart(json_schema(scalar.items or scalar))
+    value = split_bounds(json_schema(scalar.items or scalar))
     several = {"anyOf": [value, {"type": "array", "items": value, "maxItems": MAX_IN}]}
     taken: dict[str, Schema] = {"value": value, "list": several, "truth": {"type": "boolean"}}
     operators = {op: OPERATORS[op] for op in scalar.ops}
     return {
         "type": "object",
         "properties": {
-            op: described(taken[operator.takes], operator.meaning.format(most=MAX_IN))
+            op: with_description(taken[operator.takes], operator.meaning.format(most=MAX_IN))
             for op, operator in operators.items()
         },
         "additionalProperties": False,
@@ -347,17 +347,17 @@ def _where(resource: ResourceView) -> Schema:
     own = ref(resource.resource.name + "Where")
     several = {"type": "array", "items": own}
     properties = {
-        name: deprecated(ref(filter_name(field.field.scalar)), field.field.deprecated)
+        name: with_deprecation(ref(filter_schema_name(field.field.scalar)), field.field.deprecated)
         for name, field in resource.searchable.items()
     }
     for name, way in resource.ways.items():
         target = ref(way.relation.target + ("Where" if way.relation.kind == "one" else "ListWhere"))
-        properties[name] = deprecated(target, way.relation.deprecated)
+        properties[name] = with_deprecation(target, way.relation.deprecated)
     properties |= {"and": several, "or": several, "not": own}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _list_where(name: str) -> Schema:
     properties = {word: ref(name + "Where") for word in ("some", "none", "every")}
-    properties["count"] = ref(filter_name(INT))
+    properties["count"] = ref(filter_schema_name(INT))
     return {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1}

@@ -13,10 +13,10 @@ An operation that the role may never use is left out. The response to a create l
 from __future__ import annotations
 
 from diptych.api.openapi.components import JsonObject, answer, errors, only_deleted, operation, refer
-from diptych.api.openapi.schemas import Schema, deprecated_values, ref
+from diptych.api.openapi.schemas import Schema, ref, with_deprecated_values
 from diptych.api.rest.translate import MAX_CREATED
 from diptych.model.defs import ResourceDef
-from diptych.model.naming import one_of, upper_first, words
+from diptych.model.naming import spaced_words, upper_first, with_article
 from diptych.model.nesting import nests_of
 from diptych.model.resource_view import ResourceView
 from diptych.model.scalars import ID
@@ -57,8 +57,8 @@ def member_restore(resource: ResourceView, view: View) -> JsonObject:
     definition = resource.resource
     text = "It was deleted, and comes back with all that was deleted with it. The body is empty, or `{}`."
     parameters = _parameters("If-Match", *_keys(view))
-    post = operation(f"Restore {one_of(definition.name)}", definition.name, parameters, text)
-    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
+    post = operation(f"Restore {with_article(definition.name)}", definition.name, parameters, text)
+    ok = answer(f"The {spaced_words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
     return {
         "post": {
             "operationId": "restore" + definition.name,
@@ -72,11 +72,11 @@ def member_restore(resource: ResourceView, view: View) -> JsonObject:
 def _create(resource: ResourceView, view: View) -> JsonObject:
     definition = resource.resource
     parameters = [*_parameters(*_keys(view)), *_upserting(resource)]
-    post = operation(f"Create {one_of(definition.name)}", definition.name, parameters, _BATCH)
+    post = operation(f"Create {with_article(definition.name)}", definition.name, parameters, _BATCH)
     headers = ("Location", "ETag", *_replayed(view))
-    made = answer(f"The new {words(definition.name)}.", ref(definition.name), *headers)
+    made = answer(f"The new {spaced_words(definition.name)}.", ref(definition.name), *headers)
     made["links"] = _links(resource, view)
-    there = f"The {words(definition.name)} that has the key `by`, as it is now."
+    there = f"The {spaced_words(definition.name)} that has the key `by`, as it is now."
     existing = {"200": answer(there, ref(definition.name), *headers[1:])} if resource.may("upsert") else {}
     return {
         "operationId": "create" + definition.name,
@@ -110,7 +110,7 @@ def _upserting(resource: ResourceView) -> list[JsonObject]:
             "name": "by",
             "in": "query",
             "description": by,
-            "schema": deprecated_values({"type": "string", "enum": keys}, old),
+            "schema": with_deprecated_values({"type": "string", "enum": keys}, old),
         },
         {"name": "onConflict", "in": "query", "description": how, "schema": {"type": "string", "enum": words_of}},
     ]
@@ -118,7 +118,7 @@ def _upserting(resource: ResourceView) -> list[JsonObject]:
 
 def collection_batch(resource: ResourceView, view: View) -> JsonObject:
     """The path on which several rows of a collection are created."""
-    definition, many = resource.resource, words(resource.resource.many)
+    definition, many = resource.resource, spaced_words(resource.resource.many)
     rows: Schema = {"type": "array", "items": ref(definition.name)}
     new: Schema = {"type": "array", "items": ref(definition.name + "Create"), "minItems": 1, "maxItems": MAX_CREATED}
     text = f"Up to {MAX_CREATED} at once: all of them are created, or none."
@@ -140,13 +140,13 @@ def collection_batch(resource: ResourceView, view: View) -> JsonObject:
 def _replace(resource: ResourceView) -> JsonObject:
     definition = resource.resource
     text = "Accepts what GET returned. Omitted fields become their default or null."
-    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag")
+    ok = answer(f"The {spaced_words(definition.name)} as it is now.", ref(definition.name), "ETag")
     parameters, new = _parameters("If-Match"), {}
     if resource.may("create") and definition.key is ID:
         parameters.append(_IF_NONE_MATCH)
         text += " With `If-None-Match: *` it creates a row; the body is then that of POST."
-        new = {"201": answer(f"The new {words(definition.name)}.", ref(definition.name), "Location", "ETag")}
-    put = operation(f"Replace {one_of(definition.name)}", definition.name, parameters, text)
+        new = {"201": answer(f"The new {spaced_words(definition.name)}.", ref(definition.name), "Location", "ETag")}
+    put = operation(f"Replace {with_article(definition.name)}", definition.name, parameters, text)
     return {
         "operationId": "replace" + definition.name,
         **put,
@@ -164,8 +164,8 @@ def _update(resource: ResourceView, view: View, patch: str) -> JsonObject:
         "`application/json-patch+json`."
     )
     parameters = _parameters("If-Match", *_keys(view))
-    change = operation(f"Update {one_of(definition.name)}", definition.name, parameters, text)
-    ok = answer(f"The {words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
+    change = operation(f"Update {with_article(definition.name)}", definition.name, parameters, text)
+    ok = answer(f"The {spaced_words(definition.name)} as it is now.", ref(definition.name), "ETag", *_replayed(view))
     return {
         "operationId": "update" + definition.name,
         **change,
@@ -178,9 +178,11 @@ def _delete(resource: ResourceView) -> JsonObject:
     definition = resource.resource
     parameters = [*_parameters("If-Match", "Prefer"), *only_deleted(resource)]
     text = "It can be restored; with `deleted=only`, a deleted one is deleted for good." if definition.trash else ""
-    delete = operation(f"Delete {one_of(definition.name)}", definition.name, parameters, text)
+    delete = operation(f"Delete {with_article(definition.name)}", definition.name, parameters, text)
     ok = answer(
-        f"The {words(definition.name)} as it was, if that is preferred.", ref(definition.name), "Preference-Applied"
+        f"The {spaced_words(definition.name)} as it was, if that is preferred.",
+        ref(definition.name),
+        "Preference-Applied",
     )
     return {
         "operationId": "delete" + definition.name,
@@ -193,7 +195,7 @@ def _cancel(job: ResourceDef) -> JsonObject:
     """DELETE on a job."""
     text = "None of its changes is committed after that. It stays, with the state `cancelled`."
     done = {"204": {"description": "Cancelled."}, **errors(_CANCEL_ERRORS)}
-    delete = operation(f"Cancel {one_of(job.name)}", job.name, [refer("parameters", "fields")], text)
+    delete = operation(f"Cancel {with_article(job.name)}", job.name, [refer("parameters", "fields")], text)
     return {"operationId": "delete" + job.name, **delete, "responses": done}
 
 

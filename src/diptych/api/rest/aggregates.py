@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from diptych.api.aggregates import Selected, key_of, shows_key
+from diptych.api.aggregates import Selected, key_of_groups, shows_key
 from diptych.api.ask_builder import AskBuilder
 from diptych.api.query_string import Item, json_of
 from diptych.ask.nodes import Follow, GroupObject, Groups, GroupValue, OrderBy, Pick, Read, TypeName
@@ -102,7 +102,7 @@ def _group_order(text: str | None, resource: ResourceView, groups: Groups, build
 def _default(resource: ResourceView, groups: Groups) -> list[Selected]:
     selected = []
     for name, field in resource.searchable.items():
-        if key_of(name, groups) is not None:
+        if key_of_groups(name, groups) is not None:
             selected.append(Selected(name, name, None if shows_key(field) else (Selected(VALUE, VALUE),)))
     order = {key.of: place for place, key in enumerate(groups.by)}
     return [*sorted(selected, key=lambda item: order[Col((item.name,))]), _COUNT]

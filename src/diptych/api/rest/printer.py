@@ -27,7 +27,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from diptych.api.filter_printer import Wheres, check_take, one_slot, page_slots, row_values, sort_names, split_search
+from diptych.api.filter_printer import (
+    Wheres,
+    check_take,
+    one_slot,
+    page_arguments,
+    row_values,
+    sort_names,
+    split_search,
+)
 from diptych.api.rest.translate import CHANGE_FIELDS, PAGE_INFO
 from diptych.ask.nodes import (
     Call,
@@ -229,7 +237,7 @@ class _Printer:
             given["deleted"] = "only"
         if read.order:
             given["sort"] = ",".join("-" * down + name for name, down in sort_names(read))
-        return given | {name: str(self._value(slot)) for name, slot in page_slots(read.page).items()}
+        return given | {name: str(self._value(slot)) for name, slot in page_arguments(read.page).items()}
 
     # fields=
 

@@ -106,12 +106,12 @@ def _arguments(item: Item, target: ResourceView, builder: AskBuilder) -> tuple[E
         where = builder.where(RawValue(tree, arguments["where"].path, fixed=True), target)
     where = and_(where, builder.search(arguments.get("search"), target))
     sort = arguments["sort"].value if "sort" in arguments else None
-    order = sort_keys(sort, (*path, "sort"), target, builder)
+    order = requested_sort(sort, (*path, "sort"), target, builder)
     pages = {key: argument for key, argument in arguments.items() if key in PAGE_PARAMETERS}
     return where, order, builder.page(pages, path, NESTED_SIZE)
 
 
-def sort_keys(
+def requested_sort(
     text: str | None, path: tuple[str, ...], resource: ResourceView, builder: AskBuilder
 ) -> tuple[OrderBy, ...]:
     """The keys of `sort`: names, with `-` for descending."""

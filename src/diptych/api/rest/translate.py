@@ -24,7 +24,7 @@ from diptych.api.ask_builder import AskBuilder
 from diptych.api.query_string import LIST_PARAMETERS, RESERVED, filter_name
 from diptych.api.rest.aggregates import grouped, summary_cells
 from diptych.api.rest.query import Query
-from diptych.api.rest.selection import PAGE_PARAMETERS, select, sort_keys
+from diptych.api.rest.selection import PAGE_PARAMETERS, requested_sort, select
 from diptych.api.rest.target import PATH_ID, Target
 from diptych.ask.nodes import (
     BulkPart,
@@ -255,7 +255,7 @@ class _Translator:
 
     def _page(self, resource: ResourceView) -> Read:
         where = self._where(resource, _BESIDE)
-        order = sort_keys(self.query.parameters.get("sort"), ("query", "sort"), resource, self.builder)
+        order = requested_sort(self.query.parameters.get("sort"), ("query", "sort"), resource, self.builder)
         page, parts = self._paging()
         nodes = Nodes("nodes", select(self.fields, resource, self.builder))
         return Read(resource.resource.name, "page", (*parts, nodes), where, order, page)

@@ -47,7 +47,7 @@ def next_number(table: str, column: str, scope: Fragment | None) -> Fragment:
     return sql("(SELECT coalesce(max(last), 0) + 1 FROM diptych_counters WHERE {})", where)
 
 
-def number_rows(table: str, column: str, within: str) -> str:
+def number_existing_rows(table: str, column: str, within: str) -> str:
     """The statement that numbers the rows of a table that has got a counter, in the order in which they were made."""
     name, quoted = identifier(table).text, identifier(column).text
     partition = f"PARTITION BY {identifier(within).text} " if within else ""

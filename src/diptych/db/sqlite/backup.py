@@ -31,7 +31,7 @@ def back_up(database: str, target: Path, progress: Progress = lambda done, total
         except apsw.Error as error:
             why = "the disk is full or cannot be written" if isinstance(error, apsw.IOError | apsw.FullError) else error
             raise StartError(f"{database} cannot be copied: {why}.") from None
-        verify(part)
+        verify_backup(part)
         return part.stat().st_size
 
 
@@ -45,7 +45,7 @@ def _copy(database: str, part: Path, progress: Progress) -> None:
                 progress(pages.page_count - pages.remaining, pages.page_count)
 
 
-def verify(path: Path) -> None:
+def verify_backup(path: Path) -> None:
     """Read all of a database: a StartError if it is not a sound one."""
     try:
         with closing(apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=_READ)) as db:
@@ -63,11 +63,11 @@ def verify(path: Path) -> None:
 
 def restore(source: Path, database: str) -> Path | None:
     """Put a verified copy of a backup in the place of a database that nobody has open; gives where the old one is."""
-    verify(source)
+    verify_backup(source)
     path = Path(database)
     with _alone(path), whole_file(path) as part:
         shutil.copyfile(source, part)
-        verify(part)
+        verify_backup(part)
         return _keep(path)
 
 

@@ -28,6 +28,6 @@ def read_refusal(error: apsw.Error) -> Refusal:
     return Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
 
 
-def sentence(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The message of an error, as part of a sentence."""
     return str(error).removeprefix(type(error).__name__ + ": ").rstrip(".") or type(error).__name__

@@ -34,7 +34,7 @@ from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.script import ResultRow as Changed
 from diptych.db.script import Script, Step
 from diptych.db.sqlite.connection import INLINE_DEADLINE, BytesRow, ReadTask, SqliteConnection
-from diptych.db.sqlite.errors import PASSING, read_refusal, sentence
+from diptych.db.sqlite.errors import PASSING, error_text, read_refusal
 from diptych.db.sqlite.private_file import exposed, make_private, warn_once
 from diptych.db.sqlite.session import Session
 from diptych.db.sqlite.watchdog import Watchdog
@@ -162,7 +162,7 @@ class SqliteStore:
         return connection
 
     def _unopened(self, error: apsw.Error) -> StartError:
-        return StartError(f"The SQLite database {self.path} cannot be opened: {sentence(error)}.")
+        return StartError(f"The SQLite database {self.path} cannot be opened: {error_text(error)}.")
 
     def _fit(self, db: apsw.Connection, model: Model, add: bool, accept: bool) -> Fitted:
         parts = dict(db.execute("SELECT name, sql FROM sqlite_schema"))

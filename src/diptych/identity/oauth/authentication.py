@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from authlib.oauth2.rfc6749 import InvalidClientError
 
-from diptych.identity.oauth.authlib_adapter import OAuthRequest, is_plain
+from diptych.identity.oauth.authlib_adapter import OAuthRequest, is_allowed_text
 from diptych.identity.oauth.authlib_models import OAuthClient
 
 
@@ -51,7 +51,7 @@ def _read_basic(header: str) -> tuple[str, str]:
         raise _failed() from None
     id, colon, secret = joined.partition(":")
     id, secret = unquote_plus(id), unquote_plus(secret)
-    if scheme.lower() != "basic" or not colon or not is_plain(id):
+    if scheme.lower() != "basic" or not colon or not is_allowed_text(id):
         raise _failed()
     return id, secret
 

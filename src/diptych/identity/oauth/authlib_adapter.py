@@ -62,7 +62,7 @@ def read_form(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def is_plain(text: str) -> bool:
+def is_allowed_text(text: str) -> bool:
     """Has it only characters that the specification allows in parameters and in error descriptions?"""
     return _PLAIN.fullmatch(text) is not None
 
@@ -94,7 +94,7 @@ class OAuthRequest(OAuth2Request):
         super().__init__(method, _HERE, headers=dict(headers))
         self.payload = Payload(pairs)
         for name, value in pairs:
-            if name in _NAMED and not is_plain(value):
+            if name in _NAMED and not is_allowed_text(value):
                 raise Malformed(f"The parameter '{name}' has characters that are not allowed.")
 
     @property

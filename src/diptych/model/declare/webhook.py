@@ -28,7 +28,7 @@ class Webhook(Struct, frozen=True):
     user: str | None = None
 
 
-def faults_of(webhooks: Any, classes: Any) -> list[tuple[str, str]]:
+def webhook_faults(webhooks: Any, classes: Any) -> list[tuple[str, str]]:
     """What is wrong with the webhooks of a model, each with how to fix it."""
     example = 'Write webhooks=[Webhook("erp", url="https://…", on=Order, roles=(erp,))]'
     if not isinstance(webhooks, list | tuple) or not all(isinstance(each, Webhook) for each in webhooks):

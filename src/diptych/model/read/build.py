@@ -25,7 +25,7 @@ from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource, allowances
 from diptych.model.declare.roles import Role, RoleBook, Viewer
 from diptych.model.declare.sign_up import SignUp
-from diptych.model.declare.webhook import Webhook, faults_of
+from diptych.model.declare.webhook import Webhook, webhook_faults
 from diptych.model.defs import NATURAL, SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.enum_scalar import own_doc
 from diptych.model.naming import attribute_fault, camel, class_fault, snake
@@ -100,7 +100,7 @@ class Builder:
         """The name of the resource whose rows the viewers are, if there is one."""
         self.sign_up = None if sign_up is None or self.mistakes else self._sign_up(sign_up)
         roles = [*sign_up.roles] if sign_up and self.sign_up else []
-        self.mistakes += [Mistake("Model()", *fault) for fault in faults_of(webhooks, classes)]
+        self.mistakes += [Mistake("Model()", *fault) for fault in webhook_faults(webhooks, classes)]
         if not self.mistakes:
             roles += [role for webhook in webhooks for role in webhook.roles]
         self.rates = read_rates(rates, self.resources, self._of_model)

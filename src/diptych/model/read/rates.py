@@ -12,7 +12,7 @@ from diptych.model.declare.rate import Rate
 from diptych.model.declare.resource import Resource
 from diptych.model.declare.roles import SIGNED_IN, Role
 from diptych.model.defs import ResourceDef
-from diptych.model.rates import RateDef, Unit, merged
+from diptych.model.rates import RateDef, Unit, merged_rates
 
 Wrong = Callable[[str, str], None]
 _PERIODS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -62,7 +62,7 @@ def rates_in_force(model: HasRates, tables: Sequence[Mapping[str, Any]]) -> tupl
     read = read_rate_tables(tables, model.resources, roles, lambda cause, fix: faults.append(f"{cause}. {fix}."))
     if faults:
         raise StartError("The setting rates cannot work: " + " ".join(faults))
-    return merged(model.rates, read)
+    return merged_rates(model.rates, read)
 
 
 def _read(

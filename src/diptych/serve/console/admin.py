@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from diptych.api.graphql.manifest import DocumentEntry, faults_of, operations_of
+from diptych.api.graphql.manifest import DocumentEntry, document_faults, operations_of
 from diptych.api.graphql.persisted import HASH_PREFIX, is_hash
 from diptych.api.graphql.schema import build_schema
 from diptych.db.trusted_documents import TrustedDocument, add_documents, all_documents, remove_documents
@@ -26,7 +26,7 @@ from diptych.identity.accounts import Accounts
 from diptych.identity.api_keys import ApiKeys
 from diptych.identity.checks import checked_email, checked_user
 from diptych.identity.clients import Clients
-from diptych.identity.keys import remove_key, rotate, signing_keys
+from diptych.identity.keys import remove_key, rotate_key, signing_keys
 from diptych.identity.owner import fixed_owner
 from diptych.identity.passwords import checked_password
 from diptych.identity.records import Account, ClientDetails, ClientRecord, unix_time
@@ -106,7 +106,7 @@ class Admin:
             case {"totp": False}:
                 account, _ = await self._accounts.reset_totp(name)
                 return _account(account)
-        raise bad("", "expected roles, password, disabled, or totp: false")
+        raise bad_member("", "expected roles, password, disabled, or totp: false")
 
     async def _remove_account(self, name: str, body: Json) -> Any:
         return _account(await self._accounts.remove(name))
@@ -150,7 +150,7 @@ class Admin:
     async def _add_key(self, name: str, body: Json) -> Any:
         ttl = body.get("ttl")
         if ttl is not None and not (isinstance(ttl, int) and 1 <= ttl <= _MAX_TTL):
-            raise bad("ttl", "expected a number of seconds")
+            raise bad_member("ttl", "expected a number of seconds")
         user, scopes = checked_user(_text_or_none(body, "user")), self._scopes(body)
         key, text = await self._keys.add(_text(body, "name"), user, self._roles(body), scopes or None, ttl)
         return {"name": key.name, "text": text}
@@ -173,7 +173,7 @@ class Admin:
         ]
 
     async def _rotate(self, name: str, body: Json) -> Any:
-        return {"kid": await rotate(self.store)}
+        return {"kid": await rotate_key(self.store)}
 
     async def _remove_signing_key(self, name: str, body: Json) -> Any:
         await remove_key(self.store, name, at_once=body.get("atOnce") is True)
@@ -196,7 +196,7 @@ class Admin:
         entries = [DocumentEntry("document", text) for text in _texts(body, "documents")]
         view, viewer = self._widest(self.model)
         schema = build_schema(view)
-        faults = [fault for entry in entries for fault in faults_of(entry, view, schema, viewer, self.checks)]
+        faults = [fault for entry in entries for fault in document_faults(entry, view, schema, viewer, self.checks)]
         if faults or not entries:
             found = [Fault(("body", "documents"), fault) for fault in faults or ["expected documents"]]
             raise Refusal(Code.BAD_USER_INPUT, "No document was added.", found)
@@ -232,7 +232,7 @@ class Admin:
 
     async def _replay_webhook(self, name: str, body: Json) -> Any:
         if body != {"replay": True}:
-            raise bad("", "expected replay: true")
+            raise bad_member("", "expected replay: true")
         webhook, count = await manage.replay(self.store, name)
         return {"name": webhook.name, "replayed": count}
 
@@ -266,7 +266,7 @@ class Admin:
 def _known(names: list[str], known: Iterable[str], what: str) -> list[str]:
     unknown = [name for name in names if name not in {*known}]
     if unknown:
-        raise bad(what, f"expected {what} of the model, got {unknown[0][:80]!r}")
+        raise bad_member(what, f"expected {what} of the model, got {unknown[0][:80]!r}")
     return names
 
 
@@ -313,7 +313,7 @@ def _seconds(moment: datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp())
 
 
-def bad(name: str, message: str) -> Refusal:
+def bad_member(name: str, message: str) -> Refusal:
     """The refusal of a member of the body."""
     return Refusal(Code.BAD_USER_INPUT, "The body is not valid.", [Fault(("body", *filter(None, [name])), message)])
 
@@ -321,7 +321,7 @@ def bad(name: str, message: str) -> Refusal:
 def _text(body: Json, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise bad(name, "expected a text")
+        raise bad_member(name, "expected a text")
     return value
 
 
@@ -332,5 +332,5 @@ def _text_or_none(body: Json, name: str) -> str | None:
 def _texts(body: Json, name: str) -> list[str]:
     values = body.get(name) or []
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise bad(name, "expected a list of texts")
+        raise bad_member(name, "expected a list of texts")
     return values

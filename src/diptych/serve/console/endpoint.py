@@ -28,7 +28,7 @@ from diptych.identity.oauth.console_client import CONSOLE_CLIENT, CONSOLE_PATH
 from diptych.identity.viewer import Caller, Context
 from diptych.serve.console.access import Access
 from diptych.serve.console.admin import Admin
-from diptych.serve.console.files import file_reply, page_reply
+from diptych.serve.console.files import console_page, file_reply
 from diptych.serve.console.model_document import ModelDocuments
 from diptych.serve.console.paced import encode_list
 from diptych.serve.console.people import People
@@ -110,7 +110,7 @@ class ConsoleEndpoint:
             return Reply(303, ((b"location", f"{request.root}{CONSOLE_PATH}".encode()), *NO_STORE))
         name = request.path.removeprefix(CONSOLE_PATH)
         if "." not in name and "//" not in request.path:
-            return page_reply(request.root)
+            return console_page(request.root)
         reply = file_reply(request, name)
         if reply is None:
             raise row_not_found()

@@ -100,7 +100,7 @@ def file_reply(request: Request, name: str) -> Reply | None:
     return Reply(200, head, file.body)
 
 
-def page_reply(prefix: str) -> Reply:
+def console_page(prefix: str) -> Reply:
     """The page, for a service below this prefix."""
     nonce = secrets.token_urlsafe(18)
     root = escape(prefix)

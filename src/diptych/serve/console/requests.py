@@ -14,7 +14,7 @@ from diptych.api.reply import DocumentRefusal, graphql_errors, pointer
 from diptych.ask.wish import WriteWish
 from diptych.engine.read import Engine
 from diptych.errors import Code, Fault, Refusal
-from diptych.explain.cost import cost_lines, measured
+from diptych.explain.cost import cost_lines, measured_request
 from diptych.explain.rulebook import Matter, Rulebook
 from diptych.explain.scope import matters_of
 from diptych.explain.statements import parameter_texts, statements
@@ -55,10 +55,10 @@ class Explainer:
             try:
                 wanted, refusal = interpret(sent, self.model, view) if admin else (self._own(sent, view), None)
             except Refusal as error:
-                return {**_EMPTY, **_sent_text(sent), "refused": refused(error)}
+                return {**_EMPTY, **_sent_text(sent), "refused": refusal_body(error)}
             texts = twin(wanted, sent, self.model)
             description = {"kind": _kind(wanted), **_texts(texts, sent), "price": self._price(wanted)}
-            description["refused"] = None if refusal is None else refused(refusal)
+            description["refused"] = None if refusal is None else refusal_body(refusal)
             description["sql"] = self._sql(wanted) if admin and refusal is None else []
             description["rules"] = self._rules(wanted, view) if admin else []
             return description
@@ -69,7 +69,7 @@ class Explainer:
 
     def _price(self, wanted: Wanted) -> Json:
         limits = self.engine.limits
-        depth, cost = measured(wanted, self.model.resources, limits)
+        depth, cost = measured_request(wanted, self.model.resources, limits)
         lines = cost_lines(wanted, self.model.resources, limits)
         return {"depth": depth, "maxDepth": limits.depth, "cost": cost, "maxCost": limits.complexity, "lines": lines}
 
@@ -142,7 +142,7 @@ def _rest(text: RestText | str) -> Json:
     return {**request, "note": text.note} if text.note else request
 
 
-def refused(refusal: Refusal) -> Json:
+def refusal_body(refusal: Refusal) -> Json:
     """A refusal, with the places at fault: pointers into the request, and lines of a document."""
     faults: list[Json] = [{"pointer": pointer(fault.path), "message": fault.message} for fault in refusal.faults]
     if isinstance(refusal, DocumentRefusal):

@@ -23,7 +23,7 @@ from diptych.explain.writes import dry_run
 from diptych.identity.viewer import Caller
 from diptych.model.declare.roles import ANONYMOUS, Viewer
 from diptych.policy.limits import Checks
-from diptych.serve.console.requests import Explainer, Json, read_sent, refused, rule_text
+from diptych.serve.console.requests import Explainer, Json, read_sent, refusal_body, rule_text
 
 _METHODS = {"read": "GET", "create": "POST", "update": "PATCH", "delete": "DELETE"}
 _EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN ", "postgres": "EXPLAIN "}
@@ -95,7 +95,7 @@ class RowExplainer:
             sent = read_sent(body)
             wanted, refusal = interpret(sent, self.model, view)
         if refusal is not None:
-            return {"plans": [], "refused": refused(refusal)}
+            return {"plans": [], "refused": refusal_body(refusal)}
         return {"plans": await self._plans(wanted, viewer), "refused": None}
 
     async def _plans(self, wanted: Wanted, viewer: Viewer) -> list[Json]:

@@ -275,7 +275,7 @@ class AccountEndpoint:
         def page(csrf: dict[str, str]) -> str:
             hidden = {"link": token, **csrf}
             if record.purpose in ("verify", "change"):
-                return pages.confirm(title, record.email, hidden) if not wrong else failure(wrong)
+                return pages.confirm_page(title, record.email, hidden) if not wrong else failure(wrong)
             new = record.purpose == "sign-up" and self._sign_up is not None
             fields = pages.field_inputs(cast(SignUpDef, self._sign_up).fields, form or {}) if new else ""
             return pages.set_password(title, record.email, fields, hidden, wrong)

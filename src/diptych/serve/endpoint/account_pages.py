@@ -53,7 +53,7 @@ def set_password(title: str, email: str, fields: str, hidden: Hidden, wrong: str
     )
 
 
-def confirm(title: str, email: str, hidden: Hidden) -> str:
+def confirm_page(title: str, email: str, hidden: Hidden) -> str:
     """The page of a link that needs nothing but a click."""
     return whole_page(
         title,

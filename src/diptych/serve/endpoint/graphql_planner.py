@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from diptych.api.graphql.document import Document, check_variables, count_variables, read_document
 from diptych.api.graphql.http import Parameters
-from diptych.api.graphql.introspection import Answer, describe
+from diptych.api.graphql.introspection import Answer, introspection_of
 from diptych.api.graphql.literals import Literals, lift
 from diptych.api.graphql.node_lookup import NodeLookup
 from diptych.api.graphql.operation import Root, TranslatedOperation
@@ -40,7 +40,7 @@ from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import NOBODY
 from diptych.model.signature import Signature
 from diptych.model.view import View
-from diptych.serve.endpoint.idempotency import key_of
+from diptych.serve.endpoint.idempotency import sent_key
 from diptych.serve.endpoint.known_operation import Binding, KnownDocument, KnownOperation, RefusedDocument
 from diptych.serve.endpoint.role_schemas import RoleSchemas, Unmade
 from diptych.serve.http.request import Request, wants_cursor
@@ -72,7 +72,7 @@ class _Sent(Struct, eq=False):
         if kind is OperationType.MUTATION and self.request is not None:
             if self.request.method != "POST":
                 raise Refusal(Code.METHOD_NOT_ALLOWED, f"A mutation cannot be sent by {self.request.method}.")
-            key_of(self.request, self.caller)
+            sent_key(self.request, self.caller)
 
 
 class Planner:
@@ -260,7 +260,7 @@ class Planner:
         if any(root.kind == "introspection" for root in operation.roots):
             self.introspection.check(caller.viewer)
             asked = (key, repr(variables) if document.variables else "")
-            meta = self.schemas.answer(asked, view, lambda: describe(document, variables, schema))
+            meta = self.schemas.answer(asked, view, lambda: introspection_of(document, variables, schema))
         pieces = _pieces(operation.roots, meta)
         if operation.watch is not None:
             return KnownOperation(

@@ -22,7 +22,7 @@ _COMPRESSED = ("", "zlib")
 _head = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-def key_of(request: Request, caller: Caller) -> str | None:
+def sent_key(request: Request, caller: Caller) -> str | None:
     """The idempotency key of a request, if it has one."""
     key = idempotency_key(request.headers.get(b"idempotency-key"))
     if key is not None and not caller.name:
@@ -36,7 +36,7 @@ def keeping(request: Request, caller: Caller, body: bytes) -> IdempotentReply[Re
     The fingerprint covers the whole request and what the caller's token may see: a token with fewer rights gets no
     response that was made for one with more.
     """
-    key = key_of(request, caller)
+    key = sent_key(request, caller)
     if key is None:
         return None
     url = f"{request.path}?{request.query}" if request.query else request.path

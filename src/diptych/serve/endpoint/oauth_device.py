@@ -16,7 +16,7 @@ from diptych.identity.oauth.device_codes import DeviceCodes
 from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.records import DeviceCode
 from diptych.identity.throttle import Throttled
-from diptych.serve.endpoint.oauth_device_pages import confirm, decided, type_code
+from diptych.serve.endpoint.oauth_device_pages import decided, device_consent_page, type_code
 from diptych.serve.endpoint.oauth_forms import BrowserForms
 from diptych.serve.endpoint.oauth_pages import failure, page_reply
 from diptych.serve.http.request import Request
@@ -53,7 +53,7 @@ class DevicePages:
         if code is None or not name:
             return self.ask(signed_in, cookie, _GONE, status=400)
         hidden = {**self._hidden(cookie), "code": code.hash, "seal": self._seal(code.hash, cookie)}
-        return page_reply(200, confirm(name, code.scope.split(), signed_in.account.email, hidden))
+        return page_reply(200, device_consent_page(name, code.scope.split(), signed_in.account.email, hidden))
 
     async def _decide(self, form: dict[str, str], signed_in: SignedIn, cookie: str) -> Reply:
         hash, seal, allowed = form.get("code", ""), form.get("seal", ""), form["decision"] == "allow"

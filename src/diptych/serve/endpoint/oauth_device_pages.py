@@ -27,7 +27,7 @@ def type_code(email: str, hidden: dict[str, str], wrong: str) -> str:
     )
 
 
-def confirm(client: str, scopes: Sequence[str], email: str, hidden: dict[str, str]) -> str:
+def device_consent_page(client: str, scopes: Sequence[str], email: str, hidden: dict[str, str]) -> str:
     """The page on which a user allows or denies the device whose code was typed."""
     items = "".join(f"<li>{escape(describe_scope(scope))}</li>\n" for scope in scopes)
     return whole_page(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from diptych.api.reply import Reply
 from diptych.identity.login_sessions import LoginSessions
-from diptych.identity.oauth.authlib_adapter import Malformed, is_plain, read_form
+from diptych.identity.oauth.authlib_adapter import Malformed, is_allowed_text, read_form
 from diptych.identity.oauth.server import OAuth
 from diptych.serve.endpoint.oauth_forms import BrowserForms, see_other, sent_form
 from diptych.serve.endpoint.oauth_pages import failure, page_reply, sign_out, signed_out
@@ -71,7 +71,7 @@ class LogoutPages:
             return _Onward()
         hinted = self._oauth.hinted_client(given["id_token_hint"]) if given.get("id_token_hint") else None
         id = given.get("client_id") or hinted or ""
-        found = await self._oauth.grant_store.client(id) if is_plain(id) and len(id) <= 200 else None
+        found = await self._oauth.grant_store.client(id) if is_allowed_text(id) and len(id) <= 200 else None
         is_other = hinted is not None and hinted != id
         if found is None or is_other or address not in found[0].redirects:
             raise Malformed("The address to go on to is not one of the app that sent you.")

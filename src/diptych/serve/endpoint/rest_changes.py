@@ -6,7 +6,7 @@ import hashlib
 
 from diptych.api.ask_builder import DEFAULT_SIZE
 from diptych.api.media import negotiate
-from diptych.api.query_string import bad
+from diptych.api.query_string import bad_parameter
 from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable
 from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.target import Target, operation_name
@@ -43,7 +43,7 @@ class RestChangeLog:
         query = read_query(request.query, target)
         if media == STREAM:
             if "first" in query.parameters:
-                raise bad("first", "a stream has no page size")
+                raise bad_parameter("first", "a stream has no page size")
             prepared, last = self.recognise(target, query, caller), last_event(request)
             reply = await sse_reply(
                 lambda sink: self.live.subscribe(prepared, query.inputs, caller, sink, last),
@@ -88,9 +88,9 @@ class RestChangeLog:
         try:
             size = DEFAULT_SIZE if text is None else SIZE.parse_text(text)
         except ValueError as error:
-            raise bad("first", str(error)) from None
+            raise bad_parameter("first", str(error)) from None
         if size > most:
-            raise bad("first", f"expected a page size of at most {most}, got {size}")
+            raise bad_parameter("first", f"expected a page size of at most {most}, got {size}")
         return int(size)
 
 

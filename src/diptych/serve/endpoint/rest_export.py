@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diptych.api.formats import CSV, FORMATS, NDJSON, CsvColumn, columns_of, csv_header, csv_lines, rows_read
-from diptych.api.query_string import bad
+from diptych.api.formats import CSV, FORMATS, NDJSON, CsvColumn, csv_columns, csv_header, csv_lines, rows_read
+from diptych.api.query_string import bad_parameter
 from diptych.api.reply import NO_STORE, Header, Reply
 from diptych.api.rest.query import Query, shape_of
 from diptych.api.rest.target import PATH_ID, Target
@@ -93,7 +93,7 @@ class Lines:
         inner, picks = rows_read(read)
         self._columns: list[CsvColumn] | None = None
         if media == CSV:
-            self._columns = columns_of(picks, model[inner.resource], model)
+            self._columns = csv_columns(picks, model[inner.resource], model)
 
     def page(self, rows: bytes | msgspec.Raw, *, head: bool) -> bytes:
         if self._columns is None:
@@ -123,7 +123,7 @@ class RestExport:
             raise not_yours(view)
         for name in ("last", "before", "offset", "count"):
             if name in query.parameters:
-                raise bad(name, f"it cannot go with first={ALL}")
+                raise bad_parameter(name, f"it cannot go with first={ALL}")
         size, first, page = await self._first(target, query, caller)
         if page.totalCount > self._most:
             message = f"{page.totalCount} rows match; at most {self._most} are read at once. Filter them."

@@ -14,7 +14,7 @@ from diptych.db.script import Script
 from diptych.db.store import Store
 from diptych.identity.accounts import Accounts
 from diptych.identity.devices import LASTS, Devices
-from diptych.identity.email_links import state_of
+from diptych.identity.email_links import account_state
 from diptych.identity.login_sessions import SESSION_LIFETIME, LoginSessions
 from diptych.identity.records import ACCOUNTS, SECOND_STEPS, Account, SecondStep, hashed, unix_time
 from diptych.identity.second_factor import SecondFactor
@@ -50,7 +50,7 @@ class SigningIn:
             return await self.begin(request, account, location)
         cookie = secrets.token_urlsafe(32)
         expires = unix_time() + _STEP_LIFETIME
-        record = SecondStep(hashed(cookie), account.id, state_of(account), location, expires)
+        record = SecondStep(hashed(cookie), account.id, account_state(account), location, expires)
 
         def script() -> Script[bool]:
             yield from SECOND_STEPS.sweep(self.store.dialect, "expires_at", unix_time())
@@ -104,7 +104,7 @@ class SigningIn:
             if step is None or step.expires_at <= unix_time():
                 return None
             account = yield from ACCOUNTS.find(self.store.dialect, id=step.account_id, disabled_at=None)
-            return (step, account) if account is not None and state_of(account) == step.state else None
+            return (step, account) if account is not None and account_state(account) == step.state else None
 
         return await self.store.write(script) if cookie else None
 

@@ -10,7 +10,7 @@ import pytest
 from graphql import execute_sync, get_introspection_query, parse
 
 from diptych.api.graphql.document import Document, read_document
-from diptych.api.graphql.introspection import describe
+from diptych.api.graphql.introspection import introspection_of
 from diptych.api.graphql.schema import build_schema
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import Limits, RequestMeasures
@@ -49,7 +49,7 @@ def document_of(text: str) -> Document:
 
 
 def answered(text: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    return {label: json.loads(body) for label, body in describe(document_of(text), variables, SCHEMA).items()}
+    return {label: json.loads(body) for label, body in introspection_of(document_of(text), variables, SCHEMA).items()}
 
 
 @pytest.mark.parametrize("text, variables", DOCUMENTS)

@@ -91,7 +91,7 @@ def outcome(read: Any, text: str) -> object:
 
 
 def by_tokens(text: str) -> DocumentNode:
-    return tokens.parse(text, tokens.tokenize(text, 1_000))
+    return tokens.parse_tokens(text, tokens.tokenize(text, 1_000))
 
 
 @cases("name", VALUES)
@@ -120,7 +120,7 @@ def test_tokens_that_were_not_found_are_read_by_graphql_core() -> None:
     text = "{ a(b: 1.5) { c } }"
     found = tokens.tokenize(text, 1_000)
     for most in range(len(found)):
-        assert outcome(partial(tokens.parse, tokens=found[:most]), text) == outcome(parse_by_core, text)
+        assert outcome(partial(tokens.parse_tokens, tokens=found[:most]), text) == outcome(parse_by_core, text)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_tree_is_no_reference_cycle(text: str) -> None:
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        for parse in (parser.parse, tokens.parse):
+        for parse in (parser.parse, tokens.parse_tokens):
             assert parse(text, tokens.tokenize(text, 1_000)).definitions
         gc.collect()
         left = {type(each).__name__ for each in gc.garbage}
