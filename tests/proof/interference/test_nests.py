@@ -70,7 +70,7 @@ def _hidden_row(patch: pytest.MonkeyPatch) -> None:
 def _hidden_key(patch: pytest.MonkeyPatch) -> None:
     """An upsert finds rows that are hidden."""
     original = upserts.key_of_upsert
-    patch.setattr(engine, "key_of", lambda write, view: replace(original(write, view), seen=TRUE))
+    patch.setattr(engine, "key_of_upsert", lambda write, view: replace(original(write, view), seen=TRUE))
 
 
 def _hidden_around(patch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str 
         text = text.replace('    low = "low"\n', "")
     if what == "a resource":
         text = text[: text.index("class Note")]
-    monkeypatch.setattr(sunsets, "today", lambda: date.fromisoformat(today))
+    monkeypatch.setattr(sunsets, "current_day", lambda: date.fromisoformat(today))
     return [*changes_between(contract(source), contract(text))]
 
 
