@@ -170,4 +170,4 @@ def watched_id(watch: Watch) -> tuple[Slot | None, Expr]:
 
 def row_values(write: Write, leaf: Callable[[Slot], Any]) -> Tree:
     """The values that a Write gives for its row, by name."""
-    return {each.name: None if each.value is None else leaf(each.value) for each in write.values}
+    return {value.name: None if value.value is None else leaf(value.value) for value in write.values}

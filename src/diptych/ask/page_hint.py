@@ -48,10 +48,10 @@ def page_hint(constant: int, lists: Sequence[PagedList], allowed: int) -> PageHi
             best = PageHint(_path(lists, number), size, fits)
     if best is not None:
         return best
-    low, high = 0, max((each.size for each in lists), default=0)
+    low, high = 0, max((page.size for page in lists), default=0)
     while low < high:
         middle = (low + high + 1) // 2
-        capped = [each._replace(size=min(each.size, middle)) for each in lists]
+        capped = [page._replace(size=min(page.size, middle)) for page in lists]
         low, high = (middle, high) if _parts(constant, capped)[0] <= allowed else (low, middle - 1)
     return PageHint("", 0, low) if low else None
 

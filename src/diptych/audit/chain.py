@@ -6,8 +6,8 @@
      "actor":{"channel":"rest","user":"0190…"},"old":{…},"new":{…},"hash":"9f…"}
 
 The values of a row are the texts that the feed has stored, unchanged, so a chain can be verified without the model, and
-after the model has changed. Whoever can write to the database can also make all hashes anew: keep the head (number and
-hash of the last entry) elsewhere, and have it verified.
+after the model has changed. Anyone who can write to the database can also make all hashes anew: keep the head (number
+and hash of the last entry) elsewhere, and have it verified.
 """
 
 from __future__ import annotations

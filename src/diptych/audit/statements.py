@@ -6,6 +6,12 @@ from collections.abc import Mapping
 
 _MOMENT = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
+
+def _both(text: str) -> Mapping[str, str]:
+    """A statement for both databases: `{0}` is the sign of parameters, `{moment}` the first one as a time."""
+    return {"sqlite": text.format("?", moment="?1"), "postgres": text.format("$", moment="$1::text::timestamptz")}
+
+
 HEAD = "SELECT position, entry, hash, first, first_hash FROM diptych_audit_head"
 LOCK: Mapping[str, str] = {"sqlite": HEAD, "postgres": f"{HEAD} FOR UPDATE"}
 """The head, which nobody else can move until the transaction ends."""
@@ -36,10 +42,7 @@ PUT: Mapping[str, str] = {
     "e ->> 9, e ->> 10 FROM json_array_elements($1::text::json) AS e",
 }
 """Stores entries, which are arrays in a JSON array."""
-MOVE_HEAD: Mapping[str, str] = {
-    "sqlite": "UPDATE diptych_audit_head SET position = ?1, entry = ?2, hash = ?3",
-    "postgres": "UPDATE diptych_audit_head SET position = $1::bigint, entry = $2::bigint, hash = $3",
-}
+MOVE_HEAD = _both("UPDATE diptych_audit_head SET position = {0}1, entry = {0}2, hash = {0}3")
 DROP_ACTS: Mapping[str, str] = {
     "sqlite": "DELETE FROM diptych_acts WHERE last <= (SELECT position FROM diptych_audit_head)",
     "postgres": "DELETE FROM diptych_acts WHERE at < now() - interval '1 day'",
@@ -52,19 +55,10 @@ ENTRIES: Mapping[str, str] = {
     "masked, origin, hash FROM diptych_audit WHERE entry > $1 AND entry <= $2{} ORDER BY entry LIMIT $3",
 }
 """Entries in a range, with room for more conditions."""
-OLD: Mapping[str, str] = {
-    "sqlite": "SELECT entry, hash FROM diptych_audit WHERE entry < (SELECT min(entry) FROM diptych_audit "
-    "WHERE at >= ?1 OR entry >= (SELECT min(entry) FROM diptych_audit) + ?2) ORDER BY entry DESC LIMIT 1",
-    "postgres": "SELECT entry, hash FROM diptych_audit WHERE entry < (SELECT min(entry) FROM diptych_audit "
-    "WHERE at >= $1::text::timestamptz OR entry >= (SELECT min(entry) FROM diptych_audit) + $2::bigint) "
-    "ORDER BY entry DESC LIMIT 1",
-}
+OLD = _both(
+    "SELECT entry, hash FROM diptych_audit WHERE entry < (SELECT min(entry) FROM diptych_audit WHERE at >= {moment} "
+    "OR entry >= (SELECT min(entry) FROM diptych_audit) + CAST({0}2 AS bigint)) ORDER BY entry DESC LIMIT 1"
+)
 """The last of the oldest entries before a moment; the newest entry of all is kept."""
-CUT: Mapping[str, str] = {
-    "sqlite": "DELETE FROM diptych_audit WHERE entry <= ?1",
-    "postgres": "DELETE FROM diptych_audit WHERE entry <= $1::bigint",
-}
-SET_FIRST: Mapping[str, str] = {
-    "sqlite": "UPDATE diptych_audit_head SET first = ?1, first_hash = ?2",
-    "postgres": "UPDATE diptych_audit_head SET first = $1::bigint, first_hash = $2",
-}
+CUT = _both("DELETE FROM diptych_audit WHERE entry <= {0}1")
+SET_FIRST = _both("UPDATE diptych_audit_head SET first = {0}1, first_hash = {0}2")

@@ -40,7 +40,7 @@ td.where { min-width: 11rem; }
 def page(name: str, matrices: Sequence[ResourceMatrix]) -> str:
     title = escape(f"Who may do what: {name}")
     legend = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in LEGEND)
-    links = "\n".join(f'<a href="#{escape(each)}">{escape(each)}</a>' for each in _names(matrices))
+    links = "\n".join(f'<a href="#{escape(heading)}">{escape(heading)}</a>' for heading in _names(matrices))
     sections = "\n".join(line for matrix in matrices for line in _resource(matrix))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

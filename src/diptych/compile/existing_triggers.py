@@ -38,7 +38,7 @@ def existing_table(resource: ResourceDef, have: Catalogue) -> FeedTable:
 
 def existing_tables(model: Model) -> list[str]:
     """The tables of a model that Diptych did not make."""
-    return [each.table for each in model.resources.values() if not each.managed and not each.is_view]
+    return [resource.table for resource in model.resources.values() if not resource.managed and not resource.is_view]
 
 
 def take_off(model: Model, dialect: DialectName) -> Iterable[str]:

@@ -63,7 +63,7 @@ def create_missing(
     `parts_there` are those that it has, with their text in its catalogue.
     """
     followed = [resource for resource in model.resources.values() if resource.followed]
-    tables = [(_for_triggers if each.managed else existing_table)(each, have) for each in followed]
+    tables = [(_for_triggers if resource.managed else existing_table)(resource, have) for resource in followed]
     needed = parts(tables, dialect)
     needed += trash_objects(model.resources, dialect)
     needed += audit_objects(dialect) if model.audited else ()

@@ -45,7 +45,7 @@ class Freshness(Struct, eq=False):
     @property
     def covers(self) -> SeenPosition | None:
         """The position that covers all that the request has seen; None if only the newest one does."""
-        positions = [each for each in (self.required, self.seen) if each is not None]
+        positions = [position for position in (self.required, self.seen) if position is not None]
         return max(positions) if positions and self.is_covered else None
 
 

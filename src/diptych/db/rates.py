@@ -96,7 +96,7 @@ def add_spent(dialect: Dialect, spent: Sequence[Spent], *, known_only: bool = Fa
         (policy, owner): Shared(full_at, previous, max(0, debt) / _MICRO)
         for policy, owner, full_at, previous, debt in rows or ()
     }
-    return [shared.get((each.policy, each.owner)) for each in spent]
+    return [shared.get((spending.policy, spending.owner)) for spending in spent]
 
 
 def sweep_rates(dialect: Dialect) -> Script[int]:

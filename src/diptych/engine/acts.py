@@ -24,8 +24,14 @@ def check_reason(model: Model, resources: Iterable[str]) -> None:
 
 def note_actions(model: Model, prepared: Sequence[Any]) -> None:
     """Refuse writes and calls that lack a reason, and note which actions make the changes of this request."""
-    calls = [each for each in prepared if not hasattr(each, "write")]
-    check_reason(model, [each.write.resource if hasattr(each, "write") else each.resource.name for each in prepared])
+    calls = [operation for operation in prepared if not hasattr(operation, "write")]
+    check_reason(
+        model,
+        [
+            operation.write.resource if hasattr(operation, "write") else operation.resource.name
+            for operation in prepared
+        ],
+    )
     act = ACT.get()
     if act is not None and calls:
-        ACT.set(replace(act, channel="action", operation=", ".join(each.definition.root for each in calls)))
+        ACT.set(replace(act, channel="action", operation=", ".join(call.definition.root for call in calls)))

@@ -39,7 +39,7 @@ async def finish(
     jobs: dict[FieldDef, FieldBatch] = {}
     for python_fields, root in zip(todo, decoded, strict=True):
         if python_fields is not None and root is not None:
-            objects = [each for each in root if each is not None] if python_fields.many else [root]
+            objects = [part for part in root if part is not None] if python_fields.many else [root]
             _gather(python_fields.spot, objects, jobs, resources)
     await _run([job for job in jobs.values() if job.rows])
     return [

@@ -43,10 +43,10 @@ class Usage:
         role = _role(caller)
         claimed = caller.claims.get("client_id") if caller.claims is not None else None
         client = claimed if isinstance(claimed, str) else ""
-        for each in used:
-            key = (each.name, role, client)
+        for part in used:
+            key = (part.name, role, client)
             if key not in self._counts and len(self._counts) >= _MOST:
-                key = (each.name, role, OTHER)
+                key = (part.name, role, OTHER)
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def start(self) -> None:

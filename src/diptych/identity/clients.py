@@ -86,7 +86,7 @@ class Clients:
 
     async def details(self) -> dict[str, ClientDetails]:
         """What else is known of clients, by their ids."""
-        return {each.client_id: each for each in await CLIENT_DETAILS.all(self._store, "client_id")}
+        return {details.client_id: details for details in await CLIENT_DETAILS.all(self._store, "client_id")}
 
     async def remove(self, name: str) -> ClientRecord:
         """Remove a client, and revoke its grants and all tokens that it got."""

@@ -4,7 +4,7 @@
     found = await accounts.find(token)                                  what a link is for
     await accounts.set_password(token, "correct horse")                 uses it up
 
-Nobody learns from `ask` whether there is an account: the answer, the statements and the time are the same. Whoever
+Nobody learns from `ask` whether there is an account: the answer, the statements and the time are the same. Anyone who
 signs up sets the password after the link was opened, so nobody can prepare an account for someone else's address.
 """
 

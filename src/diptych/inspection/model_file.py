@@ -14,7 +14,7 @@ from diptych.model.naming import MAPPED, plural, snake
 _WIDTH = 120
 _HEADER = '''"""A model of the database as it is, which `diptych inspect` wrote. It is yours to change.
 
-Only the role `admin` may read, and nobody may write: give each class its rules. Diptych never changes these tables.
+Only the role `admin` may read, and nobody may write: give class_ class its rules. Diptych never changes these tables.
 """
 '''
 _ADMIN = 'admin = Role("admin")\n"""May read everything, until each class has rules of its own."""\n'
@@ -67,15 +67,15 @@ class _ModelFile:
     def written(self) -> tuple[str, list[str]]:
         self._name_classes()
         enums = [*self._enums()]
-        for each in self.classes.values():
-            self._fields(each)
-        for each in self.classes.values():
-            self._lists(each)
-        bodies = ["\n".join(self._class(each)) for each in self.classes.values()]
-        names = ", ".join(each.name for each in self.classes.values())
+        for class_ in self.classes.values():
+            self._fields(class_)
+        for class_ in self.classes.values():
+            self._lists(class_)
+        bodies = ["\n".join(self._class(class_)) for class_ in self.classes.values()]
+        names = ", ".join(class_.name for class_ in self.classes.values())
         model = f"model = Model({names})\n"
         if len(model) > _WIDTH:
-            model = "model = Model(\n" + "".join(f"    {each.name},\n" for each in self.classes.values()) + ")\n"
+            model = "model = Model(\n" + "".join(f"    {class_.name},\n" for class_ in self.classes.values()) + ")\n"
         tables = [sentence for sentence in self.left if sentence.startswith("the ")]
         whole = [line for sentence in tables for line in _wrapped(f"Left out: {sentence}", "#")]
         head = "\n".join([_HEADER, *whole, *[""] * bool(whole), self._imports(), "", _ADMIN])
@@ -97,11 +97,11 @@ class _ModelFile:
             if reason:
                 self._leave(f"the {kind} {table.name}: {reason}.")
                 continue
-            taken = {each.name for each in self.classes.values()}
+            taken = {class_.name for class_ in self.classes.values()}
             self.classes[table.name] = _Class(table, class_name(table.name, taken))
-        names = [each.name for each in self.classes.values()]
-        for each in self.classes.values():
-            each.name += "Row" * clashes(each.name, names)
+        names = [class_.name for class_ in self.classes.values()]
+        for class_ in self.classes.values():
+            class_.name += "Row" * clashes(class_.name, names)
 
     def _unserved(self, table: FoundTable) -> str:
         """Why a table cannot be a class; "" if it can."""
@@ -120,8 +120,8 @@ class _ModelFile:
 
     def _enums(self) -> Iterator[str]:
         """The classes of enums whose values are names; others are text."""
-        for each in self.classes.values():
-            for column in each.table.columns:
+        for class_ in self.classes.values():
+            for column in class_.table.columns:
                 members = member_names(column.values) if column.values else None
                 if column.type in self.enums or members is None or not MAPPED.fullmatch(column.type):
                     continue
@@ -135,23 +135,23 @@ class _ModelFile:
 
     # fields
 
-    def _fields(self, each: _Class) -> None:
-        table = each.table
+    def _fields(self, class_: _Class) -> None:
+        table = class_.table
         references = {reference.columns[0]: reference for reference in table.references if len(reference.columns) == 1}
         checks = list(table.checks)
         for column in table.columns:
             if table.key == (column.name,):
                 if column.name in references:
-                    each.notes.append(f"Its key {column.name} refers to {references[column.name].target}.")
+                    class_.notes.append(f"Its key {column.name} refers to {references[column.name].target}.")
                 continue
-            self._field(each, column, references.get(column.name), checks)
+            self._field(class_, column, references.get(column.name), checks)
         for reference in table.references:
             if len(reference.columns) > 1:
-                self._composite(each, reference)
-        each.notes += [f"The database checks {check}" for check in checks]
-        each.notes += [f"It has {left}." for left in table.left]
+                self._composite(class_, reference)
+        class_.notes += [f"The database checks {check}" for check in checks]
+        class_.notes += [f"It has {left}." for left in table.left]
 
-    def _field(self, each: _Class, column: FoundColumn, reference: FoundReference | None, checks: list[str]) -> None:
+    def _field(self, class_: _Class, column: FoundColumn, reference: FoundReference | None, checks: list[str]) -> None:
         kind = type_of(column, self.found.kind, self.enums)
         if not MAPPED.fullmatch(column.name):
             kind = "its name has characters that are not served"
@@ -161,40 +161,40 @@ class _ModelFile:
                 if column.nullable or column.default or column.counted
                 else "; it must not be null, so no row can be made"
             )
-            each.notes.append(f"{column.name} is left out: {kind}{missing}.")
-            self._leave(f"{each.table.name}.{column.name}: {kind}{missing}.")
+            class_.notes.append(f"{column.name} is left out: {kind}{missing}.")
+            self._leave(f"{class_.table.name}.{column.name}: {kind}{missing}.")
             return
         reason = self._no_relation(column, reference)
         if reference is not None and not reason:
-            self._relation(each, column, reference)
+            self._relation(class_, column, reference)
             return
-        attr = attribute(column.name, each.name, each.taken)
-        each.attributes[column.name] = attr
+        attr = attribute(column.name, class_.name, class_.taken)
+        class_.attributes[column.name] = attr
         markers = list(kind.markers)
         for check in [check for check in checks if (bounds_of(check, column.name, kind.python))]:
             markers.append(str(bounds_of(check, column.name, kind.python)))
             checks.remove(check)
-        if (column.name,) in each.table.uniques and kind.python != "Json":
+        if (column.name,) in class_.table.uniques and kind.python != "Json":
             markers.append("Unique()")
         comments = [*column.comment.splitlines(), kind.note, reason]
-        self._line(each, attr, kind, column, markers, [comment for comment in comments if comment])
+        self._line(class_, attr, kind, column, markers, [comment for comment in comments if comment])
 
     def _line(
-        self, each: _Class, attr: str, kind: FieldType, column: FoundColumn, markers: list[str], comments: list[str]
+        self, class_: _Class, attr: str, kind: FieldType, column: FoundColumn, markers: list[str], comments: list[str]
     ) -> None:
         if attr != column.name or kind.cast:
             cast = f", type={_text(kind.cast)}" if kind.cast else ""
             markers.insert(0, f"Column({_text(column.name)}{cast})")
         default = None
-        if column.default and not each.table.is_view:
+        if column.default and not class_.table.is_view:
             default = written_default(column, kind.python, self.members.get(kind.python, {}))
             if default is None:
                 comments.append(
                     f"Its default {' '.join(column.default.split())} is not expressed: a client sends a value."
                 )
         default = default or ("None" if column.nullable else "")
-        each.lines += [f"# {comment}" for comment in comments]
-        each.lines.append(self._declared(attr, kind.python + " | None" * column.nullable, markers, default))
+        class_.lines += [f"# {comment}" for comment in comments]
+        class_.lines.append(self._declared(attr, kind.python + " | None" * column.nullable, markers, default))
 
     def _declared(self, attr: str, kind: str, markers: list[str], default: str) -> str:
         self._use(kind, default, *markers)
@@ -222,58 +222,60 @@ class _ModelFile:
             return f"It refers to {reference.target}, with ON DELETE {reference.on_delete.upper()}."
         return ""
 
-    def _relation(self, each: _Class, column: FoundColumn, reference: FoundReference) -> None:
+    def _relation(self, class_: _Class, column: FoundColumn, reference: FoundReference) -> None:
         target = self.classes[reference.target]
-        attr = relation(column.name, target.name, each.name, each.taken)
-        each.attributes[column.name] = attr
-        each.relations[attr] = reference
+        attr = relation(column.name, target.name, class_.name, class_.taken)
+        class_.attributes[column.name] = attr
+        class_.relations[attr] = reference
         markers = [f"Column({_text(column.name)})"] if column.name != f"{attr}_id" else []
         if reference.on_delete in ("cascade", "set null"):
             markers.append(f"OnDelete({_text(reference.on_delete)})")
-        if (column.name,) in each.table.uniques:
+        if (column.name,) in class_.table.uniques:
             markers.append("Unique()")
-        each.lines += [f"# {comment}" for comment in column.comment.splitlines()]
+        class_.lines += [f"# {comment}" for comment in column.comment.splitlines()]
         kind, default = target.name + " | None" * column.nullable, "None" if column.nullable else ""
-        each.lines.append(self._declared(attr, kind, markers, default))
+        class_.lines.append(self._declared(attr, kind, markers, default))
 
-    def _composite(self, each: _Class, reference: FoundReference) -> None:
+    def _composite(self, class_: _Class, reference: FoundReference) -> None:
         """A relation by several columns, which are fields of their own."""
         target = self.classes.get(reference.target)
-        columns = {column.name: column for column in each.table.columns}
+        columns = {column.name: column for column in class_.table.columns}
         nullable = any(columns[name].nullable for name in reference.columns)
         keys = () if target is None else target.table.key
         by = dict(zip(reference.keys if all(reference.keys) else keys, reference.columns, strict=False))
-        served = {*each.attributes, *(each.table.key if len(each.table.key) == 1 else ())}
+        served = {*class_.attributes, *(class_.table.key if len(class_.table.key) == 1 else ())}
         cleared = reference.on_delete == "set null" and not nullable
         if target is None or {*by} != {*keys} or not {*reference.columns} <= served or cleared:
-            each.notes.append(f"({', '.join(reference.columns)}) refers to {reference.target}, by several columns.")
+            class_.notes.append(f"({', '.join(reference.columns)}) refers to {reference.target}, by several columns.")
             return
-        attr = relation(target.name, target.name, each.name, each.taken)
-        each.attributes[" ".join(reference.columns)] = attr
-        each.relations[attr] = reference
+        attr = relation(target.name, target.name, class_.name, class_.taken)
+        class_.attributes[" ".join(reference.columns)] = attr
+        class_.relations[attr] = reference
         markers = [f"Columns({', '.join(_text(by[key]) for key in keys)})"]
         if reference.on_delete in ("cascade", "set null"):
             markers.append(f"OnDelete({_text(reference.on_delete)})")
-        each.lines.append(self._declared(attr, target.name + " | None" * nullable, markers, "None" if nullable else ""))
+        class_.lines.append(
+            self._declared(attr, target.name + " | None" * nullable, markers, "None" if nullable else "")
+        )
 
-    def _lists(self, each: _Class) -> None:
+    def _lists(self, class_: _Class) -> None:
         """The other sides of the relations of a class; a junction table is a relation of many to many."""
-        key = sorted(each.table.key)
-        ends = [(attr, reference) for attr, reference in each.relations.items() if {*reference.columns} <= {*key}]
+        key = sorted(class_.table.key)
+        ends = [(attr, reference) for attr, reference in class_.relations.items() if {*reference.columns} <= {*key}]
         junction = len(ends) == 2 and sorted([*ends[0][1].columns, *ends[1][1].columns]) == key
         if junction:
             (one, first), (other, second) = ends
-            self._through(each, one, first, other, second)
-            self._through(each, other, second, one, first)
-        if junction and len(each.table.columns) == len(each.table.key):
+            self._through(class_, one, first, other, second)
+            self._through(class_, other, second, one, first)
+        if junction and len(class_.table.columns) == len(class_.table.key):
             return
-        for attr, reference in each.relations.items():
+        for attr, reference in class_.relations.items():
             target = self.classes[reference.target]
-            many = plural(snake(each.name))
-            alone = [other.target for other in each.relations.values()].count(reference.target) == 1
+            many = plural(snake(class_.name))
+            alone = [other.target for other in class_.relations.values()].count(reference.target) == 1
             name = many if alone and many not in target.taken else f"{many}_by_{attr.rstrip('_')}"
             if name not in target.taken:
-                target.lists.append(f'{name}: list[{each.name}] = inverse("{attr}")')
+                target.lists.append(f'{name}: list[{class_.name}] = inverse("{attr}")')
                 self.used.add("inverse")
 
     def _through(self, link: _Class, mine: str, first: FoundReference, theirs: str, second: FoundReference) -> None:
@@ -286,30 +288,30 @@ class _ModelFile:
 
     # text
 
-    def _class(self, each: _Class) -> Iterator[str]:
-        yield self._statement(each)
-        description = " ".join(each.table.comment.split()).replace('"""', "'''").replace("\\", "\\\\")
-        kind = "view" if each.table.is_view else "table"
-        yield f'    """{description or f"A row of the {kind} {each.table.name}."}"""'
-        if each.notes or each.table.is_view:
+    def _class(self, class_: _Class) -> Iterator[str]:
+        yield self._statement(class_)
+        description = " ".join(class_.table.comment.split()).replace('"""', "'''").replace("\\", "\\\\")
+        kind = "view" if class_.table.is_view else "table"
+        yield f'    """{description or f"A row of the {kind} {class_.table.name}."}"""'
+        if class_.notes or class_.table.is_view:
             yield ""
-        if each.table.is_view:
-            yield f"    # Its key {each.table.key[0]} is unique in the rows of today: make sure that it always is."
-        for note in each.notes:
+        if class_.table.is_view:
+            yield f"    # Its key {class_.table.key[0]} is unique in the rows of today: make sure that it always is."
+        for note in class_.notes:
             yield from _wrapped(note)
-        if each.lines or each.lists:
+        if class_.lines or class_.lists:
             yield ""
-        yield from (f"    {line}" for line in (*each.lines, *each.lists))
+        yield from (f"    {line}" for line in (*class_.lines, *class_.lists))
         yield ""
-        keys = [unique for unique in each.table.uniques if len(unique) > 1 and {*unique} <= each.attributes.keys()]
+        keys = [unique for unique in class_.table.uniques if len(unique) > 1 and {*unique} <= class_.attributes.keys()]
         if keys:
             self.used.add("unique")
-            listed = [f"unique({', '.join(_text(each.attributes[name]) for name in unique)})" for unique in keys]
+            listed = [f"unique({', '.join(_text(class_.attributes[name]) for name in unique)})" for unique in keys]
             yield f"    keys = ({', '.join(listed)},)"
         yield '    access = (grant("read", to=admin),)'
 
-    def _statement(self, each: _Class) -> str:
-        table = each.table
+    def _statement(self, class_: _Class) -> str:
+        table = class_.table
         options = [f"{'view' if table.is_view else 'table'}={_text(table.name)}"]
         if len(table.key) > 1:
             options.append(f"key=({', '.join(map(_text, table.key))})")
@@ -322,8 +324,8 @@ class _ModelFile:
             options += [f"ids={_text(ids)}"] * bool(ids)
         options += ["managed=False"] * (not table.is_view)
         options += ["triggers=True"] * (self.triggers and not table.is_view)
-        line = f"class {each.name}(Resource, {', '.join(options)}):"
-        return line if len(line) <= _WIDTH else f"class {each.name}(\n    Resource, {', '.join(options)}\n):"
+        line = f"class {class_.name}(Resource, {', '.join(options)}):"
+        return line if len(line) <= _WIDTH else f"class {class_.name}(\n    Resource, {', '.join(options)}\n):"
 
     def _use(self, *texts: str) -> None:
         """Note the names that a declaration needs to be imported."""

@@ -85,28 +85,28 @@ def _by_table(rows: Sequence[Any]) -> dict[int, list[Any]]:
 
 
 def _table(row: Any, columns: Sequence[Any], constraints: Sequence[Any], indexes: Sequence[Any]) -> FoundTable:
-    key: tuple[str, ...] = next((tuple(each["columns"]) for each in constraints if each["kind"] == "p"), ())
+    key: tuple[str, ...] = next(
+        (tuple(constraint["columns"]) for constraint in constraints if constraint["kind"] == "p"), ()
+    )
     return FoundTable(
         row["name"],
         [_column(column, row["is_view"]) for column in columns],
         row["is_view"],
         key,
         [
-            FoundReference(
-                tuple(each["columns"]), each["target"], tuple(each["keys"]), _ACTIONS.get(each["on_delete"], "")
-            )
-            for each in constraints
-            if each["kind"] == "f"
+            FoundReference(tuple(row["columns"]), row["target"], tuple(row["keys"]), _ACTIONS.get(row["on_delete"], ""))
+            for row in constraints
+            if row["kind"] == "f"
         ],
         [tuple(index["columns"]) for index in indexes if not index["odd"]],
-        [each["text"].removeprefix("CHECK ") for each in constraints if each["kind"] == "c"],
+        [row["text"].removeprefix("CHECK ") for row in constraints if row["kind"] == "c"],
         [
             *(
                 f"the unique index {index['name']}, of some rows or of an expression"
                 for index in indexes
                 if index["odd"]
             ),
-            *(f"the constraint {each['text']}" for each in constraints if each["kind"] == "x"),
+            *(f"the constraint {row['text']}" for row in constraints if row["kind"] == "x"),
         ],
         row["comment"] or "",
     )
@@ -131,7 +131,7 @@ async def _view_key(connection: Any, table: FoundTable) -> tuple[str, ...]:
     quoted = '"' + table.name.replace('"', '""') + '"'
     for name in likely_keys(table.columns):
         column = '"' + name.replace('"', '""') + '"'
-        kind = next(each.type for each in table.columns if each.name == name)
+        kind = next(item.type for item in table.columns if item.name == name)
         if kind.startswith(("smallint", "integer", "bigint", "text", "character varying", "uuid")):
             counts = await connection.fetchrow(f"SELECT count(*), count(DISTINCT {column}) FROM {quoted}")
             if counts[0] == counts[1] > 0:

@@ -52,7 +52,7 @@ class Batches:
         callers = self._queued[key]
         others = _in_turn((works for account, works in callers.items() if may_join(account)), work)
         taken = list(islice(others, size))
-        for other in taken:  # whoever was not taken comes first next time
+        for other in taken:  # those not taken come first next time
             assert other.account is not None
             callers.move_to_end(other.account)
         return taken

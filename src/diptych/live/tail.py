@@ -3,7 +3,7 @@
 A commit of this process wakes it at once, and it numbers what was committed. A node that has numbered something tells
 all others in a notice (`db/notice.py`), which saves them from asking. A poll finds the rest: what other programs
 commit, and what was committed by a node that died before it was numbered. It is a plain read, unless something waits to
-be numbered; and it is put off by every notice of a new position, since whoever numbers numbers all that was committed.
+be numbered; and it is put off by every notice of a new position, since one node numbers all that was committed.
 
 Subscriptions do not query the database for the end of the feed. Without subscriptions, a node only numbers its own
 commits, where other nodes could wait for that.

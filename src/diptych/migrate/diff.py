@@ -95,7 +95,9 @@ class _Finder:
         for name in kept:
             self._complete(name)
         for name in kept:
-            for gone in [each for each in self.state.tables[name].columns if each not in self.new.tables[name].columns]:
+            for gone in [
+                column for column in self.state.tables[name].columns if column not in self.new.tables[name].columns
+            ]:
                 self.found.contract.append(drop_column(name, gone))
         self.found.contract += [drop_table(name) for name in self.state.tables if name not in self.new.tables]
 

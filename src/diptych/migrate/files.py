@@ -229,13 +229,13 @@ def _python(value: Any, names: set[str]) -> str:
     if isinstance(value, Key | Check | Table | MigrationStep):
         names.add(type(value).__name__)
         return _call(type(value).__name__, value, names, 1 if isinstance(value, Key) else 9)
-    if isinstance(value, dict) and value and all(isinstance(each, Column) for each in value.values()):
+    if isinstance(value, dict) and value and all(isinstance(inner, Column) for inner in value.values()):
         lines = (f"            {_text(name)}: {_python(each, names)},\n" for name, each in value.items())
         return "{\n" + "".join(lines) + "        }"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_text(name)}: {_python(each, names)}" for name, each in value.items()) + "}"
     if isinstance(value, tuple):
-        inner = ", ".join(_python(each, names) for each in value)
+        inner = ", ".join(_python(item, names) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return _text(value) if isinstance(value, str) else repr(value)
 

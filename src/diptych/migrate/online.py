@@ -60,13 +60,13 @@ def drop_fill(table: str, name: str) -> str:
 
 def add_reference(table: str, name: str, column: Column, have: Catalogue) -> Iterator[Action]:
     """The foreign key of a column, in place of those that it has."""
-    there = [each for each in have.references if (each.table, each.column) == (table, name)]
+    there = [link for link in have.references if (link.table, link.column) == (table, name)]
     alter, constraint = f"ALTER TABLE {quote(table)}", f"{table}_{name}_fkey"[:LONGEST]
-    if column.target and any((each.target, each.on_delete) == (column.target, column.on_delete) for each in there):
+    if column.target and any((link.target, link.on_delete) == (column.target, column.on_delete) for link in there):
         yield Validate(f'{alter} VALIDATE CONSTRAINT "{there[0].name}"')
         return
-    for each in there:
-        yield f'{alter} DROP CONSTRAINT "{each.name}"'
+    for reference in there:
+        yield f'{alter} DROP CONSTRAINT "{reference.name}"'
     if column.target:
         text = f"FOREIGN KEY ({quote(name)}){reference_ddl(column)}"
         yield f"{alter} ADD CONSTRAINT {quote(constraint)} {text} NOT VALID"

@@ -264,8 +264,8 @@ class _Run:
         await self.connection.execute(statement)
         in_log = in_audit_log(statement, "postgres")
         if in_log and await self.connection.fetchval(_HAS, "diptych_audit"):
-            for each in in_log:
-                await self.connection.execute(each)
+            for logged in in_log:
+                await self.connection.execute(logged)
 
     async def _log(self, migration: Loaded, half: str, step: int) -> None:
         await self.connection.execute(log.INSERT.format("$1, $2, $3, $4, $5, $6"), *log.entry(migration, half, step))

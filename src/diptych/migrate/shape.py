@@ -56,7 +56,7 @@ def drift(state: State, have: Catalogue, dialect: DialectName) -> Iterator[str]:
             yield from _table_drift(name, state, want, have, dialect)
         else:
             yield f"the table {name} is missing"
-    refers = {(each.table, each.column, each.target, each.on_delete) for each in have.references}
+    refers = {(link.table, link.column, link.target, link.on_delete) for link in have.references}
     for reference in want.references:
         table, column, target, on_delete = reference.table, reference.column, reference.target, reference.on_delete
         if table in have.tables and (table, column, target, on_delete) not in refers:

@@ -80,9 +80,9 @@ class drop_table(MigrationStep, frozen=True):
         if table.search and dialect == "sqlite":
             index = SearchIndex.over(self.name, table.search, dialect)
             yield from index.drop(index.name)
-        for each in have.references:
-            if dialect == "postgres" and each.target == self.name != each.table:
-                yield f'ALTER TABLE {quote(each.table)} DROP CONSTRAINT "{each.name}"'
+        for reference in have.references:
+            if dialect == "postgres" and reference.target == self.name != reference.table:
+                yield f'ALTER TABLE {quote(reference.table)} DROP CONSTRAINT "{reference.name}"'
         yield f"DROP TABLE {quote(self.name)}"
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
@@ -288,7 +288,7 @@ class rename_column(MigrationStep, frozen=True):
         columns = {self.new if name == self.old else name: column for name, column in table.columns.items()}
         names = {self.old: self.new}
         keys = tuple(
-            msgspec.structs.replace(key, columns=tuple(names.get(each, each) for each in key.columns))
+            msgspec.structs.replace(key, columns=tuple(names.get(old, old) for old in key.columns))
             for key in table.keys
         )
         return state.put(self.table, table.put(columns=columns, keys=keys))

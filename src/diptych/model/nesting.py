@@ -73,7 +73,7 @@ def all_nests(resource: ResourceView, view: View, verb: NestTaking) -> Mapping[s
     key = ("nests", resource.resource.name, verb)
     known: Mapping[str, NestView] | None = view.memo.get(key)
     if known is None:
-        shown = (each.relation for each in resource.ways.values() if not _by_several(each.relation))
+        shown = (way.relation for way in resource.ways.values() if not _by_several(way.relation))
         nests = [
             _through(relation, view, verb) if relation.kind == "through" else _nest(relation, resource, view, verb)
             for relation in shown

@@ -58,7 +58,7 @@ def _history(resource: ResourceDef) -> RelationDef:
 def all_versions(resources: Mapping[str, ResourceDef]) -> dict[str, ResourceDef]:
     """The resources of the versions of rows, by name."""
     made = (versions_of(resource) for resource in resources.values() if HISTORY in resource.relations)
-    return {each.name: each for each in made if resources[each.versions_of].relations[HISTORY].past}
+    return {versions.name: versions for versions in made if resources[versions.versions_of].relations[HISTORY].past}
 
 
 def versions_of(resource: ResourceDef) -> ResourceDef:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -23,6 +23,7 @@ from diptych.move.postgres_audit import ACTS, AUDIT, OWN_XID, PUT_ACTS, PUT_AUDI
 from diptych.move.postgres_values import ColumnForm, RowForm
 from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Head, Row, StoredChange
 
+_Image = TypeVar("_Image", StoredChange, AuditEntry)
 _SCHEMA = "quote_ident(current_schema())::regnamespace"
 _TABLES = (
     f"SELECT relname::text FROM pg_class WHERE relnamespace = {_SCHEMA} AND relkind = 'r' "
@@ -131,7 +132,7 @@ class PostgresSide:
         return f"$1::{kind}[]" + (f"::{cast}[]" if cast else "")
 
     def _keys(self, table: str, ids: Sequence[str]) -> list[Any]:
-        return [int(each) for each in ids] if self._forms[table].key is INTEGER_ID else list(ids)
+        return [int(id) for id in ids] if self._forms[table].key is INTEGER_ID else list(ids)
 
     async def head(self) -> Head:
         while (numbered := await self._db.fetchval("SELECT diptych_number(2000)")) not in range(2000):
@@ -168,17 +169,7 @@ class PostgresSide:
         return AuditRest(tuple(head), [(position, act) for position, act in await self._db.fetch(ACTS)])
 
     async def put_audit(self, entries: Sequence[AuditEntry], state: Mapping[str, str]) -> None:
-        rows = [self._stored_entry(entry) for entry in entries]
-        async with self._db.transaction():
-            if rows:
-                await self._db.execute(PUT_AUDIT, *map(list, zip(*rows, strict=True)))
-            await self._note(state)
-
-    def _stored_entry(self, entry: AuditEntry) -> AuditEntry:
-        form = self._forms.get(entry.resource)
-        if form is None:
-            return entry
-        return entry._replace(old=form.image_to_postgres(entry.old), new=form.image_to_postgres(entry.new))
+        await self._put(PUT_AUDIT, entries, state)
 
     async def put_audit_rest(self, rest: AuditRest) -> None:
         positions, acts = [position for position, _ in rest.acts], [act for _, act in rest.acts]
@@ -312,17 +303,21 @@ class PostgresSide:
             await self._note(state)
 
     async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:
-        rows = [self._stored(change) for change in changes]
+        await self._put(_PUT_CHANGES, changes, state)
+
+    async def _put(self, insert: str, images: Sequence[_Image], state: Mapping[str, str]) -> None:
+        """Insert changes or entries of the audit log, whose rows are JSON as SQLite stores it."""
+        rows = [self._stored(image) for image in images]
         async with self._db.transaction():
             if rows:
-                await self._db.execute(_PUT_CHANGES, *map(list, zip(*rows, strict=True)))
+                await self._db.execute(insert, *map(list, zip(*rows, strict=True)))
             await self._note(state)
 
-    def _stored(self, change: StoredChange) -> StoredChange:
-        form = self._forms.get(change.resource)
+    def _stored(self, image: _Image) -> _Image:
+        form = self._forms.get(image.resource)
         if form is None:
-            return change
-        return change._replace(old=form.image_to_postgres(change.old), new=form.image_to_postgres(change.new))
+            return image
+        return image._replace(old=form.image_to_postgres(image.old), new=form.image_to_postgres(image.new))
 
     async def put_system(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if table == "diptych_migrations":

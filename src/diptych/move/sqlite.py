@@ -111,7 +111,7 @@ class SqliteSide:
         return self._rows(table, f"{beyond} ORDER BY id LIMIT ?", values)
 
     async def rows_of(self, table: str, ids: Sequence[str]) -> list[Row]:
-        keys = json.dumps([int(each) for each in ids] if self._forms[table].key is INTEGER_ID else list(ids))
+        keys = json.dumps([int(id) for id in ids] if self._forms[table].key is INTEGER_ID else list(ids))
         return self._rows(table, " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", [keys])
 
     def _rows(self, table: str, tail: str, values: Sequence[Any]) -> list[Row]:

@@ -38,9 +38,9 @@ class Uses(Struct, frozen=True, eq=False):
         found = dict.fromkeys(self.always)
         for index, choices in self.slots:
             value = values[index]
-            for each in value if isinstance(value, list) else (value,):
-                if isinstance(each, str) and each in choices:
-                    found[choices[each]] = None
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, str) and item in choices:
+                    found[choices[item]] = None
         return tuple(found)
 
 

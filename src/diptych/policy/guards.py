@@ -182,7 +182,7 @@ class _WriteGuards:
             name = part.path[0] if isinstance(part, Col) else part.relation if isinstance(part, Has) else ""
             field = self.fields.get(name)
             key = self.fields.get(name + "Id")
-            computed = any(each is not None and not each.stored for each in (field, key))
+            computed = any(part is not None and not part.stored for part in (field, key))
             if computed or name in values or name + "Id" in values or name in SERVER_FIELDS[1:]:
                 return True
         return False

@@ -43,7 +43,7 @@ class Timer:
         """The value of the header, at the end of the request."""
         self.switch("reply")
         seconds = (*self._seconds.values(), self._at - self._begun)
-        return _FORMAT % tuple([1_000 * each for each in seconds])
+        return _FORMAT % tuple([1_000 * second for second in seconds])
 
 
 _TIMER: ContextVar[Timer | None] = ContextVar("timer", default=None)

@@ -176,7 +176,7 @@ async def rotate(engine: WatchEngine, name: str) -> tuple[WebhookRecord, str]:
 async def replay(store: Store, name: str) -> tuple[WebhookRecord, int]:
     """Try again what was given up, and go on with a webhook that is paused or disabled; also returns how many."""
     webhook = await find(store, name)
-    dead = [each for each in await deliveries_of(store, webhook.id) if each.state == "dead"]
+    dead = [delivery for delivery in await deliveries_of(store, webhook.id) if delivery.state == "dead"]
     await store.write(lambda: replay_dead(store.dialect, webhook, unix_time()))
     return webhook, len(dead)
 

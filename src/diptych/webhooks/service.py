@@ -2,7 +2,7 @@
 
 Every second it reads the table of webhooks, leases those that nobody delivers, and renews its leases. So one node
 delivers a webhook at a time; another takes over at once when that one stops, and within LEASE seconds when it dies.
-While there is no webhook, it looks every five seconds only: whoever has none pays nothing for them.
+While there is no webhook, it looks every five seconds only: a service without webhooks pays nothing for them.
 Every webhook may send one message at any time, so that none waits for another; more are taken from what all share.
 """
 

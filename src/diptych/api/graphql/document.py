@@ -174,9 +174,9 @@ def check_roots(document: DocumentNode, operation: OperationDefinitionNode, view
             raise not_yours(view)
         if not view.resources:
             raise _no_such_kind(kind)
-        for each in view.resources.values():
-            if each.resource.changed in requested and not each.resource.followed:
-                raise Refusal(Code.NOT_FOUND, each.resource.unfollowed)
+        for item in view.resources.values():
+            if item.resource.changed in requested and not item.resource.followed:
+                raise Refusal(Code.NOT_FOUND, item.resource.unfollowed)
         return
     if kind is OperationType.QUERY and is_foreign_node(requested, view):
         foreign = True

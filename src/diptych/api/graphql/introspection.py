@@ -98,7 +98,10 @@ class _Writer:
 
     def _arguments(self, node: FieldNode) -> dict[str, Any]:
         """The arguments of a field: strings and booleans, which are the same in Python."""
-        given = {each.name.value: value_from_ast_untyped(each.value, self._values) for each in node.arguments or ()}
+        given = {
+            argument.name.value: value_from_ast_untyped(argument.value, self._values)
+            for argument in node.arguments or ()
+        }
         return {name: value for name, value in given.items() if value is not Undefined}
 
     def _value(self, kind: Any, nodes: Sequence[FieldNode]) -> Write:
@@ -107,7 +110,7 @@ class _Writer:
             return self._value(kind.of_type, nodes)
         if isinstance(kind, GraphQLList):
             item = self._value(kind.of_type, nodes)
-            return lambda values: b"null" if values is None else b"[%b]" % b",".join([item(each) for each in values])
+            return lambda values: b"null" if values is None else b"[%b]" % b",".join([item(inner) for inner in values])
         if isinstance(kind, GraphQLObjectType):
             return self._object(kind, [node.selection_set for node in nodes])
         serialize = kind.serialize

@@ -41,14 +41,18 @@ def is_node(resource: ResourceDef) -> bool:
 
 def _has_nodes(model: Mapping[str, ResourceDef]) -> bool:
     """Are there nodes, and no resource or query of the model has one of their names?"""
-    taken = {name for each in model.values() for name in (each.one, each.many, each.connection)}
-    taken |= {call.root for each in model.values() for call in each.calls}
+    taken = {name for resource in model.values() for name in (resource.one, resource.many, resource.connection)}
+    taken |= {call.root for resource in model.values() for call in resource.calls}
     return NODE not in model and taken.isdisjoint(NODE_FIELDS) and any(map(is_node, model.values()))
 
 
 def node_types(view: View) -> list[ResourceView]:
     """The types that a node may have for this viewer, in the order of the model."""
-    return [each for each in view.resources.values() if is_node(each.resource)] if _has_nodes(view.model) else []
+    return (
+        [resource for resource in view.resources.values() if is_node(resource.resource)]
+        if _has_nodes(view.model)
+        else []
+    )
 
 
 def is_foreign_node(requested: set[str], view: View) -> bool:

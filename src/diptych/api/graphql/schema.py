@@ -96,7 +96,7 @@ class _Builder:
         self._value_objects: dict[str, GraphQLObjectType] = {}
         self._value_inputs: dict[str, GraphQLInputObjectType] = {}
         self._filters: dict[tuple[str, tuple[str, ...]], GraphQLInputObjectType] = {}
-        self._nodes = {each.resource.name for each in node_types(view)}
+        self._nodes = {node_type.resource.name for node_type in node_types(view)}
         shown = view.shown
         self._objects = {name: self._object(resource) for name, resource in shown.items()}
         self._wheres = {name: self._where(resource) for name, resource in shown.items()}

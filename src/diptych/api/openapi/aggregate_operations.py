@@ -27,7 +27,7 @@ _PATHS = "/{collection}/summary", "/{collection}/groups"
 def aggregate_paths(view: View) -> dict[str, JsonObject]:
     """The path items, for the collections that the role can read."""
     served = [each.resource for name, each in view.resources.items() if name != VIEWER]
-    collections = {each.path: each.deprecated for each in served}
+    collections = {field.path: field.deprecated for field in served}
     if not collections:
         return {}
     summary = operation("Get numbers of the rows of a collection", SERVICE, [_query("fields", _SUMMARY)], _FILTERS)

@@ -25,7 +25,9 @@ def following(resource: ResourceView) -> JsonObject:
     """GET on the changes of a collection, without its errors."""
     name = resource.resource.name
     common = (f"changes.{parameter}" for parameter in ("first", KINDS, "after"))
-    parameters = [refer("parameters", each) for each in ("fields", *common, f"{name}.where", "Last-Event-ID")]
+    parameters = [
+        refer("parameters", parameter_name) for parameter_name in ("fields", *common, f"{name}.where", "Last-Event-ID")
+    ]
     get = operation(f"Follow {spaced_words(resource.resource.many)}", name, parameters)
     ok = answer("Changes.", page_of(name + "Change", _PAGE))
     ok["content"][STREAM] = {"schema": {"type": "string"}}

@@ -143,7 +143,7 @@ class _Printer:
         headers = {"content-type": "application/json"} if write.verb != "delete" else {}
         if write.version is not None:
             given = self._value(write.version)
-            headers["if-match"] = ", ".join(_tag(each) for each in (given if write.version.many else [given]))
+            headers["if-match"] = ", ".join(_tag(version) for version in (given if write.version.many else [given]))
         if write.verb != "delete":
             body = row_values(write, self._value)
             return Printed(_METHODS[write.verb], self._picking(path, write), headers, body)

@@ -61,7 +61,9 @@ class Replicas:
         self._loop = asyncio.get_running_loop()
         self._turn = 0
         self._checked: LRUCache[tuple[str, str]] = LRUCache("reads from replicas", _STATEMENTS, _BYTES)
-        self._unfollowed = [identifier(each.table).text for each in model.resources.values() if not each.followed]
+        self._unfollowed = [
+            identifier(resource.table).text for resource in model.resources.values() if not resource.followed
+        ]
         """Tables whose changes have no positions."""
         self.on_primary = 0
         """How many reads the primary has answered."""

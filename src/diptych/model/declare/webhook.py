@@ -31,15 +31,15 @@ class Webhook(Struct, frozen=True):
 def webhook_faults(webhooks: Any, classes: Any) -> list[tuple[str, str]]:
     """What is wrong with the webhooks of a model, each with how to fix it."""
     example = 'Write webhooks=[Webhook("erp", url="https://…", on=Order, roles=(erp,))]'
-    if not isinstance(webhooks, list | tuple) or not all(isinstance(each, Webhook) for each in webhooks):
+    if not isinstance(webhooks, list | tuple) or not all(isinstance(item, Webhook) for item in webhooks):
         return [("webhooks is no list of Webhooks", example)]
     faults: list[tuple[str, str]] = []
-    for each in webhooks:
-        if each.on not in classes:
-            faults.append((f"the webhook {each.name!r} follows {each.on!r}, which is not in the model", example))
-        if not isinstance(each.roles, tuple | list) or not all(isinstance(role, Role) for role in each.roles):
-            faults.append((f"the roles of the webhook {each.name!r} are no roles", example))
-    names = [each.name for each in webhooks]
+    for webhook in webhooks:
+        if webhook.on not in classes:
+            faults.append((f"the webhook {webhook.name!r} follows {webhook.on!r}, which is not in the model", example))
+        if not isinstance(webhook.roles, tuple | list) or not all(isinstance(role, Role) for role in webhook.roles):
+            faults.append((f"the roles of the webhook {webhook.name!r} are no roles", example))
+    names = [item.name for item in webhooks]
     if len(set(names)) < len(names):
         faults.append(("two webhooks have the same name", "Rename one"))
     return faults

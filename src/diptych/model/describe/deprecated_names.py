@@ -22,6 +22,8 @@ def deprecated_names(model: Model) -> set[str]:
         for call in resource.calls:
             if call.deprecated is not resource.deprecated:
                 parts.append((f"{resource.name}.{call.name}", call.deprecated))
-            parts += [(f"{resource.name}.{call.name}.{each.name}", each.deprecated) for each in call.arguments]
+            parts += [
+                (f"{resource.name}.{call.name}.{argument.name}", argument.deprecated) for argument in call.arguments
+            ]
         names |= {name for name, deprecation in parts if deprecation is not None}
     return names | {f"{scalar.name}.{choice}" for scalar in model.enums for choice in scalar.deprecated}

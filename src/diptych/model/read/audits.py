@@ -62,7 +62,7 @@ def _history_faults(cls: type[Resource], names: set[str]) -> Iterator[NameFault]
 
 def _are_roles(declared: object) -> bool:
     return isinstance(declared, Role) or (
-        isinstance(declared, tuple) and all(isinstance(each, Role) for each in declared)
+        isinstance(declared, tuple) and all(isinstance(role, Role) for role in declared)
     )
 
 

@@ -244,7 +244,10 @@ class Admin:
     async def _migrations(self, name: str, body: Json) -> Any:
         status = await migration_status(self.model, self.store)
         return {
-            "migrations": [{"name": each.name, "state": each.state, "at": each.at} for each in status.migrations],
+            "migrations": [
+                {"name": migration.name, "state": migration.state, "at": migration.at}
+                for migration in status.migrations
+            ],
             "differences": status.differences,
             "modelDiffers": status.model_differs,
         }

@@ -1,7 +1,7 @@
 """The rows of users, for viewing as one of them: in `diptych dev` only, whatever the rules of the model show.
 
 Rules can be such that only users see anything, and that nobody may create the first one: so users are listed and
-created here without rules. Whoever started the service can read and write its database anyway.
+created here without rules. The one who started the service can read and write its database anyway.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class People:
             return {"resource": None, "people": []}
         with self.engine.planning_budget.planning():
             described = describe_resources(self.model.trusted(False))
-            resource = next(each for each in described if each["name"] == user.name)
+            resource = next(resource for resource in described if resource["name"] == user.name)
         label = user.fields.get(resource.get("label", ""))
         rows = await newest_rows(user.name, label, self.model, self.engine.store, _MOST)
         return {"resource": resource, "people": [{"id": id, "label": text} for id, text in rows]}

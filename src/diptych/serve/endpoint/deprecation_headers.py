@@ -49,13 +49,13 @@ def note_deprecations(usage: Usage, parts: Parts, caller: Caller) -> tuple[Heade
 
 @functools.lru_cache(maxsize=256)
 def _headers(used: tuple[Deprecated, ...]) -> tuple[Header, ...]:
-    every = [each.deprecation for each in used]
-    since = min(each.since for each in every)
+    every = [part.deprecation for part in used]
+    since = min(deprecation.since for deprecation in every)
     headers: list[Header] = [(b"deprecation", b"@%d" % int(_moment(since).timestamp()))]
-    sunsets = [each.sunset for each in every if each.sunset is not None]
+    sunsets = [deprecation.sunset for deprecation in every if deprecation.sunset is not None]
     if sunsets:
         headers.append((b"sunset", format_datetime(_moment(min(sunsets)), usegmt=True).encode()))
-    links = dict.fromkeys(each.link for each in every if each.link)
+    links = dict.fromkeys(deprecation.link for deprecation in every if deprecation.link)
     if links:
         headers.append((b"link", ", ".join(f'<{link}>; rel="deprecation"' for link in links).encode()))
     return tuple(headers)
