@@ -184,9 +184,9 @@ def test_a_row_does_not_share_its_default_with_others() -> None:
     model = model_of(
         "class T(Resource):\n    data: Json = []\n    day: date = today()\n    access = (grant('read'),)\n"
     )
-    cls = model.resources["T"].cls
+    cls: Any = model.resources["T"].cls
     one, other = cls(), cls()
-    one.data.append(1)  # type: ignore[attr-defined]  # a field of the model above
-    assert other.data == [] == model.resources["T"].fields["data"].default  # type: ignore[attr-defined]  # a field of the model above
+    one.data.append(1)
+    assert other.data == [] == model.resources["T"].fields["data"].default
     with pytest.raises(AttributeError, match=r"T\.day is not known before the row is saved"):
-        _ = one.day  # type: ignore[attr-defined]  # a field of the model above
+        _ = one.day

@@ -86,7 +86,7 @@ def environment_of(stage: list[Instruction]) -> dict[str, str]:
 
 def test_the_instructions_fit_together() -> None:
     build, final = stages()
-    base, name = re.fullmatch(r"(\S+:[\d.]+\S*) AS (\w+)", build[0].rest).groups()  # type: ignore[union-attr]
+    ((base, name),) = re.findall(r"\A(\S+:[\d.]+\S*) AS (\w+)\Z", build[0].rest)
     assert final[0].rest == base, "one base image, with a version"
     copied = [one.rest.split() for one in of(final, "COPY")]
     assert [f"--from={name}", "/opt/diptych", "/opt/diptych"] in copied

@@ -12,7 +12,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml  # type: ignore[import-untyped]  # it has no types
+import yaml
 
 from diptych import Diptych
 from diptych.config import SETTINGS, Config, load

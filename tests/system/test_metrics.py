@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # it has no types
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from diptych import Diptych

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,8 +100,8 @@ def test_what_is_declared_is_renamed_with_all_that_is_there(
     assert page == [{"id": tags[1]}]
 
 
-def answered(model: Model, before: Model, **said: object) -> dict[str, str]:
-    answers = Answers(**said)  # type: ignore[arg-type]
+def answered(model: Model, before: Model, **said: Any) -> dict[str, str]:
+    answers = Answers(**said)
     return with_declared(answers, model, state_of(before)).renames
 
 

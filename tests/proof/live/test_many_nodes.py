@@ -12,6 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -141,7 +142,7 @@ async def cost(url: str, many: int, changes: int = CHANGES) -> tuple[float, floa
             began = time.perf_counter()
             await cluster.change(number)
             cluster.nodes[number % many].tail.wake()  # the node that has committed it
-            await cluster.until(lambda number=number: cluster.all_at(begin + number + 1))  # type: ignore[misc]  # its default has no type
+            await cluster.until(partial(cluster.all_at, begin + number + 1))
             slowest = max(slowest, time.perf_counter() - began)
             await asyncio.sleep(PAUSE)
         used = await cluster.processor_time() - used
@@ -196,7 +197,7 @@ def test_what_a_node_that_died_has_committed_is_numbered_by_another(postgres: Po
                 await cluster.change(number)
                 began = time.perf_counter()
                 await dead.stop()
-                await cluster.until(lambda number=number: cluster.all_at(begin + number + 1))  # type: ignore[misc]  # its default has no type
+                await cluster.until(partial(cluster.all_at, begin + number + 1))
                 delays.append(time.perf_counter() - began)
             assert all(contiguous(node.advances) for node in cluster.nodes)
         finally:

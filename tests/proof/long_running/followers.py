@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -121,7 +122,7 @@ class Follower:
         while True:
             after = self._resume(self) if self.connections else self.cursors[0]
             try:
-                _, line = await loop.create_connection(lambda at=after: self._made(at), "127.0.0.1", self.port())  # type: ignore[misc]  # mypy infers no type of its default
+                _, line = await loop.create_connection(partial(self._made, after), "127.0.0.1", self.port())
             except OSError:
                 pass
             else:

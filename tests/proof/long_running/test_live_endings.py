@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from diptych.config import Config
 from diptych.db.connect import connect
@@ -98,7 +99,7 @@ async def end_all(store: Store, nodes: list[Mortal], start: str) -> Mapping[str,
     all_ways = await ways(store, nodes[0].port)
     followers = {
         way: [
-            Follower(Watching(way, "user", token, None, bool, bool), style, lambda node=node: node.port, start)  # type: ignore[misc]  # mypy infers no type of its default
+            Follower(Watching(way, "user", token, None, bool, bool), style, partial(getattr, node, "port"), start)
             for style in STYLES
             for node in nodes
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -34,6 +35,11 @@ STYLES: dict[str, Callable[[str], list[bytes]]] = {
     "graphql": lambda fields: graphql_stream(SMALL if fields == "title" else LARGE),
     "socket": lambda fields: socket_stream(SMALL if fields == "title" else LARGE),
 }
+
+
+def _request(style: str, fields: str, _number: int) -> list[bytes]:
+    """What a subscriber sends."""
+    return STYLES[style](fields)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +117,7 @@ def test_a_change_is_told_to_thousands_within_a_second(new_sqlite: NewDatabase) 
     machine = Machine()
     with stage(new_sqlite()) as found:
         for style in STYLES:
-            found.crowd.open(TOLD // len(STYLES), lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]  # mypy infers no type of its default
+            found.crowd.open(TOLD // len(STYLES), partial(_request, style, "title"))
         found.warm()
         delays = found.change(10)
     tell(f"a change told to {len(delays) // 10}, all three ways: {shown(delays)}")
@@ -123,12 +129,12 @@ def test_those_who_never_read_are_cut_off_and_cost_others_nothing(new_sqlite: Ne
     with stage(new_sqlite()) as found:
         crowd = found.crowd
         for style in ("rest", "socket"):
-            crowd.open(READERS // 2, lambda _, style=style: STYLES[style]("title,body"))  # type: ignore[misc]  # mypy infers no type of its default
+            crowd.open(READERS // 2, partial(_request, style, "title,body"))
         found.warm()
         alone = found.change(CHANGES, large)
         before = found.memory()
         for style in ("rest", "socket"):
-            crowd.open(idle // 2, lambda _, style=style: STYLES[style]("title,body"), reads=False)  # type: ignore[misc]  # mypy infers no type of its default
+            crowd.open(idle // 2, partial(_request, style, "title,body"), reads=False)
         first = found.change(CHANGES // 2, large)
         most = found.memory()
         second = found.change(CHANGES // 2, large)
@@ -154,7 +160,7 @@ def test_all_who_are_told_the_same_are_told_by_one_statement(postgres: Postgres)
     (log,) = postgres.execute("SELECT current_setting('data_directory') || '/log'")[0]
     with stage(database) as found:
         for style in STYLES:
-            found.crowd.open(50, lambda _, style=style: STYLES[style]("title"))  # type: ignore[misc]  # mypy infers no type of its default
+            found.crowd.open(50, partial(_request, style, "title"))
         found.warm()
         evaluations = []
         for more in range(2):

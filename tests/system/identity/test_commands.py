@@ -201,7 +201,7 @@ def at_terminal(arguments: list[str], dialogue: list[tuple[str, str | None]]) ->
 
 def test_clients_are_added_listed_and_removed(run: Run) -> None:
     public = run("client", "add", "My App", "--redirect", BACK, "--redirect", "http://127.0.0.1/", "--scope", "read")
-    (id,) = re.fullmatch(r"client_id      (\w+)\n", public).groups()  # type: ignore[union-attr]  # never None here
+    (id,) = re.findall(r"\Aclient_id      (\w+)\n\Z", public)
     private = run(
         "client", "add", "Job", "--confidential", "--role", "staff", "--scope", "users:read", "--scope", "orders:read"
     )
@@ -226,7 +226,7 @@ def test_keys_are_rotated_listed_and_removed(run: Run, command: Command, databas
     run("token")
     (only,) = table(run("key", "list"))
     assert (only["KID"], only["STATE"]) == ("1", "signs")
-    (kid,) = re.fullmatch(r"The key (\w+) signs from now on.\n", run("key", "rotate")).groups()  # type: ignore[union-attr]  # never None here
+    (kid,) = re.findall(r"\AThe key (\w+) signs from now on.\n\Z", run("key", "rotate"))
     new, old = table(run("key", "list"))
     assert (new["KID"], new["STATE"], old["KID"]) == (kid, "signs", "1")
     assert old["STATE"].startswith("needed until 20")

@@ -36,7 +36,7 @@ def collector() -> Iterator[GarbageCollector]:
 
 def test_old_objects_are_not_visited(collector: GarbageCollector) -> None:
     node, alive = cycle()
-    kept = [[] for _ in range(20_000)]  # type: ignore[var-annotated]  # of anything
+    kept: list[list[object]] = [[] for _ in range(20_000)]
     assert collector.tick() < 1
     frozen = gc.get_freeze_count()
     assert frozen > len(kept)
@@ -47,7 +47,7 @@ def test_old_objects_are_not_visited(collector: GarbageCollector) -> None:
 
 def test_new_garbage_is_collected(collector: GarbageCollector) -> None:
     node, alive = cycle()
-    kept = [[] for _ in range(20_000)]  # type: ignore[var-annotated]  # of anything
+    kept: list[list[object]] = [[] for _ in range(20_000)]
     del node
     collector.tick()
     assert kept and alive() is None

@@ -335,11 +335,10 @@ class PostgresStore:
 
 async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
     """Run the statements of a fitting, and send it the rows of each."""
-    rows: Sequence[Any] | None = None
     try:
+        step = next(fitting)
         while True:
-            step = fitting.send(rows)  # type: ignore[arg-type]  # a generator begins with None
-            rows = await connection.fetch(step.sql, *step.parameters)
+            step = fitting.send(await connection.fetch(step.sql, *step.parameters))
     except StopIteration as end:
         return cast(T, end.value)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from diptych.ask.act import Act
 from diptych.db.script import Script, Step
@@ -56,7 +56,7 @@ class WriterJob(Generic[T]):
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
-            self.future.set_result(self.result)  # type: ignore[arg-type]  # set, since there is no error
+            self.future.set_result(cast(T, self.result))
 
 
 def settle(batch: Sequence[WriterJob[Any]]) -> None:

@@ -387,10 +387,9 @@ class SqliteStore:
 
 def _drive(db: apsw.Connection, fitting: Fitting[T]) -> T:
     """Run the statements of a fitting, and send it the rows of each."""
-    rows: Sequence[Any] | None = None
     try:
+        step = next(fitting)
         while True:
-            step = fitting.send(rows)  # type: ignore[arg-type]  # a generator begins with None
-            rows = db.execute(step.sql, step.parameters).fetchall()
+            step = fitting.send(db.execute(step.sql, step.parameters).fetchall())
     except StopIteration as end:
         return cast(T, end.value)

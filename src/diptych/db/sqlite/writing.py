@@ -127,7 +127,8 @@ class WriteConnection:
 
     def newest(self) -> int:
         """The newest position of the feed, in the open transaction."""
-        position: int = self.execute(NEWEST).fetchall()[0][0]  # type: ignore[assignment]  # of a column of integers
+        ((position, *_),) = self.execute(NEWEST).fetchall()
+        assert isinstance(position, int)
         return position
 
     def note_act(self, act: Act, after: int) -> None:

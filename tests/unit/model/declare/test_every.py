@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from diptych.model.declare.every import Timetable, read_when, schedule_of, scheduled
+from diptych.model.declare.job_tx import JobTx
 
 
 def at(text: str) -> float:
@@ -55,10 +57,10 @@ def test_texts_that_are_no_timetable(text: str) -> None:
 
 
 def test_numbers_and_texts_mean_the_same() -> None:
-    def when(*text: str, **options: object) -> object:
-        async def function() -> None: ...
+    def when(*text: str, **options: Any) -> object:
+        async def function(cls: object, tx: JobTx) -> None: ...
 
-        schedule = schedule_of(scheduled(*text, **options)(function))  # type: ignore[arg-type,type-var]
+        schedule = schedule_of(scheduled(*text, **options)(function))
         assert schedule is not None
         return schedule.when
 
