@@ -23,7 +23,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-import yaml  # type: ignore[import-untyped]  # it has no types
+import yaml
 
 from tests.support.cluster import free_port, kill_server
 from tests.support.running import PATIENCE, ROOT, Postgres, scratch
