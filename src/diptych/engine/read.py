@@ -183,9 +183,9 @@ class Engine:
         self.reader: Run | None = None
         """Runs reads on replicas; None if there are none."""
 
-    def cache(self, name: str) -> LRUCache[Any]:
+    def cache(self, name: str, entry_bytes: int = _PLAN_BYTES) -> LRUCache[Any]:
         """A new cache, of as many plans or prepared requests as the settings allow."""
-        return LRUCache(name, self.plan_cache, max(_LEAST, self.plan_cache * _PLAN_BYTES), second_sight=True)
+        return LRUCache(name, self.plan_cache, max(_LEAST, self.plan_cache * entry_bytes), second_sight=True)
 
     def plans(self, name: str) -> PlanCache[Any]:
         """A new cache of plans for this store."""

@@ -41,7 +41,13 @@ from diptych.model.declare.roles import NOBODY
 from diptych.model.signature import Signature
 from diptych.model.view import View
 from diptych.serve.endpoint.idempotency import sent_key
-from diptych.serve.endpoint.known_operation import Binding, KnownDocument, KnownOperation, RefusedDocument
+from diptych.serve.endpoint.known_operation import (
+    DOCUMENT_BYTES,
+    Binding,
+    KnownDocument,
+    KnownOperation,
+    RefusedDocument,
+)
 from diptych.serve.endpoint.role_schemas import RoleSchemas, Unmade
 from diptych.serve.http.request import Request, wants_cursor
 from diptych.serve.introspection import Introspection
@@ -88,7 +94,7 @@ class Planner:
         self.introspection = introspection
         self.lifts = not engine.checks.has_more
         """Are literals lifted out of documents? Checks of the application see the text that was sent."""
-        self._entries: LRUCache[KnownDocument | RefusedDocument | Literals] = engine.cache("documents")
+        self._entries: LRUCache[KnownDocument | RefusedDocument | Literals] = engine.cache("documents", DOCUMENT_BYTES)
         self.schemas = RoleSchemas(engine, build_schema)
 
     def schema(self, signature: Signature) -> GraphQLSchema:

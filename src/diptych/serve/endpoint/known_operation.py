@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from diptych.api.graphql.document import Document
 
 Binding = tuple[Fetch, Parse]
-_KNOWN, _ENTRY, _PER_TOKEN = 1_000, 3_000, 600
+_KNOWN, _ENTRY, _PER_TOKEN = 1_000, 1_500, 320
 """Estimated bytes of a cached operation, of a parsed document, and of one of its tokens."""
+DOCUMENT_BYTES = 24 << 10
+"""Average bytes allowed for a document, with its syntax tree and its plan."""
 
 
 class KnownOperation(Struct, frozen=True, eq=False):
