@@ -2,20 +2,22 @@
 # requirements/, by hash; stamps in .venv keep later ones from doing it again.
 # Pass more to a verb with ARGS:
 #     make serve ARGS="--port 9000"      make test ARGS="-k cursor"      make lock ARGS=--upgrade
-# Tests run in two processes, or in as many as WORKERS says: make test WORKERS=3
+# Tests run in three processes, as some wait, or in as many as WORKERS says: make test WORKERS=2
 # `make fuzz` draws from a seed that it prints: make fuzz SEED=7
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 FUZZ ?= 53
 SEED := $(or $(SEED),$(shell date +%s))
 
 export PYTHONDONTWRITEBYTECODE :=
 BIN = .venv/bin
-# Tests that draw at random: `make prove` draws ten times as much as `make test`, and anew.
-DRAWN = $(shell grep -rlE "scaled|LONG|@given" tests/unit tests/contract tests/system/oauth tests/proof/*.py tests/proof/live tests/proof/matrix --include='test_*.py')
+# Tests with a short form in `make test`, which draws a tenth or takes a sample: `make prove` draws all of it, and anew.
+# Folders that `make prove` runs alone are left out.
+DRAWN = $(shell grep -rlE "^from tests.support.effort import|@given" tests/unit tests/contract tests/system tests/proof --include='test_*.py' \
+	| grep -vE "^tests/(system/(overload|wire|caching)|proof/(long_running|attacks|interference))/" | sort)
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Only wheels: what an sdist would build with is in no lock.
 INSTALL = $(PIP) install --require-hashes --only-binary :all:

@@ -12,15 +12,19 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
 import pytest
 from graphql import GraphQLSchema
+from graphql.type import definition
+from graphql.type.assert_name import assert_name
 from hypothesis import HealthCheck, settings
 
 from diptych.api.graphql.schema import build_schema
 from diptych.cli import main
+from diptych.explain import understood
 from diptych.model.view import View
 from diptych.serve.endpoint import graphql_planner
 from tests.support.behind_pooler import behind_pooler
@@ -33,6 +37,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 STORES = tuple(os.environ.get("STORES", "sqlite,postgres").split(","))
 """The databases to test with: `STORES=sqlite` leaves out PostgreSQL, and what needs it."""
+ORDER = {f"tests/{folder}": number for number, folder in enumerate(("system", "proof", "fit", "contract", "unit"))}
+"""The folders of tests: those whose tests take longest come first."""
 _SCHEMAS = 32
 """How many GraphQL schemas services share."""
 
@@ -82,7 +88,9 @@ def needs_postgres(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a database that is not to be tested with."""
+    """What takes long comes first, so that no worker is left with it in the end; without what needs a database that is
+    not to be tested with."""
+    items.sort(key=lambda item: ORDER.get("/".join(item.nodeid.split("/")[:2]), len(ORDER)))
     if "postgres" not in STORES:
         left_out = [item for item in items if needs_postgres(item)]
         config.hook.pytest_deselected(items=left_out)
@@ -109,6 +117,8 @@ def shared_schemas() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not LONG:
             patch.setattr(graphql_planner, "build_schema", shared)
+            patch.setattr(understood, "build_schema", shared)
+            patch.setattr(definition, "assert_name", lru_cache(10_000)(assert_name))  # the names are few
         yield
 
 

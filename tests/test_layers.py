@@ -155,6 +155,15 @@ def origin(importer: str, node: ast.ImportFrom) -> str:
     return ".".join([*parts[: len(parts) - dots], *filter(None, [node.module])])
 
 
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below a node, at any depth; there is none in an expression."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, ast.expr):
+            yield from statements(child)
+
+
 @functools.cache
 def imports(importer: str) -> list[tuple[str, int]]:
     """Each module of ours that `importer` names, with the line."""
@@ -162,7 +171,7 @@ def imports(importer: str) -> list[tuple[str, int]]:
 
 
 def read_imports(importer: str) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree(importer)):
+    for node in statements(tree(importer)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -221,7 +230,7 @@ def test_imports_stand_at_the_top_of_a_file() -> None:
         f"{place(name, function.lineno)}: an import inside {function.name}"
         for name in FILES
         for function in functions(tree(name))
-        if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(function))
+        if any(isinstance(node, ast.Import | ast.ImportFrom) for node in statements(function))
     ]
     assert not faults, "\n".join(faults)
 

@@ -180,8 +180,13 @@ def is_set(node: ast.Attribute) -> bool:
 
 
 def written(node: ast.expr) -> str:
-    """An expression as text; `ast.unparse` is slow, and most are names."""
-    return node.id if isinstance(node, ast.Name) else ast.unparse(node)
+    """An expression as text; `ast.unparse` is slow, and most are names, or attributes of names."""
+    names: list[str] = []
+    part = node
+    while isinstance(part, ast.Attribute):
+        names.append(part.attr)
+        part = part.value
+    return ".".join([part.id, *reversed(names)]) if isinstance(part, ast.Name) else ast.unparse(node)
 
 
 def bases(node: ast.ClassDef) -> list[str]:
@@ -293,7 +298,7 @@ def definitions(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Attribute) and is_set(node):
             yield node.attr
         elif isinstance(node, ast.AnnAssign | ast.Assign):
-            yield from map(ast.unparse, [node.target] if isinstance(node, ast.AnnAssign) else node.targets)
+            yield from map(written, [node.target] if isinstance(node, ast.AnnAssign) else node.targets)
 
 
 def test_no_part_is_used_of_an_object_that_the_scan_does_not_know() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -137,3 +139,19 @@ def test_ci_repeats_tests_that_exist() -> None:
         file, _, test = name.partition("::")
         assert (ROOT / file).exists(), name
         assert not test or f"def {test}(" in (ROOT / file).read_text(), name
+
+
+def test_make_prove_runs_every_test_that_has_a_short_form() -> None:
+    """What `make test` draws less of, or samples, is done in full by `make prove` or `make soak`."""
+    program = shutil.which("make")
+    assert program is not None
+    free = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    printed = subprocess.run(
+        [program, "-n", "prove", "soak"], cwd=ROOT, env=free, capture_output=True, text=True, check=True
+    ).stdout
+    runs = [line.split() for line in printed.splitlines() if line.startswith("PROVE=long ")]
+    named = {word for words in runs for word in words if word.startswith("tests/")}
+    assert len(named) > 50
+    short = re.compile(r"^from tests\.support\.effort import|^ *@given\(", re.MULTILINE)
+    files = [file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py") if short.search(file.read_text())]
+    assert [str(file) for file in files if not {str(file), *map(str, file.parents)} & named] == []

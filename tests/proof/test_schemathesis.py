@@ -52,6 +52,10 @@ def some(full: int) -> int:
     return full if FUZZ > 1 else full // 2
 
 
+LEFT_OUT = ("posts", "comments") if FUZZ == 1 else ()
+"""Resources whose operations the short form does not try: they are generated as those of users and orders are."""
+ENOUGH = 500 if FUZZ > 1 else 300
+"""Requests that are made at least, where a whole document is tried."""
 COMMON = ("id", "version", "createdAt", "updatedAt")
 DOCUMENTS = ("query Hello { __typename }", "query Hello { users(first: 2) { name posts(first: 1) { title } } }")
 FORWARD = ("fields", "first", "offset", "count", "sort", "kinds", "If-None-Match", "Prefer")
@@ -342,6 +346,8 @@ def tried(
         schema = schema.include(
             lambda found: {found.operation.method.upper(), found.operation.label} & set(methods) != set()
         )
+    if not paths and "stateful" not in phases:  # links lead from one resource to others
+        schema = schema.exclude(lambda found: found.operation.path.split("/")[1] in LEFT_OUT)
     requests, failures = 0, []
     for event in from_schema(schema).execute():
         if isinstance(event, events.ScenarioFinished):
@@ -408,7 +414,7 @@ def test_every_operation_does_what_the_document_says(caller: Client) -> None:
             return ("fields", "If-None-Match")
         return ("fields", "first", "sort") if "{id}" in path else FORWARD
 
-    assert tried(Narrowed(caller, keep), methods=("GET", "HEAD", "OPTIONS", "POST /graphql")) > 500
+    assert tried(Narrowed(caller, keep), methods=("GET", "HEAD", "OPTIONS", "POST /graphql")) > ENOUGH
 
 
 @pytest.mark.parametrize("caller", ROLES if FUZZ > 1 else ["admin"], indirect=True)
@@ -456,7 +462,7 @@ def changing(request: pytest.FixtureRequest, new_sqlite: NewDatabase) -> Iterato
 
 def test_every_change_does_what_the_document_says(changing: Changing) -> None:
     if changing.is_admin or not changing.caller.token:  # who has all operations, and who has none
-        assert tried(changing, methods=CHANGES, examples=some(5)) > (500 if changing.is_admin else 10)
+        assert tried(changing, methods=CHANGES, examples=some(5)) > (ENOUGH if changing.is_admin else 10)
     else:
         assert tried(changing, methods=CHANGES, phases=("fuzzing",), examples=5) > 30
 

@@ -1,4 +1,7 @@
-"""`diptych contract check` finds the breaking changes of a schema that graphql-inspector finds, and no others."""
+"""`diptych contract check` finds the breaking changes of a schema that graphql-inspector finds, and no others.
+
+The short form tries each third kind of change.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import re
 
 from diptych.contract.lock import changes_between, contract_of
+from tests.support.effort import LONG, sampled
 from tests.support.model_files import model_of
 from tests.support.running import node
 
@@ -70,7 +74,7 @@ def test_both_find_the_same_breaking_changes() -> None:
     """Types that are gone together with all fields that lead to them are not said here, and do not count."""
     assert all(old in SHOP for old, _ in CHANGES.values())
     old = contract_of(model_of(SHOP))
-    new = {name: contract_of(model_of(SHOP.replace(*change))) for name, change in CHANGES.items()}
+    new = {name: contract_of(model_of(SHOP.replace(*CHANGES[name]))) for name in sampled(CHANGES, 3)}
     pairs = [[old["anonymous.graphql"], files["anonymous.graphql"]] for files in new.values()]
     answers = json.loads(node("inspector.mjs", given=json.dumps(pairs)))
     broken = 0
@@ -80,4 +84,4 @@ def test_both_find_the_same_breaking_changes() -> None:
         theirs = {change["path"] for change in changes if change["level"] == "BREAKING" and "." in change["path"]}
         assert ours == theirs, name
         broken += bool(theirs)
-    assert broken >= 14
+    assert broken >= (14 if LONG else 5)

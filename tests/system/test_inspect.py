@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.support.existing import SCHEMAS, make_existing
-from tests.support.running import Command, NewDatabase
+from tests.support.running import ROOT, Command, NewDatabase
 
 
 def test_it_passes_ruff_and_mypy(new_database: NewDatabase, command: Command, tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_it_passes_ruff_and_mypy(new_database: NewDatabase, command: Command, tm
     for arguments in (
         ("ruff", "check", *options, "--select", rules, "--ignore", "RUF012", *files),
         ("ruff", "format", *options, "--check", "--diff", *files),
-        ("mypy", "--strict", *files),
+        ("mypy", "--strict", f"--cache-dir={ROOT / 'build' / 'mypy' / 'inspect'}", *files),
     ):
         done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

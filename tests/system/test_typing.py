@@ -30,7 +30,7 @@ def mypy() -> Found:
         "mypy",
         "--strict",
         "--config-file=",
-        f"--cache-dir={os.devnull}",
+        f"--cache-dir={ROOT / 'build' / 'mypy' / 'typing'}",
         "--explicit-package-bases",
         "--output=json",
         *(f"tests/typing/{name}" for name in FILES),

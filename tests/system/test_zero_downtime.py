@@ -19,10 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import LONG
 from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, environment, make_tables, stop, token
 
 DEPLOY = ROOT / "deploy"
 CLIENTS = 6
+PAUSE = 0 if LONG else 0.03
+"""Seconds between two requests of a client."""
 NOTICED = 1.5
 """Seconds after which a proxy has noticed that a node is ready: three of its health checks."""
 
@@ -66,6 +69,7 @@ class Load:
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
                 connection.close()
+            time.sleep(PAUSE)
         connection.close()
 
     def _one(self, connection: http.client.HTTPConnection, name: str, count: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,10 @@ Files = Mapping[str, str]
 def contract_of(model: Model) -> dict[str, str]:
     """The files of a model, by name."""
     files = {}
+    bare = cache(_without_descriptions)  # several roles may have one schema
     for role in model.role_names:
         view = model.view_as(role)
-        files[role + _SDL] = _without_descriptions(print_schema(schema_of(view)))
+        files[role + _SDL] = bare(print_schema(schema_of(view)))
         document = build_openapi(view, title="", about="", server=_SERVER, issuer=_SERVER)
         files[role + _OPENAPI] = json.dumps(_without_words(document), indent=1, ensure_ascii=False) + "\n"
     return files
@@ -99,18 +101,28 @@ def record_breaking(folder: Path, reason: str, changes: Mapping[ContractChange, 
 def changes_between(old: Files, new: Files) -> dict[ContractChange, list[str]]:
     """What clients of the old files would notice of the new ones, with the roles that it concerns."""
     changes: dict[ContractChange, list[str]] = {}
+    known: dict[tuple[str, str], list[ContractChange]] = {}  # several roles may have one document
     for name in sorted(old):
         role = name.removesuffix(_SDL).removesuffix(_OPENAPI)
-        for change in _changes(name, old[name], new.get(name)):
+        for change in _changes(name, old[name], new.get(name), known):
             roles = changes.setdefault(change, [])
             roles += [role] * (role not in roles)
     return changes
 
 
-def _changes(name: str, old: str, new: str | None) -> Iterator[ContractChange]:
+def _changes(
+    name: str, old: str, new: str | None, known: dict[tuple[str, str], list[ContractChange]]
+) -> list[ContractChange]:
     if new is None:
-        yield ContractChange("roles", f"the role {name.partition('.')[0]} is gone")
-        return
+        return [ContractChange("roles", f"the role {name.partition('.')[0]} is gone")]
+    if old == new:
+        return []
+    if (old, new) not in known:
+        known[old, new] = [*_document_changes(name, old, new)]
+    return known[old, new]
+
+
+def _document_changes(name: str, old: str, new: str) -> Iterator[ContractChange]:
     try:
         if name.endswith(_OPENAPI):
             yield from openapi_changes(json.loads(old), json.loads(new))

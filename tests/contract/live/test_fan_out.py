@@ -156,10 +156,12 @@ def test_many_changes_at_once_give_everyone_a_moment_to_read(service: Service, r
     told = service.follow(POSTS)
 
     async def read() -> None:
+        paused = 0
         while len(told.bodies) < len(many):
             told.open.set()
             await asyncio.sleep(0)
-            if len(told.bodies) % 5 == 4:
+            if len(told.bodies) >= paused + 5:
+                paused = len(told.bodies)
                 told.open.clear()
                 await asyncio.sleep(0.001)
 

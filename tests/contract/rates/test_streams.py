@@ -46,7 +46,7 @@ async def started(database: str, *rates: Rate) -> AsyncIterator[tuple[Diptych, H
 
 def test_a_stream_over_its_rate_pauses_and_loses_nothing(new_database: NewDatabase) -> None:
     async def work() -> None:
-        async with started(new_database(), Rate(cost=20, per="second")) as (app, handler):
+        async with started(new_database(), Rate(cost=100, per="second")) as (app, handler):
             token = handler.context.tokens.make(ANN, (), None, 900)
             caller = handler.context.caller(b"Bearer " + token.encode())
             assert caller is not None
@@ -55,11 +55,11 @@ def test_a_stream_over_its_rate_pauses_and_loses_nothing(new_database: NewDataba
             await handler.spend(Request("GET", "/health/live", "", {}, no_body), caller)  # nobody pays for this
             free = await follow(handler, caller, SUBSCRIPTION)
             begun = time.monotonic()
-            await app.store.insert(app.model.resources["Good"], COLUMNS, rows(60))
-            await asyncio.wait_for(until(lambda: len(free.events) == 60), PATIENCE)
+            await app.store.insert(app.model.resources["Good"], COLUMNS, rows(140))
+            await asyncio.wait_for(until(lambda: len(free.events) == 140), PATIENCE)
             assert limited.ended is None
-            await asyncio.wait_for(until(lambda: len(limited.events) == 60), PATIENCE)
-            assert time.monotonic() - begun >= (60 - 20) / 20 * 0.9  # each change costs at least 1
+            await asyncio.wait_for(until(lambda: len(limited.events) == 140), PATIENCE)
+            assert time.monotonic() - begun >= (140 - 100) / 100 * 0.9  # each change costs at least 1
             assert limited.events == free.events
 
     asyncio.run(work())
@@ -87,7 +87,7 @@ def test_operations_of_a_socket_are_counted(new_database: NewDatabase) -> None:
 
 def test_a_whole_list_waits_for_its_pages(new_database: NewDatabase) -> None:
     async def work() -> None:
-        async with started(new_database(), Rate(cost=150, per="second")) as (app, _):
+        async with started(new_database(), Rate(cost=300, per="second")) as (app, _):
             await app.store.insert(app.model.resources["Good"], COLUMNS, rows(450))
             scope = {"type": "http", "method": "GET", "path": "/goods", "query_string": b"first=all"}
             scope["headers"] = [(b"accept", b"application/x-ndjson")]
@@ -103,6 +103,6 @@ def test_a_whole_list_waits_for_its_pages(new_database: NewDatabase) -> None:
             begun = time.monotonic()
             await asyncio.wait_for(app(scope, receive, send), PATIENCE)
             assert len(b"".join(sent).splitlines()) == 450
-            assert time.monotonic() - begun >= (450 - 150) / 150 * 0.9
+            assert time.monotonic() - begun >= (450 - 300) / 300 * 0.9
 
     asyncio.run(work())

@@ -93,7 +93,7 @@ BROKEN: Mapping[str, tuple[Any, str, Any]] = {
 }
 KEPT = {
     "rows that cannot be read now are told": 9,
-    "fields show that are hidden now": 53,
+    "fields show that were hidden": 10,
     "the row before is not looked at": 0,
 }
 """Those that are tried every time, each from a sequence on that shows it; the others only where more is proved than usual."""

@@ -1,4 +1,7 @@
-"""axe on every state of the pages, in both themes: rows, tabs, dialogs, forms with faults, merges, answers, streams."""
+"""axe on every state of the pages, in both themes: rows, tabs, dialogs, forms with faults, merges, answers, streams.
+
+The short form looks at each third state of a page.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.axe import inject, violations
+from tests.support.effort import sampled
 from tests.support.running import Client
 from tests.system.console.opening import Console, console
 from tests.system.console.test_pages import an_order, begin_edit, patched
@@ -211,10 +215,8 @@ def picture(page: Console, state: str, theme: str) -> None:
 def test_every_state_is_accessible_in_both_themes(admin: Client, browser: Browser, page_of: str) -> None:
     found: list[object] = []
     with console(browser, admin, bypass_csp=True, reduced_motion="reduce") as page:
-        for state, reach in STATES.items():
-            if state.partition(":")[0] != page_of:
-                continue
-            reach(page, admin)
+        for state in sampled([state for state in STATES if state.partition(":")[0] == page_of], 3):
+            STATES[state](page, admin)
             inject(page.tab)
             for theme in ("light", "dark"):
                 page.tab.evaluate("theme => document.documentElement.dataset.theme = theme", theme)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from graphql.type import definition
+from graphql.type.assert_name import assert_name
 
 from diptych import lru
 from diptych.api.graphql.schema import build_schema
@@ -37,6 +39,7 @@ SMALL = 5
 def own_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each service makes its own GraphQL schemas: what tests share is no cache of the service."""
     monkeypatch.setattr(planner, "build_schema", build_schema)
+    monkeypatch.setattr(definition, "assert_name", assert_name)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def collector() -> Iterator[GarbageCollector]:
     try:
         yield GarbageCollector()
     finally:
-        gc.unfreeze()
+        gc.freeze()  # as after the collection of tests: later ones do not visit all of it again and again
         gc.set_threshold(*thresholds)
 
 

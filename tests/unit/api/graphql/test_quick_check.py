@@ -18,7 +18,7 @@ from diptych.demo.model import model as shop
 from tests.contract.http import shelf
 from tests.support.effort import scaled
 
-ROUNDS = scaled(20_000, 1_500)
+ROUNDS = scaled(20_000, 700)
 RULES = [rule for rule in specified_rules if not rule.__name__.startswith("OverlappingFields")]
 SHOP = build_schema(shop.view(shop.signature(shop.viewer_as("admin"))))
 SHELF = build_schema(shelf.model.view(shelf.model.signature(shelf.model.anonymous)))
