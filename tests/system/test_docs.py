@@ -68,7 +68,7 @@ def test_markers_are_all_offered() -> None:
         for name in vars(markers)
         if name[0].isupper() and getattr(vars(markers)[name], "__module__", "") == markers.__name__
     }
-    assert declared - {"Big", "AnyJson", "Key", "Marker"} <= offered
+    assert declared - {"Big", "AnyJson", "KeyMark", "Marker"} <= offered
 
 
 def anchors(page: Path) -> set[str]:
@@ -98,6 +98,19 @@ def test_the_names_in_the_architecture_exist() -> None:
     assert len(names) > 30
     for name in names:
         assert pkgutil.resolve_name(name), name
+
+
+def test_the_source_files_that_pages_name_exist() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "diptych")
+    missing = [
+        (page.name, name)
+        for page in pages
+        if page.name != "CHANGELOG.md" and "decisions" not in page.parts
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", page.read_text())
+        if not any((root / name).is_file() for root in roots)
+    ]
+    assert missing == []
 
 
 def test_the_architecture_has_a_line_for_every_package() -> None:

@@ -88,10 +88,10 @@ class Appender:
         head = yield Step(LOCK[self._dialect], ())
         assert head is not None
         position, number, before = int(head[0]), int(head[1]), str(head[2])
-        found = yield Step(NEXT[self._dialect], (position, self._tables, _AT_A_TIME))
-        assert found is not None
-        changes = _changes.decode(found[0])
-        upto = changes[-1][0] if len(changes) == _AT_A_TIME else int(found[1])
+        batch = yield Step(NEXT[self._dialect], (position, self._tables, _AT_A_TIME))
+        assert batch is not None
+        changes = _changes.decode(batch[0])
+        upto = changes[-1][0] if len(changes) == _AT_A_TIME else int(batch[1])
         if upto <= position:
             return 0
         rows: list[Sequence[Any]] = []

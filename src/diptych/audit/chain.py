@@ -80,5 +80,5 @@ def version_in(text: str | None) -> int | None:
     """The version of the row that a JSON text holds."""
     if text is None:
         return None
-    found = _raws.decode(text).get("version")
-    return None if found is None else msgspec.json.decode(found, type=int | None)
+    version = _raws.decode(text).get("version")
+    return None if version is None else msgspec.json.decode(version, type=int | None)

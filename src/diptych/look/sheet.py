@@ -59,13 +59,13 @@ def themed(value: str, theme: int) -> str:
 
 def _themed(value: str, theme: int) -> Iterator[str]:
     end = 0
-    for found in _PAIR.finditer(value):
-        yield value[end : found.start()]
-        depth, comma, end = 1, 0, found.end()
+    for pair in _PAIR.finditer(value):
+        yield value[end : pair.start()]
+        depth, comma, end = 1, 0, pair.end()
         while depth:
             depth += {"(": 1, ")": -1}.get(value[end], 0)
             if value[end] == "," and depth == 1:
                 comma = end
             end += 1
-        yield (value[found.end() : comma], value[comma + 1 : end - 1])[theme].strip()
+        yield (value[pair.end() : comma], value[comma + 1 : end - 1])[theme].strip()
     yield value[end:]

@@ -64,26 +64,26 @@ def difference(old: State, new: State, answers: Answers) -> ModelDiff:
     """The steps from one state to another."""
     finder = _Finder(old, new, answers)
     finder.find()
-    if not finder.found.questions:
+    if not finder.diff.questions:
         reached = finder.state
-        for step in finder.found.contract:
+        for step in finder.diff.contract:
             reached = step.change(reached)
         if reached.hash != new.hash:
             raise StartError("These changes of the model cannot be made a migration; please report the two models.")
-    return finder.found
+    return finder.diff
 
 
 class _Finder:
     def __init__(self, old: State, new: State, answers: Answers) -> None:
         self.state, self.new, self.answers = old, new, answers
-        self.found = ModelDiff()
+        self.diff = ModelDiff()
 
     def find(self) -> None:
         self._rename_tables()
         kept = [name for name in self.new.tables if name in self.state.tables]
         for name in kept:
             self._rename_columns(name)
-        if self.found.questions:
+        if self.diff.questions:
             return
         for name in kept:
             self._remove(name)
@@ -98,15 +98,15 @@ class _Finder:
             for gone in [
                 column for column in self.state.tables[name].columns if column not in self.new.tables[name].columns
             ]:
-                self.found.contract.append(drop_column(name, gone))
-        self.found.contract += [drop_table(name) for name in self.state.tables if name not in self.new.tables]
+                self.diff.contract.append(drop_column(name, gone))
+        self.diff.contract += [drop_table(name) for name in self.state.tables if name not in self.new.tables]
 
     def _do(self, step: MigrationStep) -> None:
-        self.found.expand.append(step)
+        self.diff.expand.append(step)
         self.state = step.change(self.state)
 
     def _ask(self, kind: str, name: str, sentence: str, *candidates: str) -> None:
-        self.found.questions.append(MigrationQuestion(kind, name, sentence, candidates))
+        self.diff.questions.append(MigrationQuestion(kind, name, sentence, candidates))
 
     # names
 
@@ -191,7 +191,7 @@ class _Finder:
         else:
             value = _value(table, name, column, said)
             self._do(add_column(table, name, msgspec.structs.replace(column, default=value)))
-            self.found.contract.append(alter_column(table, name, column))
+            self.diff.contract.append(alter_column(table, name, column))
 
     def _alter(self, table: str, name: str, was: Column, now: Column) -> None:
         if name == "id":

@@ -72,11 +72,11 @@ async def migration_status(model: Model, store: Store, folder: Path | None = Non
         differences = list(drift(state, await store.catalogue(), dialect))
     if rows is None:
         is_there = state is not None and not differences
-        found = [MigrationState(name, "applied" if is_there else "unknown") for name in files]
+        states = [MigrationState(name, "applied" if is_there else "unknown") for name in files]
     else:
-        found = list(_states(files, _unsquashed(files, rows)))
+        states = list(_states(files, _unsquashed(files, rows)))
     model_differs = bool(files) and (state is None or state.hash != state_of(model).hash)
-    return MigrationStatus(found, differences[:_MOST], model_differs)
+    return MigrationStatus(states, differences[:_MOST], model_differs)
 
 
 def _read(folder: Path) -> tuple[dict[str, _File], State | None]:

@@ -33,40 +33,40 @@ class ValueDiff:
 
     def find(self) -> Members | None:
         """The changes; None if a member has another type, whose values only the owner can convert."""
-        found = Members()
+        members = Members()
         for gone in [name for name in self.before if name not in self.after]:
-            self._gone(gone, found)
-        came_from = {new: old for old, new in found.renames.items()}
+            self._gone(gone, members)
+        came_from = {new: old for old, new in members.renames.items()}
         for name, kind in self.after.items():
             was = self.before.get(came_from.get(name, name))
             if was is not None and not _holds(kind.removesuffix("?"), was.removesuffix("?")):
                 return None
             may_lack = was is None or was.endswith("?")
             if may_lack and not kind.endswith("?"):
-                self._fill(name, kind, found)
-        return found
+                self._fill(name, kind, members)
+        return members
 
-    def _gone(self, name: str, found: Members) -> None:
+    def _gone(self, name: str, members: Members) -> None:
         place = f"{self.place}.{name}"
         renamed = self.said.renames.get(place, "").rpartition(".")[2]
         if renamed:
             if renamed not in self.fresh:
                 raise StartError(f"--rename {place}={renamed}: {self.place} has no new member {renamed}.")
-            found.renames[name] = renamed
+            members.renames[name] = renamed
         elif self.fresh and place not in self.said.drops:
             new = ", ".join(self.fresh)
             self.ask("rename", place, f"the member {place} is gone, and {new} is new: was it renamed?", *self.fresh)
         else:
-            found.drops.append(name)
+            members.drops.append(name)
 
-    def _fill(self, name: str, kind: str, found: Members) -> None:
+    def _fill(self, name: str, kind: str, members: Members) -> None:
         place = f"{self.place}.{name}"
         text = self.said.fills.get(place)
         if text is None:
             self.ask("fill", place, f"{place} must not be null: what do the values that are there get?")
             return
         try:
-            found.fills[name] = value = json.loads(text)
+            members.fills[name] = value = json.loads(text)
             valid = _is_valid(value, kind)
         except ValueError:
             valid = False

@@ -91,7 +91,7 @@ class PostgresSide:
     # the source
 
     async def faults(self, text_only: bool) -> list[str]:
-        found = []
+        faults = []
         for table, form in self._forms.items():
             for column in form.columns:
                 test = column.scalar.postgres_test.replace("{}", "{0}").format(column.quoted)
@@ -101,8 +101,8 @@ class PostgresSide:
                 query = f"SELECT count(*), min(id::text) FROM {_name(table)} WHERE {where}"
                 ((count, first),) = await self._db.fetch(query)
                 if count:
-                    found.append(f"{table}.{column.name} of {count} rows is no {column.scalar}, first that of {first}")
-        return found
+                    faults.append(f"{table}.{column.name} of {count} rows is no {column.scalar}, first that of {first}")
+        return faults
 
     async def count(self, table: str) -> int:
         async with self._db.transaction():

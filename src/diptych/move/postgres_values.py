@@ -135,8 +135,8 @@ def _decoded_to_sqlite(scalar: Scalar) -> Callable[[Any], Any] | None:
 
 
 def _moment(text: str) -> Any:
-    found = _MOMENT.fullmatch(text)
-    return DATETIME.parse(text) if found is None else f"{found[1]}.{found[2] or '':0<6}Z"
+    match = _MOMENT.fullmatch(text)
+    return DATETIME.parse(text) if match is None else f"{match[1]}.{match[2] or '':0<6}Z"
 
 
 def _to_postgres(scalar: Scalar) -> Callable[[Any], Any]:

@@ -84,7 +84,7 @@ class SqliteSide:
     # the source
 
     async def faults(self, text_only: bool) -> list[str]:
-        found = []
+        faults = []
         for table, form in self._forms.items():
             for column in form.columns:
                 test = column.scalar.sqlite_test.replace("{}", "{0}").format(column.quoted)
@@ -97,11 +97,11 @@ class SqliteSide:
                 where = f"{column.quoted} IS NOT NULL AND ({' OR '.join(bad)})"
                 count, first = self._row(f"SELECT count(*), min(id) FROM {_name(table)} WHERE {where}")
                 if count:
-                    found.append(f"{table}.{column.name} of {count} rows is no {column.scalar}, first that of {first}")
+                    faults.append(f"{table}.{column.name} of {count} rows is no {column.scalar}, first that of {first}")
         dangling = self._all("PRAGMA foreign_key_check")
         if dangling:
-            found.append(f"{len(dangling)} references lead nowhere, the first in {dangling[0][0]}")
-        return found
+            faults.append(f"{len(dangling)} references lead nowhere, the first in {dangling[0][0]}")
+        return faults
 
     async def count(self, table: str) -> int:
         return int(self._row(f"SELECT count(*) FROM {_name(table)}")[0])

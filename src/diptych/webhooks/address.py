@@ -99,7 +99,7 @@ Lookup = Callable[[str, int], Iterable[str]]
 
 def system_lookup(host: str, port: int) -> list[str]:
     """All addresses of a name, as this machine resolves it."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Resolver:

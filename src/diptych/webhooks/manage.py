@@ -131,21 +131,21 @@ async def check_webhook(
 
 async def find(store: Store, name: str) -> WebhookRecord:
     """The webhook with this name or id."""
-    found = await WEBHOOKS.all(store, "id", name=name) or await WEBHOOKS.all(store, "id", id=name)
-    if not found:
+    matching = await WEBHOOKS.all(store, "id", name=name) or await WEBHOOKS.all(store, "id", id=name)
+    if not matching:
         raise Refusal(Code.NOT_FOUND, f"There is no webhook named {name!r}.")
-    return found[0]
+    return matching[0]
 
 
 async def statuses(store: Store) -> list[WebhookStatus]:
     """All webhooks with their status, sorted by name."""
     head = (await store.head()).position
-    found: list[WebhookStatus] = []
+    listed: list[WebhookStatus] = []
     for webhook in await WEBHOOKS.all(store, "name"):
         deliveries = await deliveries_of(store, webhook.id)
         pending = sum(delivery.state == "pending" for delivery in deliveries)
-        found.append(WebhookStatus(webhook, pending, len(deliveries) - pending, max(0, head - webhook.position)))
-    return found
+        listed.append(WebhookStatus(webhook, pending, len(deliveries) - pending, max(0, head - webhook.position)))
+    return listed
 
 
 async def dead_letters(store: Store, name: str) -> list[PendingDelivery]:

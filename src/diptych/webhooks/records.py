@@ -109,8 +109,8 @@ def advance(
         yield from DELIVERIES.remove(dialect, id=delivery.id)
     for delivery in kept:
         changed = {"state": delivery.state, "attempts": delivery.attempts, "next_at": delivery.next_at}
-        found = yield from DELIVERIES.change(dialect, {"id": delivery.id}, last=delivery.last, **changed)
-        if found is None:
+        stored = yield from DELIVERIES.change(dialect, {"id": delivery.id}, last=delivery.last, **changed)
+        if stored is None:
             yield from DELIVERIES.add(dialect, delivery)
 
 
