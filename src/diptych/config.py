@@ -37,6 +37,7 @@ from diptych.setting_parsers import (
     read_port,
     read_positive,
     read_redirect_origins,
+    read_relay,
     read_replicas,
     read_retention,
     read_role_names,
@@ -145,6 +146,9 @@ class Config:
     replicas: tuple[str, ...] = _setting(
         (), read_replicas, "Standbys of PostgreSQL that answer reads: postgresql://…,postgresql://…"
     )
+    relay: tuple[str, ...] = _setting(
+        (), read_relay, "NATS, which tells nodes of changes instead of PostgreSQL: nats://host:4222,…"
+    )
     max_waiting: int = _setting(1_000, read_positive, "How many may wait for the database in one server process")
     max_requests: int = _setting(2_000, read_positive, "How many requests one server process may have under way")
     max_connections: int = _setting(25_000, read_positive, "How many connections one server process may have")
@@ -245,7 +249,7 @@ def load(
     return config
 
 
-_OF_ONE_DATABASE: Mapping[str, Any] = {"direct_database": "", "replicas": ()}
+_OF_ONE_DATABASE: Mapping[str, Any] = {"direct_database": "", "replicas": (), "relay": ()}
 """The further addresses of a database, and their defaults."""
 
 

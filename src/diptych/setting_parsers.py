@@ -162,6 +162,15 @@ def read_replicas(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(read_direct, urls)))
 
 
+def read_relay(text: str) -> tuple[str, ...]:
+    """Addresses of NATS servers, comma-separated or as JSON."""
+    urls = _names(text, "addresses such as nats://127.0.0.1:4222")
+    for url in urls:
+        if not re.fullmatch(r"(nats|tls)://([^@/?#]+@)?[^@/?#]+/?", url):
+            raise ValueError("expected nats://host:4222 or tls://host:4222, with commas between several")
+    return tuple(dict.fromkeys(urls))
+
+
 def read_header_names(text: str) -> tuple[str, ...]:
     names = _names(text, "names of headers such as X-Tenant")
     for name in names:

@@ -312,10 +312,11 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
 
 def test_the_further_addresses_of_a_database_are_not_those_of_another(tmp_path: Path) -> None:
     file = tmp_path / "diptych.toml"
-    file.write_text('database = "postgresql://a"\ndirect_database = "postgresql://b"\nreplicas = ["postgresql://c"]\n')
+    further = 'direct_database = "postgresql://b"\nreplicas = ["postgresql://c"]\nrelay = "nats://n"\n'
+    file.write_text(f'database = "postgresql://a"\n{further}')
     assert load({}, file, {}).direct_database == "postgresql://b"
     other = load({"database": "postgresql://other"}, file, {})
-    assert (other.direct_database, other.replicas) == ("", ())
+    assert (other.direct_database, other.replicas, other.relay) == ("", (), ())
     flags = {"database": "postgresql://other", "direct_database": "postgresql://d"}
     assert load(flags, file, {}).direct_database == "postgresql://d"
 
@@ -323,6 +324,7 @@ def test_the_further_addresses_of_a_database_are_not_those_of_another(tmp_path: 
 _SPECIAL: dict[str, tuple[Any, Any, Any]] = {
     "direct_database": ("postgresql://a", "postgresql://b", "postgresql://c"),
     "pool_mode": ("transaction", "session", "transaction"),
+    "relay": (("nats://a:4222",), ("nats://b:4222", "tls://u:p@c"), ("nats://d",)),
     "replicas": (("postgresql://a",), ("postgresql://b,c/d", "postgresql://e"), ("postgresql://f",)),
     "cors_headers": (("X-A",), ("X-B", "X-C"), ("X-D",)),
     "log_format": ("json", "text", "json"),

@@ -17,6 +17,8 @@ def connect(config: Config) -> Store:
     url = config.database
     store: Store
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        if config.relay:
+            raise StartError("The relay carries notices between nodes of PostgreSQL; SQLite has no nodes.")
         kind = importlib.import_module("diptych.db.sqlite.store").SqliteStore
         store = kind(
             url.removeprefix("sqlite:///"),
@@ -36,6 +38,7 @@ def connect(config: Config) -> Store:
             triggers=config.triggers,
             pool_mode=config.pool_mode,
             direct=config.direct_database,
+            relay=config.relay,
         )
         return store
     scheme = url.partition(":")[0]

@@ -69,6 +69,18 @@ class ReplicaState(Struct, frozen=True):
     """Reads that it has answered."""
 
 
+class RelayState(Struct, frozen=True):
+    """How the relay of notices is, for its metrics."""
+
+    is_up: bool
+    sent: int
+    """Notices that it has taken from this process."""
+    received: int
+    """Valid notices of other nodes."""
+    refused: int
+    """Messages that are no valid notices of this feed."""
+
+
 class Session(Protocol):
     """An open transaction. Its user must `end` it, which rolls back what was not committed."""
 
@@ -127,6 +139,10 @@ class Store(Protocol):
     def primary_reads(self) -> int:
         """Reads that no replica could answer."""
 
+    @property
+    def relay(self) -> RelayState | None:
+        """How the relay of notices is; None without one."""
+
     async def write(self, script: Callable[[], Script[T]], locks: str = "") -> T:
         """Run a script in a transaction, and return its result once that is committed. It may run more than once.
 
@@ -156,9 +172,9 @@ class Store(Protocol):
         Deletes at most `most`, the oldest first, and returns how many.
         """
 
-    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], bool] | None = None) -> None:
         """Set the callbacks that run in the loop: `wake` soon after a commit, `heard` with each notice that changes
-        were numbered, here or elsewhere, where there are notices (`db/notice.py`).
+        were numbered, here or elsewhere, where there are notices (`db/notice.py`); it returns whether that is valid.
 
         `wake` may be called without a commit. Both must be short.
         """

@@ -37,6 +37,8 @@ _TOUCHED = 1_000
 """The most changed rows that are tracked by id; with more, all groups are evaluated."""
 _NOTICES = 1_000
 """The most notices that are kept for the next look; with more, the database is asked."""
+_OVERTAKEN = 0.03
+"""Seconds for which a notice that does not follow waits for the one before it, which a relay may bring later."""
 Touched = Mapping[str, Set[str | bytes]] | None
 """The ids of changed rows, or their digests (`db/notice.py`), by table; None if there are too many."""
 Advance = Callable[[FeedHead, FeedHead, Touched], None]
@@ -64,6 +66,8 @@ class Tail:
         self._must_number = False
         """Has this process committed something since the last poll, or heard something that it does not understand?"""
         self._heard: list[FeedNotice] = []
+        self._gap_since: float | None = None
+        """The time since when a notice waits for the one before it."""
         self.notices = Notices(secret)
         self.head = FeedHead("", 0, 0, 0)
         self.change_cursors = ChangeCursors(secret, "00" * 8)
@@ -113,14 +117,17 @@ class Tail:
         self._must_number = True
         self._awake.set()
 
-    def hear(self, payload: str) -> None:
-        """Take a notice into account soon."""
+    def hear(self, payload: str) -> bool:
+        """Take a notice into account soon; returns whether it is valid."""
         notice = self.notices.read(payload)
-        if notice is None or len(self._heard) >= _NOTICES:
+        if notice is None:
+            return False
+        if len(self._heard) >= _NOTICES:
             self.wake()
         elif notice.head.position > self.head.position or notice.head.feed != self.head.feed:
             self._heard.append(notice)
             self._awake.set()
+        return True
 
     async def refresh(self) -> None:
         """Wait for a poll that begins after this call and numbers, so that all earlier commits are known."""
@@ -165,11 +172,16 @@ class Tail:
         if self._must_number:
             await self.refresh()
         async with self._polling:
-            heard, self._heard = self._heard, []
-            for notice in heard:
+            heard, self._heard = sorted(self._heard, key=lambda notice: notice.before), []
+            for index, notice in enumerate(heard):
                 if not await self._take_notice(notice):
+                    if self._is_overtaken(notice):
+                        self._heard = heard[index:] + self._heard
+                        break
                     await self._poll()
-                    return
+                    break
+            else:
+                self._gap_since = None
             if self._followed and asyncio.get_running_loop().time() >= self._next_poll:
                 await self._poll()
 
@@ -186,6 +198,18 @@ class Tail:
             self._advance(before, after, touched)
             self._take(after)
         return True
+
+    def _is_overtaken(self, notice: FeedNotice) -> bool:
+        """May the notice before this one still come? Then it is looked at again a moment later."""
+        loop = asyncio.get_running_loop()
+        if self._gap_since is None and notice.head.feed == self.head.feed:
+            self._gap_since = loop.time()
+            loop.call_later(_OVERTAKEN, self._awake.set)
+            return True
+        if self._gap_since is not None and loop.time() < self._gap_since + _OVERTAKEN:
+            return True
+        self._gap_since = None
+        return False
 
     def _put_off_poll(self) -> None:
         """Set the time of the next poll: a while after the end of the feed was known, at another time on each node."""

@@ -192,11 +192,29 @@ def _register_store(registry: Registry, store: Store) -> None:
         "diptych_reads_total", "Reads by server, where there are replicas.", lambda: _reads(store), ("server",)
     )
     registry.gauge(
+        "diptych_relay_up",
+        "1 if the relay carries the notices of changes.",
+        lambda: {} if store.relay is None else {(): store.relay.is_up},
+        (),
+        merge="min",
+    )
+    registry.counter(
+        "diptych_relay_notices_total",
+        "Notices of changes that a relay took, brought, or brought in vain since they are not valid.",
+        lambda: _relayed(store),
+        ("direction",),
+    )
+    registry.gauge(
         "diptych_database_writable",
         "0 if the database is the reason why the last change failed.",
         lambda: store.load.writable,
         merge="min",
     )
+
+
+def _relayed(store: Store) -> dict[Labels, float]:
+    relay = store.relay
+    return {} if relay is None else {("sent",): relay.sent, ("received",): relay.received, ("refused",): relay.refused}
 
 
 def _reads(store: Store) -> dict[Labels, float]:

@@ -191,7 +191,7 @@ def load(text: str | None) -> Row | None:
 
 def hasten(library: Library) -> None:
     """Have it kept every few changes, and not every few thousand, up to where all are settled."""
-    ((text,),) = library.sql("SELECT pg_get_functiondef('diptych_number'::regproc)")
+    ((text,),) = library.sql("SELECT pg_get_functiondef('diptych_round'::regproc)")
     assert text.count("+ 4000") == 1
     library.sql(text.replace("+ 4000", "+ 20"))
 

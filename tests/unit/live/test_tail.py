@@ -62,7 +62,7 @@ class Counting:
         self.asked.append("peek")
         return FeedPeek(FeedHead(FEED, self.position, 1, 1), self.is_waiting)
 
-    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None: ...
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], bool] | None = None) -> None: ...
 
 
 class Following:
@@ -113,16 +113,40 @@ def test_a_notice_is_taken_without_asking_the_database() -> None:
     [
         (signed(f"{FEED} 8 9 3 1 []"), ["peek"]),  # one was missed
         (signed(f"{'cd' * 8} 7 9 3 1 []"), ["peek"]),  # of another feed
-        ("", ["head"]),  # of an older node
-        (signed(f"{FEED} 7 9000 3 1 []", b"forged"), ["head"]),
     ],
 )
 def test_what_a_notice_leaves_open_is_looked_up(payload: str, asked: list[str]) -> None:
     async def work() -> None:
         async with Following() as it:
-            it.tail.hear(payload)
+            assert it.tail.hear(payload)
             await it.until(lambda: it.store.asked == asked)
             assert it.tail.head.position == 7
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("payload", ["", signed(f"{FEED} 7 9000 3 1 []", b"forged")])
+def test_what_is_no_notice_changes_nothing(payload: str) -> None:
+    async def work() -> None:
+        async with Following() as it:
+            assert not it.tail.hear(payload)
+            await asyncio.sleep(0.05)
+            assert it.tail.head.position == 7 and it.store.asked == []
+
+    asyncio.run(work())
+
+
+def test_a_notice_that_has_overtaken_another_waits_for_it() -> None:
+    async def work() -> None:
+        async with Following() as it:
+            it.tail.hear(signed(f"{FEED} 9 10 4 1 []"))
+            await asyncio.sleep(0.01)
+            assert it.tail.head.position == 7
+            it.tail.hear(signed(f"{FEED} 7 9 3 1 []"))
+            await it.until(lambda: it.tail.head.position == 10)
+            assert it.advances == [(7, 9, {}), (9, 10, {})]
+            await asyncio.sleep(0.05)
+            assert it.store.asked == []
 
     asyncio.run(work())
 

@@ -154,17 +154,17 @@ END
 # numbered, or their transactions are over. An id belongs to a transaction that began before the id was taken: the ids
 # that were taken when `since`, the transaction that wrote `settling`, began are settled when all before it are over.
 #
-# Other nodes need not look for what was numbered: a notice says it (`db/notice.py`).
+# Other nodes need not look for what was numbered: a notice says it (`db/notice.py`). Who calls delivers it: by NOTIFY
+# in the same transaction (`diptych_number`), or by a relay after it.
 _LISTED = 40
 """Changes of a round whose rows its notice lists, at most."""
-_NUMBER_BODY = f"""
+_ROUND_BODY = f"""
 DECLARE
   head diptych_feed_head;
   alone boolean := pg_current_xact_id_if_assigned() IS NULL;
   taken bigint;
   horizon xid8;
   top bigint;
-  numbered integer;
   newest integer;
   listed jsonb;
 BEGIN
@@ -172,7 +172,8 @@ BEGIN
     RAISE EXCEPTION 'changes are numbered in transactions that are read committed';
   END IF;
   IF NOT pg_try_advisory_xact_lock(736122047, 'diptych_feed'::regclass::oid::integer) THEN
-    RETURN -1;
+    numbered := -1;
+    RETURN;
   END IF;
   SELECT CASE WHEN is_called THEN last_value ELSE 0 END, pg_snapshot_xmin(pg_current_snapshot())
     INTO taken, horizon FROM diptych_feed_id_seq;
@@ -189,12 +190,22 @@ BEGIN
       jsonb_agg(DISTINCT jsonb_build_array(resource, row_id)) FILTER (WHERE position <= coalesce(top, 0) + {_LISTED})
     INTO numbered, newest, listed FROM done;
   IF numbered > 0 THEN
-    PERFORM pg_notify('diptych_feed', diptych_notice(
-      head.feed, coalesce(top, 0), coalesce(top, 0) + numbered, newest, head.oldest,
-      CASE WHEN numbered <= {_LISTED} THEN listed END));
+    notice := diptych_notice(head.feed, coalesce(top, 0), coalesce(top, 0) + numbered, newest, head.oldest,
+      CASE WHEN numbered <= {_LISTED} THEN listed END);
   END IF;
   IF alone AND numbered < most AND taken > head.settling + 4000 AND (head.since IS NULL OR horizon >= head.since) THEN
     UPDATE diptych_feed_head SET settled = settling, settling = taken, since = pg_current_xact_id();
+  END IF;
+END
+"""
+_NUMBER_BODY = """
+DECLARE
+  numbered integer;
+  notice text;
+BEGIN
+  SELECT r.numbered, r.notice INTO numbered, notice FROM diptych_round(most) AS r;
+  IF numbered > 0 THEN
+    PERFORM pg_notify('diptych_feed', notice);
   END IF;
   RETURN numbered;
 END
@@ -219,9 +230,9 @@ BEGIN
   RETURN encode(sha256(key || sha256(key || convert_to(body, 'UTF8'))), 'hex') || ' ' || body;
 END
 """
-_HEAD_BODY = """
+_HEAD = """
 BEGIN
-  numbered := diptych_number(most);
+  <number>
   SELECT h.feed, f.position, f.mark, CASE WHEN f.position IS NOT NULL THEN h.oldest END
     INTO feed, "position", mark, oldest
     FROM diptych_feed_head h LEFT JOIN LATERAL (
@@ -229,6 +240,10 @@ BEGIN
     ) f ON true;
 END
 """
+_HEAD_BODY = _HEAD.replace("<number>", "numbered := diptych_number(most);")
+_RELAYED_BODY = _HEAD.replace(
+    "<number>", "SELECT r.numbered, r.notice INTO numbered, notice FROM diptych_round(most) AS r;"
+)
 _TRIM_BODY = """
 DECLARE
   low bigint;
@@ -290,16 +305,23 @@ _FUNCTIONS = (
     ),
     # by the index of those that wait, and then by place: whatever the statistics say, the feed is never read as a whole
     _function(
-        "diptych_number(most integer)",
-        "integer",
-        _NUMBER_BODY,
+        "diptych_round(most integer, OUT numbered integer, OUT notice text)",
+        "record",
+        _ROUND_BODY,
         " SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off",
     ),
+    _function("diptych_number(most integer)", "integer", _NUMBER_BODY),
     _function(
         'diptych_head(most integer, OUT numbered integer, OUT feed text, OUT "position" bigint, '
         "OUT mark integer, OUT oldest bigint)",
         "record",
         _HEAD_BODY,
+    ),
+    _function(
+        'diptych_relayed_head(most integer, OUT numbered integer, OUT feed text, OUT "position" bigint, '
+        "OUT mark integer, OUT oldest bigint, OUT notice text)",
+        "record",
+        _RELAYED_BODY,
     ),
     _function("diptych_trim(before timestamp with time zone, rows bigint, most integer)", "integer", _TRIM_BODY),
 )

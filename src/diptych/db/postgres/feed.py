@@ -4,8 +4,8 @@ Changes are numbered on demand, by the node that asks for the newest position: `
 commits itself, so there is nothing to clean up after a node that dies. Concurrent calls in one process share a round:
 one that has not begun when they come sees all that was committed before.
 
-A dedicated connection listens for the notices of those who number (`db/notice.py`). They only save time: readers of
-the feed poll it too, by a statement that takes no lock.
+A dedicated connection listens for the notices of those who number (`db/notice.py`), unless a relay carries them
+(`relay.py`). They only save time: readers of the feed poll it too, by a statement that takes no lock.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
+from typing import Any, Protocol
 
 import asyncpg
 
@@ -35,6 +36,8 @@ _PATIENCE = 2.0
 _PAUSE = 0.005
 """Seconds until a round is tried again while another node is at it, at most."""
 _HEAD = Plan("SELECT * FROM diptych_head($1::integer)", columns=5)
+_RELAYED_HEAD = Plan("SELECT * FROM diptych_relayed_head($1::integer)", columns=6)
+_NOTIFY = Plan(f"SELECT 1 FROM pg_notify('{CHANNEL}', $1::text)")
 _PEEK = Plan(
     "SELECT h.feed, f.position, f.mark, CASE WHEN f.position IS NOT NULL THEN h.oldest END, (SELECT w.id FROM "
     "diptych_feed w WHERE w.position IS NULL AND w.id > h.settled ORDER BY w.id LIMIT 1) IS NOT NULL "
@@ -45,11 +48,21 @@ _PEEK = Plan(
 _TRIM = Plan("SELECT diptych_trim($1::timestamptz, $2::bigint, $3::integer)")
 
 
-class Numbering:
-    """Numbers the changes of one feed, one round at a time."""
+class Carrier(Protocol):
+    """What carries notices in the place of NOTIFY (`relay.py`)."""
 
-    def __init__(self, run: Run) -> None:
+    @property
+    def is_up(self) -> bool: ...
+
+    async def publish(self, feed: str, notice: str) -> bool: ...
+
+
+class Numbering:
+    """Numbers the changes of one feed, one round at a time; a relay carries its notices, while there is one."""
+
+    def __init__(self, run: Run, relay: Callable[[], Carrier | None] = lambda: None) -> None:
         self._run = run
+        self._relay = relay
         self._one = asyncio.Lock()
         self._next: asyncio.Task[FeedHead] | None = None
         """The round that has not begun."""
@@ -85,13 +98,25 @@ class Numbering:
             loop = asyncio.get_running_loop()
             until = loop.time() + _PATIENCE
             while True:
-                numbered, *head = await self._run(_HEAD, [_MOST])
+                numbered, head = await self._number()
                 if 0 <= numbered < _MOST:
-                    return head_of(head)
+                    return head
                 if loop.time() > until:
                     raise Refusal(Code.UNAVAILABLE, "The changes are being numbered; try again.")
                 if numbered < 0:
                     await asyncio.sleep(random.uniform(0, _PAUSE))
+
+    async def _number(self) -> tuple[int, FeedHead]:
+        """Number once: how many, -1 if another node is at it, and the head."""
+        relay = self._relay()
+        if relay is None or not relay.is_up:
+            numbered, *row = await self._run(_HEAD, [_MOST])
+            return numbered, head_of(row)
+        numbered, *row, notice = await self._run(_RELAYED_HEAD, [_MOST])
+        head = head_of(row)
+        if notice and not await relay.publish(head.feed, notice):  # it broke meanwhile
+            await self._run(_NOTIFY, [notice])
+        return numbered, head
 
     def _end(self, round: asyncio.Task[FeedHead]) -> None:
         """Forget a round, and mark its exception as retrieved: all who waited got it, and there may be none."""
@@ -115,7 +140,10 @@ async def trim(run: Run, before: datetime, rows: int, most: int) -> int:
 
 
 class Listening:
-    """A connection that listens for notices of new positions, and reconnects when it breaks."""
+    """A connection that listens for notices of new positions, and reconnects when it breaks.
+
+    While a relay carries them, it stays connected and does not listen.
+    """
 
     def __init__(
         self,
@@ -126,9 +154,27 @@ class Listening:
         self._connect = connect
         self._wake = wake
         self._hear = hear
-        self.connection: asyncpg.Connection | None = None
-        """The one that listens now, if there is one; nothing else uses it."""
+        self._is_wanted = True
+        self._stirred = asyncio.Event()
+        self._using = asyncio.Lock()
+        self._connection: asyncpg.Connection | None = None
         self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def ask(self, sql: str, timeout: float) -> Any:
+        """The first value of a statement that takes no time. The connection is idle but for this."""
+        async with asyncio.timeout(timeout), self._using:
+            if self._connection is None:
+                raise asyncpg.InterfaceError("the connection is closed")
+            return await self._connection.fetchval(sql)
+
+    def want(self, wanted: bool) -> None:
+        """Listen from now on, or stop."""
+        self._is_wanted = wanted
+        self._stirred.set()
 
     async def close(self) -> None:
         self._task.cancel()
@@ -141,21 +187,35 @@ class Listening:
             connection: asyncpg.Connection | None = None
             try:
                 connection = await self._connect()
-                terminated = asyncio.Event()
-                connection.add_termination_listener(lambda _, terminated=terminated: terminated.set())
-                await connection.add_listener(CHANNEL, self._heard)
-                self.connection = connection
+                connection.add_termination_listener(lambda _: self._stirred.set())
+                self._connection = connection
+                await self._follow_wishes(connection)
                 pause = _FIRST_PAUSE
-                self._wake()  # something may have been numbered while nobody listened
-                await terminated.wait()
             except (*BROKEN, asyncpg.PostgresError, TimeoutError):
                 log.debug("the connection that listens for changes is broken", exc_info=True)
             finally:
-                self.connection = None
+                self._connection = None
                 if connection is not None:
                     connection.terminate()
             await asyncio.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LAST_PAUSE)
+
+    async def _follow_wishes(self, connection: asyncpg.Connection) -> None:
+        """Listen while that is wanted, until the connection ends."""
+        listens = False
+        while not connection.is_closed():
+            if listens != self._is_wanted:
+                async with self._using:
+                    if self._is_wanted:
+                        await connection.add_listener(CHANNEL, self._heard)
+                    else:
+                        await connection.remove_listener(CHANNEL, self._heard)
+                listens = not listens
+                if listens:
+                    self._wake()  # something may have been numbered while nobody listened
+                continue
+            await self._stirred.wait()
+            self._stirred.clear()
 
     def _heard(self, _: object, pid: int, channel: str, payload: object) -> None:
         self._hear(str(payload))

@@ -19,15 +19,16 @@ from diptych.db.catalogue import postgres_catalogue
 from diptych.db.feed import Run
 from diptych.db.fitting import Fitted, Fitting, fit, look
 from diptych.db.freshness import FRESHNESS
+from diptych.db.postgres.channel import NoticeChannel, relay_to
 from diptych.db.postgres.ddl import patiently
-from diptych.db.postgres.feed import Listening, Numbering, peek, trim
+from diptych.db.postgres.feed import Numbering, peek, trim
 from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
 from diptych.db.postgres.sessions import Connector, PoolMode
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
-from diptych.db.store import FeedHead, FeedPeek, ReplicaState, StoreLoad, insert_plan
+from diptych.db.store import FeedHead, FeedPeek, RelayState, ReplicaState, StoreLoad, insert_plan
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
@@ -74,6 +75,7 @@ class PostgresStore:
         triggers: bool = True,
         pool_mode: PoolMode = "session",
         direct: str = "",
+        relay: Sequence[str] = (),
     ) -> None:
         self._triggers = triggers
         self.url = url
@@ -83,10 +85,10 @@ class PostgresStore:
         self._wait = wait
         self._waiting = waiting
         self._pool: Pool | None = None
-        self._wake: Callable[[], None] | None = None
-        self._heard: Callable[[str], None] | None = None
+        connector = self._connector
+        listens = partial(connector.connect_directly, "diptych listens") if connector.direct else None
+        self._channel = NoticeChannel(listens, relay_to(relay))
         self._numbering: Numbering | None = None
-        self._listening: Listening | None = None
         self._pinging: asyncio.Task[None] | None = None
         self._probing: Probe | None = None
         self._replicas: Replicas | None = None
@@ -119,7 +121,7 @@ class PostgresStore:
         self._pool.acts = bool(model.audited)
         self._pool.add(connection)
         self._probing = Probe(self._pool.health, self.write)
-        self._numbering = Numbering(self.run)
+        self._numbering = Numbering(self.run, lambda: self._channel.relay)
         return fitted
 
     async def _prepare(self, connection: asyncpg.Connection, model: Model, add: bool, accept: bool) -> Fitted:
@@ -138,13 +140,10 @@ class PostgresStore:
         return await patiently(connection, attempt)
 
     async def close(self) -> None:
-        self._wake = self._heard = None
+        await self._channel.close()
         if self._replicas is not None:
             await self._replicas.close()
             self._replicas = None
-        if self._listening is not None:
-            await self._listening.close()
-            self._listening = None
         if self._numbering is not None:
             await self._numbering.close()
             self._numbering = None
@@ -264,36 +263,31 @@ class PostgresStore:
     async def head(self) -> FeedHead:
         if self._numbering is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-        return await self._numbering.head()
+        head = await self._numbering.head()
+        self._channel.follow(head.feed)
+        return head
 
     async def peek(self) -> FeedPeek:
-        return await peek(self.run)
+        found = await peek(self.run)
+        self._channel.follow(found.head.feed)
+        return found
 
     async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
         return await trim(self.run, before, rows, most)
 
-    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
-        self._wake = wake
-        self._heard = heard
-        if wake is not None and self._listening is None and self._connector.direct:
-            connect = partial(self._connector.connect_directly, "diptych listens")
-            self._listening = Listening(connect, self._committed, self._hear)
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], bool] | None = None) -> None:
+        self._channel.start(wake, heard)
+
+    @property
+    def relay(self) -> RelayState | None:
+        relay = self._channel.relay
+        return None if relay is None else relay.state
 
     def _changed(self) -> None:
         self.pool.health.worked()
         if (freshness := FRESHNESS.get()) is not None:
             freshness.note_write()
-        self._committed()
-
-    def _hear(self, notice: str) -> None:
-        if self._heard is not None:
-            self._heard(notice)
-        else:
-            self._committed()
-
-    def _committed(self) -> None:
-        if self._wake is not None:
-            self._wake()
+        self._channel.committed()
 
     async def ping(self) -> None:
         """Check the connection; concurrent calls share one check, so that frequent health checks cost nothing."""
@@ -307,12 +301,12 @@ class PostgresStore:
     async def _ping(self) -> None:
         """Use the connection that listens, which is idle, so that a health check never waits for the pool."""
         CALLER.set("")
-        idle = self._listening.connection if self._listening is not None else None
-        if idle is None or idle.is_closed():
+        idle = self._channel.listening
+        if idle is None or not idle.is_connected:
             _check_primary((await self.run(_IS_STANDBY, ()))[0] is not None)
             return
         try:
-            _check_primary(await idle.fetchval("SELECT pg_is_in_recovery()", timeout=self._wait))
+            _check_primary(await idle.ask("SELECT pg_is_in_recovery()", self._wait))
         except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 

@@ -68,6 +68,7 @@ class SqliteStore:
     dialect = SQLITE
     numbers = False
     replicas: Sequence[ReplicaState] = ()
+    relay = None
     primary_reads = 0
     look_every = 0.05
 
@@ -347,7 +348,7 @@ class SqliteStore:
     async def trim(self, before: datetime, rows: int, most: int = 1000) -> int:
         return await self.write(lambda: feed.trim_sqlite(before, rows, most))
 
-    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], None] | None = None) -> None:
+    def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], bool] | None = None) -> None:
         if self._changes is not None:
             self._changes.on_commit(wake)
 
