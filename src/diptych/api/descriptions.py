@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from diptych.model.defs import FieldDef
+from diptych.model.defs import FieldDef, ResourceDef
 from diptych.model.deprecation import Deprecation
 from diptych.model.naming import upper_first
 from diptych.model.nesting import NestView
@@ -49,6 +49,15 @@ def describe_scope(scope: str) -> str:
     what, _, kind = scope.rpartition(":")
     verb = {"read": "see", "write": "change"}.get(kind, kind)
     return f"{verb} {what or f'everything that you may {verb}'}"
+
+
+def describe_reason(resource: ResourceDef) -> str:
+    """What the description of a mutation says about the reason of a change, where an audited resource asks for one."""
+    audit = resource.audit
+    if audit is None or not audit.reason:
+        return ""
+    verb = "Needs" if audit.reason == "required" else "Takes"
+    return f" {verb} a reason: the header `Change-Reason`, or `changeReason` in the extensions of the request."
 
 
 def describe_search(resource: ResourceView) -> str:

@@ -22,9 +22,7 @@ from msgspec import Struct
 
 from diptych.errors import Code, Refusal
 
-Channel = Literal[
-    "rest", "graphql", "batch", "action", "account", "job", "webhook", "import", "migration", "retention", "sql"
-]
+Channel = Literal["rest", "graphql", "batch", "action", "account", "job", "command", "import", "retention", "sql"]
 """By which way a change came; "sql" is one that another program made."""
 SQL = "sql"
 HEADER = b"change-reason"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from diptych.ask.act import Act, acting
 from diptych.db.job_queue import retry_failed
 from diptych.engine.transaction import ModelTx
 from diptych.engine.write import WriteEngine
@@ -27,7 +28,7 @@ async def cancel(engine: WriteEngine, id: str) -> JobResource:
     async def cancelled(tx: ModelTx) -> JobResource:
         return await tx.cancel_job(await _found(engine, tx, id))
 
-    return await _run(engine, cancelled)
+    return await _run(engine, cancelled, "jobs cancel")
 
 
 async def retry(engine: WriteEngine, id: str) -> JobResource:
@@ -42,7 +43,7 @@ async def retry(engine: WriteEngine, id: str) -> JobResource:
         row.error_code = row.error_message = None
         return await tx.save(row)
 
-    return await _run(engine, retried)
+    return await _run(engine, retried, "jobs retry")
 
 
 def _kind(engine: WriteEngine) -> type[JobResource]:
@@ -59,11 +60,12 @@ async def _found(engine: WriteEngine, tx: ModelTx, id: str) -> JobResource:
     return row
 
 
-async def _run(engine: WriteEngine, work: Callable[[ModelTx], Awaitable[T]]) -> T:
+async def _run(engine: WriteEngine, work: Callable[[ModelTx], Awaitable[T]], command: str = "") -> T:
     session = await engine.engine.store.session()
     try:
-        result = await work(ModelTx(engine, session, NOBODY, engine.engine.model.trusted(False)))
-        await session.commit()
+        with acting(Act("command", operation=command) if command and engine.engine.model.audited else None):
+            result = await work(ModelTx(engine, session, NOBODY, engine.engine.model.trusted(False)))
+            await session.commit()
         return result
     finally:
         await session.end()

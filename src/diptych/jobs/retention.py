@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from diptych.ask.act import Act, acting
 from diptych.db.job_queue import sweep_failed
 from diptych.engine.call import CallEngine
 from diptych.engine.transaction import ModelTx
@@ -21,15 +22,16 @@ async def sweep(calls: CallEngine, seconds: float) -> int:
     assert job is not None
     before = time.time() - seconds
     ended = {"finishedAt": {"lt": datetime.fromtimestamp(before, UTC)}}
-    deleted = 0
+    deleted, act = 0, Act("retention") if engine.model.audited else None
     for _ in range(_BATCHES):
         session = await engine.store.session()
         try:
             tx = ModelTx(calls.write_engine, session, NOBODY, engine.model.trusted(False))
             rows = await tx.select(job.cls, where=ended, first=BATCH)
-            for row in rows:
-                await tx.delete(row)
-            await session.commit()
+            with acting(act):
+                for row in rows:
+                    await tx.delete(row)
+                await session.commit()
         finally:
             await session.end()
         deleted += len(rows)

@@ -105,7 +105,8 @@ class JobRunner:
 
     async def release(self, run: Run) -> None:
         """Leave a job to other nodes, as if there had been no attempt; LostJob if it is another's already."""
-        await self._update(run, lambda: run.give_back(self._dialect), state=JobState.queued)
+        with acting(Act("job", request=run.id) if self._engine.model.audited else None):
+            await self._update(run, lambda: run.give_back(self._dialect), state=JobState.queued)
 
     # the run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from diptych.ask.act import Act, acting
 from diptych.db.job_queue import SCHEDULES, database_clock, declare_schedule, tick
 from diptych.db.store import Store
 from diptych.engine.background import enqueue
@@ -59,12 +60,13 @@ class Schedules:
         try:
             now = await session.drive(lambda: database_clock(dialect)) / 1000
             following = schedule.when.after(now)
-            if await session.drive(lambda: tick(dialect, name, following * 1000)):
-                tx = ModelTx(self._write_engine, session, NOBODY, self._model.trusted(False))
-                owner = fixed_owner(schedule.roles)
-                await enqueue(job, name, _NO_ARGUMENTS, owner, tx, session, dialect, is_tick=True)
-            row = await session.drive(lambda: SCHEDULES.find(dialect, name=name))
-            await session.commit()
+            with acting(Act("job", operation=name) if self._model.audited else None):
+                if await session.drive(lambda: tick(dialect, name, following * 1000)):
+                    tx = ModelTx(self._write_engine, session, NOBODY, self._model.trusted(False))
+                    owner = fixed_owner(schedule.roles)
+                    await enqueue(job, name, _NO_ARGUMENTS, owner, tx, session, dialect, is_tick=True)
+                row = await session.drive(lambda: SCHEDULES.find(dialect, name=name))
+                await session.commit()
         finally:
             await session.end()
         ahead = 0.0 if row is None else row.next_at / 1000 - now

@@ -19,6 +19,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from diptych.ask.act import ACT, Act
 from diptych.config import Config
 from diptych.db.job_queue import LEASES, QUEUE, QueuedJob, Run, waiting
 from diptych.db.violations import is_moved
@@ -165,6 +166,8 @@ class JobService:
         """Run a job; whatever happens, it is counted, and the queue is looked at again."""
         CALLER.set("job")  # all of them together wait for their turn like one caller
         ACTOR.set(Actor(job.owner, "job", job.id))
+        if self._engine.model.audited:  # the state of the job itself is changed by its runs
+            ACT.set(Act("job", request=job.id, operation=job.name))
         begun, outcome = time.monotonic(), "lost"
         try:
             outcome = await self._runner.run(job, run)

@@ -27,10 +27,10 @@ from graphql import (
     GraphQLObjectType,
 )
 
-from diptych.api.descriptions import INPUTS, reason
+from diptych.api.descriptions import INPUTS, describe_reason, reason
 from diptych.api.graphql.inputs import InputType, InputTypes
 from diptych.ask.nodes import WriteVerb
-from diptych.model.call_defs import ArgumentDef, CallDef, ResultDef
+from diptych.model.call_defs import ActionDef, ArgumentDef, CallDef, ResultDef
 from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.resource_view import ResourceView, Taking
@@ -84,7 +84,7 @@ def mutation_fields(
         for verb in MUTATION_VERBS:
             if resource.may(verb):
                 answer = GraphQLNonNull(objects[name])
-                text = f"{verb.capitalize()} one {name}." + _TEXTS.get(verb, "")
+                text = f"{verb.capitalize()} one {name}." + _TEXTS.get(verb, "") + describe_reason(resource.resource)
                 if verb == "upsert":
                     arguments = _upsert_arguments(resource, fields["create" + name].args["input"])
                 else:
@@ -124,7 +124,7 @@ def _bulk_fields(
             GraphQLNonNull(GraphQLInt), description="If more rows match, none is changed."
         )
         arguments["dryRun"] = GraphQLArgument(GraphQLNonNull(GraphQLBoolean), default_value=False)
-        text = f"{verb.capitalize()} all {definition.name} that match, or none."
+        text = f"{verb.capitalize()} all {definition.name} that match, or none." + describe_reason(definition)
         name = verb + upper_first(definition.many)
         why = reason(definition.deprecated)
         fields[name] = GraphQLField(GraphQLNonNull(answer), arguments, description=text, deprecation_reason=why)
@@ -136,13 +136,14 @@ def call_fields(
 ) -> dict[str, GraphQLField]:
     """The actions, or the queries, of the model's own code."""
     fields: dict[str, GraphQLField] = {}
-    for root, (_, call) in view.calls.items():
+    for root, (resource, call) in view.calls.items():
         if isinstance(call, kind):
             arguments = {argument.name: _argument(argument, input_type) for argument in call.arguments}
             if call.on == "row":
                 arguments = {"id": GraphQLArgument(GraphQLNonNull(GraphQLID)), **arguments}
             result = _result(call.result, objects, input_type)
-            text, why = call.description or None, reason(call.deprecated)
+            asked = describe_reason(resource) if kind is ActionDef else ""
+            text, why = (call.description + asked).strip() or None, reason(call.deprecated)
             fields[root] = GraphQLField(result, arguments, description=text, deprecation_reason=why)
     return fields
 

@@ -56,6 +56,7 @@ from diptych.api.openapi.graphql_body import GRAPHQL_ANSWER, GRAPHQL_EXAMPLE, GR
 from diptych.api.openapi.input_schemas import add_inputs, json_patch
 from diptych.api.openapi.link_operations import OTHER, link_operations, set_operation
 from diptych.api.openapi.oauth_operations import authorization_paths
+from diptych.api.openapi.reasons import add_reasons
 from diptych.api.openapi.schemas import Schema, add_schemas, ref, with_deprecation
 from diptych.api.openapi.security import ANYONE, secured, secured_call, security_schemes
 from diptych.api.openapi.viewer_operations import viewer_path, viewer_schema
@@ -132,6 +133,7 @@ def openapi_steps(
         schemas[VIEWER] = viewer_schema(view)
     for path, item in _other_paths(view).items():
         paths.add(path, item)
+    add_reasons(paths.items, parameters, view)
     return {
         "openapi": "3.1.0",
         "info": _info({"title": title, "version": version, **(about or {})}),
