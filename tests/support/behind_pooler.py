@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,8 @@ from tests.support.pooler import newer, pgbouncer
 from tests.support.running import Postgres
 
 MODE = os.environ.get("POOLER", "")
+needs_own_session = partial(pytest.mark.skipif, MODE == "transaction")
+"""Leaves out a test behind a pooler in transaction mode, with the reason why it can say nothing there."""
 _SESSIONS = 60
 """Sessions of the pooler for a database and a role, at most."""
 _HOW: dict[str, dict[str, object]] = {

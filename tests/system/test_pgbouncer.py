@@ -213,24 +213,27 @@ def test_a_connection_knows_its_backend_behind_a_pooler(postgres: Postgres) -> N
 
 
 def test_what_model_code_has_set_does_not_reach_the_next_caller(postgres: Postgres, role: str) -> None:
-    async def work(url: str) -> str:
+    async def work(url: str) -> tuple[Any, ...]:
         store = PostgresStore(url, size=1, timeout=1.0, pool_mode="transaction")
         await store.open(model)
         try:
             session = await store.session()
             await session.rows("SELECT set_config('statement_timeout', '0', false)", ())
+            await session.rows("CREATE TEMP TABLE left_behind (id integer)", ())
+            await session.rows("SET ROLE pg_monitor", ())
             await session.commit()
             await session.end()
             later = await store.session(reading=True)
-            (row,) = await later.rows("SHOW statement_timeout", ())
+            found = "SELECT current_setting('statement_timeout'), current_user::text, to_regclass('left_behind')::text"
+            (row,) = await later.rows(found, ())
             await later.end()
-            return str(row[0])
+            return row
         finally:
             await store.close()
 
     how: dict[str, Any] = {"pool_mode": "transaction", "max_prepared_statements": 200, "default_pool_size": 1}
     with pgbouncer(postgres.create(), newer(), role, **how) as url:
-        assert asyncio.run(work(url)) == "1s"
+        assert asyncio.run(work(url)) == ("1s", role, None)
 
 
 # the contract, behind it

@@ -21,6 +21,7 @@ from diptych.db.sqlite.store import SqliteStore
 from diptych.db.store import FeedHead, Store
 from diptych.errors import Code, Refusal
 from tests.contract.feed.scene import A, B, Library, hasten, model, script, uuid
+from tests.support.behind_pooler import needs_own_session
 from tests.support.running import NewDatabase
 
 AGES = timedelta(days=100)
@@ -281,6 +282,7 @@ def test_the_moment_of_a_change_is_now(library: Library) -> None:
 # who is woken
 
 
+@needs_own_session(reason="a change there is a transaction with an id, not a statement that commits itself")
 def test_own_commits_wake(library: Library) -> None:
     async def work(store: Store) -> None:
         calls: list[int] = []

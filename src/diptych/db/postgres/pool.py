@@ -37,7 +37,7 @@ _MOMENT = 0.2
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
-_FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
+FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
 """What asyncpg's reset leaves behind of a session: another role, temporary tables, and the last values of sequences."""
 
 
@@ -116,7 +116,7 @@ class Link:
             await connection.execute("ROLLBACK")
         if self.foreign and self.settings is not None:
             await connection.reset()
-            await connection.execute(_FORGET + self.settings)
+            await connection.execute(FORGET + self.settings)
         self.foreign = False
 
 

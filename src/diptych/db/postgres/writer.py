@@ -21,7 +21,7 @@ import asyncpg
 
 from diptych.ask.act import act_text
 from diptych.compile.system.audit import ACT_OF_SESSION
-from diptych.db.postgres.pool import Link, Pool, reason_of
+from diptych.db.postgres.pool import FORGET, Link, Pool, reason_of
 from diptych.db.postgres.sessions import RUN_OF_SERVER, Connection
 from diptych.db.postgres.violations import VIOLATIONS, kind_in_postgres
 from diptych.db.script import Again, ResultRow, Script, Step, Violation
@@ -180,7 +180,7 @@ class ForeignSession(Session):
         self._saved = False
         self._committed = committed
         if link.settings is None:  # the session is another caller's next: what model code has set ends here
-            self._end = "RESET ALL; COMMIT"
+            self._end = f"{FORGET} RESET ALL; COMMIT"
         link.foreign = True
 
     async def drive(self, script: Callable[[], Script[T]]) -> T:
