@@ -23,6 +23,7 @@ from diptych.engine.rate_sharing import RateSharing
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import UNKNOWN, peer_name
 from diptych.fair.rate_bucket import RateBucket, Unshared
+from diptych.identity.tokens import client_of
 from diptych.identity.viewer import Caller
 from diptych.lru import LRUCache
 from diptych.model.rates import RateDef, rates_of
@@ -330,8 +331,8 @@ def bucket_owner(rate: RateDef, caller: Caller, host: str) -> str:
         return address
     if rate.each == "role":
         return f"role {rate.role}"
-    client = caller.claims.get("client_id") if caller.claims is not None else None
-    return f"client {client}" if isinstance(client, str) else ""
+    client = client_of(caller.claims) if caller.claims is not None else None
+    return f"client {client}" if client is not None else ""
 
 
 def is_own(rate: RateDef) -> bool:

@@ -18,6 +18,7 @@ from diptych.db.store import Store
 from diptych.db.usage import UsageKey, add_usage
 from diptych.errors import Refusal
 from diptych.fair.background import Background
+from diptych.identity.tokens import client_of
 from diptych.identity.viewer import Caller
 from diptych.model.declare.roles import ANONYMOUS, SIGNED_IN
 from diptych.model.deprecation import Deprecated
@@ -41,8 +42,7 @@ class Usage:
     def note(self, used: Iterable[Deprecated], caller: Caller) -> None:
         """Count one request."""
         role = _role(caller)
-        claimed = caller.claims.get("client_id") if caller.claims is not None else None
-        client = claimed if isinstance(claimed, str) else ""
+        client = (client_of(caller.claims) if caller.claims is not None else None) or ""
         for part in used:
             key = (part.name, role, client)
             if key not in self._counts and len(self._counts) >= _MOST:

@@ -198,6 +198,19 @@ def _read(claims: Mapping[str, Any]) -> Claims:
     return Claims(subject, frozenset(roles), scopes, claims["exp"], MappingProxyType(dict(claims)))
 
 
+def is_own(claims: Claims) -> bool:
+    """Are they of a token or an API key of ours? Those of another issuer have no `jti` (`issuers/trusted.py`)."""
+    return claims.get("jti") is not None
+
+
+def client_of(claims: Claims) -> str | None:
+    """The OAuth client that got a token. One of another issuer, where its id is chosen, is named after that issuer."""
+    client = claims.get("client_id")
+    if not isinstance(client, str):
+        return None
+    return client if is_own(claims) else f"{claims.get('iss')} {client}"
+
+
 def is_number(value: object) -> bool:
     """Is it a number that can be compared with a clock?"""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53

@@ -25,7 +25,7 @@ from diptych.fair.caller import short_name
 from diptych.identity.api_keys import is_api_key, look_up
 from diptych.identity.issuers.trusted import Issuers
 from diptych.identity.revocation_list import Name, RevocationList, keys_of
-from diptych.identity.tokens import COMMAND_LINE, Tokens, claimed_issuer, kid_of, token_keys
+from diptych.identity.tokens import COMMAND_LINE, Tokens, claimed_issuer, client_of, kid_of, token_keys
 from diptych.lru import LRUCache, footprint
 from diptych.model.declare.roles import Claims, Viewer
 from diptych.model.model import Model
@@ -79,7 +79,7 @@ def _normal(token: str) -> bytes:
 def _fairness_key(name: str, viewer: Viewer, claims: Claims) -> str:
     """The key by which resources are shared. Without a user one can get any number of tokens, so then it is the account
     or client that gets them; tokens made by hand have nothing else to tell them apart."""
-    owner = claims.get("account") or claims.get("client_id")
+    owner = claims.get("account") or client_of(claims)
     return name if viewer.id is not None or owner in (None, COMMAND_LINE) else f"client:{owner}"
 
 

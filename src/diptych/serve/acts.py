@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from diptych.ask.act import ACT, EXTENSION, HEADER, Act, Channel, read_reason
+from diptych.identity.tokens import client_of
 from diptych.identity.viewer import Caller
 from diptych.model.declare.roles import SIGNED_IN
 from diptych.model.model import Model
@@ -51,7 +52,7 @@ def act_of(caller: Caller, channel: Channel, request: str | None = None, reason:
         channel,
         caller.viewer.id,
         _text(claims.get("account")),
-        _text(claims.get("client_id")),
+        client_of(claims),
         _text(claims.get("jti")),
         tuple(sorted(caller.viewer.roles - {SIGNED_IN})),
         request,
