@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,25 @@ def test_kubernetes_accepts_the_manifests() -> None:
         kubernetes_validate.validate(manifest, "1.37", strict=True)
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate({**manifests[0], "spec": {"replica": 2}}, "1.37", strict=True)
+
+
+def test_the_schema_of_compose_accepts_the_recipe(tmp_path: Path) -> None:
+    assert compose_says(DEPLOY / "compose.yaml") == (0, "")
+    text = (DEPLOY / "compose.yaml").read_text()
+    for right, wrong in (("stop_grace_period:", "grace_period:"), ("cap_drop: [ALL]", "cap_drop: ALL")):
+        assert right in text
+        (tmp_path / "compose.yaml").write_text(text.replace(right, wrong))
+        status, said = compose_says(tmp_path / "compose.yaml")
+        assert status == 1 and wrong.partition(":")[0] in said, said
+
+
+def compose_says(file: Path) -> tuple[int, str]:
+    """What the Compose Specification says about a file, by its JSON Schema."""
+    if importlib.util.find_spec("check_jsonschema") is None:
+        pytest.skip("check-jsonschema, which has the schema of Compose files, is not installed")
+    command = (sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def test_the_service_ends_before_kubernetes_and_compose_kill_it() -> None:
