@@ -2,5 +2,5 @@
 
     request + View → Asks → the rules about them → evaluated on rows → lines of text
 
-Runs beside the pipeline: imports engine, api, check, compile, db, ask and model; serve and cli import it.
+Runs beside the pipeline: imports engine, api, policy, compile, db, ask and model; serve and cli import it.
 """
