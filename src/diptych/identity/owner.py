@@ -41,11 +41,6 @@ def user_owner(id: str) -> str:
     return json.dumps({"of": id})
 
 
-def key_owner(id: str) -> str:
-    """An owner that is an API key."""
-    return json.dumps({"key": id})
-
-
 def owner_of(viewer: Viewer) -> str:
     """The owner that a viewer is: by its account, key or client if it has one, whose roles may change."""
     claims = claims_of(viewer)

@@ -23,7 +23,6 @@ from diptych.ask.act import ACT, Act
 from diptych.config import Config
 from diptych.db.job_queue import LEASES, QUEUE, QueuedJob, Run, waiting
 from diptych.db.violations import is_moved
-from diptych.engine.actor import ACTOR, Actor
 from diptych.engine.call import CallEngine
 from diptych.errors import Refusal
 from diptych.fair.background import Background
@@ -165,7 +164,6 @@ class JobService:
     async def _run(self, job: QueuedJob, run: Run) -> None:
         """Run a job; whatever happens, it is counted, and the queue is looked at again."""
         CALLER.set("job")  # all of them together wait for their turn like one caller
-        ACTOR.set(Actor(job.owner, "job", job.id))
         if self._engine.model.audited:  # the state of the job itself is changed by its runs
             ACT.set(Act("job", request=job.id, operation=job.name))
         begun, outcome = time.monotonic(), "lost"
