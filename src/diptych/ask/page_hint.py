@@ -66,7 +66,7 @@ def _parts(constant: int, lists: Sequence[PagedList]) -> tuple[int, list[int]]:
         outer = lists[number - 1].outer
         if outer:
             parts[outer - 1] += parts[number - 1]
-    return constant + sum(part for each, part in zip(lists, parts, strict=True) if not each.outer), parts
+    return constant + sum(part for page, part in zip(lists, parts, strict=True) if not page.outer), parts
 
 
 def _path(lists: Sequence[PagedList], number: int) -> str:

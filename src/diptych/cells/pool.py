@@ -148,7 +148,7 @@ class CellPool:
                 self.counts["failed"] += 1
                 self._failed = {other: end for other, end in self._failed.items() if end > self._clock()}
                 self._failed[tenant] = self._clock() + _FAILED
-                log.error("the cell of %s cannot be opened: %s", tenant, error, exc_info=not _is_told(error))
+                log.error("the cell of %s cannot be opened: %s", tenant, error, exc_info=not _is_foreseen(error))
                 raise _not_now() from None
             finally:
                 self._starting -= 1
@@ -218,8 +218,8 @@ class CellPool:
         await asyncio.gather(*self._opening.values(), *self._closing.values(), return_exceptions=True)
 
 
-def _is_told(error: Exception) -> bool:
-    """Does its message say all?"""
+def _is_foreseen(error: Exception) -> bool:
+    """Does its message say all, so that no traceback is needed?"""
     return isinstance(error, StartError | OSError)
 
 

@@ -30,7 +30,7 @@ def triggers(model: str | None, remove: bool, **flags: Any) -> None:
     """List the tables that Diptych did not make and whose changes its triggers log, by `triggers=True` in MODEL.
 
     With --remove the tables are as their owner made them. A service whose model has the word puts the triggers on again
-    when it starts; who followed changes before then is told of the gap.
+    when it starts; subscribers from before that get a gap.
     """
     tables = asyncio.run(_triggers(config_of(flags), load_model(model), remove))
     for table in tables:

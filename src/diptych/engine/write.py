@@ -246,7 +246,7 @@ class WriteEngine:
             group = list(alike(bound, len(done))) if len(bound) > 1 else []
             if len(group) > 1:
                 done += yield from create_together(group, ids, (), self.engine.store.dialect)
-                ids |= {each.op.step: result.id for each, result in zip(group, done[-len(group) :], strict=True)}
+                ids |= {created.op.step: result.id for created, result in zip(group, done[-len(group) :], strict=True)}
                 continue
             try:
                 done.append((yield from steps(write.resolved(ids), self.engine.store.dialect)))

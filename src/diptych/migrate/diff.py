@@ -128,7 +128,7 @@ class _Finder:
         was = next((old for old, name in self.answers.renames.items() if name == table), table)
         fresh = [name for name in new.columns if name not in self.state.tables[table].columns]
         for gone in [name for name in self.state.tables[table].columns if name not in new.columns]:
-            said = {self.answers.renames.get(f"{each}.{gone}") for each in (table, was)} - {None}
+            said = {self.answers.renames.get(f"{owner}.{gone}") for owner in (table, was)} - {None}
             column = self.state.tables[table].columns[gone]
             alike = [name for name in fresh if new.columns[name].kind == column.kind]
             if said:
@@ -211,7 +211,7 @@ class _Finder:
                 sentence = f"{table}.{name} was {was} and is {now}: how is a value converted?"
                 self._ask("using", f"{table}.{name}", sentence)
         if using:
-            kept = {each: getattr(was, each) for each in ("target", "on_delete", "nullable")}
+            kept = {member: getattr(was, member) for member in ("target", "on_delete", "nullable")}
             self._do(alter_column(table, name, msgspec.structs.replace(now, **kept), using=using))
         if self.state.tables[table].columns[name] != now:
             self._do(alter_column(table, name, now, fill=filled))

@@ -72,7 +72,7 @@ def compute_key(
     long value that a change left out is taken from the row as it is.
     """
     if dialect == "sqlite":
-        shown = ", ".join(_stored(table, each, of) for each, of in before.columns.items())
+        shown = ", ".join(_stored(table, old, of) for old, of in before.columns.items())
         made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown})))"
     else:
         key, typed = _cast(before.columns["id"]), quote(table)

@@ -18,10 +18,12 @@ def catalogue_of(state: State, dialect: DialectName) -> Catalogue:
     """The catalogue of a database with these tables."""
     tables = {
         name: {
-            each: ExistingColumn(
-                type_ddl(column, dialect), column.nullable, default_ddl(each, column, dialect) != "" or each == "id"
+            column_name: ExistingColumn(
+                type_ddl(column, dialect),
+                column.nullable,
+                default_ddl(column_name, column, dialect) != "" or column_name == "id",
             )
-            for each, column in table.columns.items()
+            for column_name, column in table.columns.items()
         }
         for name, table in state.tables.items()
     }
@@ -33,12 +35,12 @@ def catalogue_of(state: State, dialect: DialectName) -> Catalogue:
             made = "sqlite_autoindex" if inline else key_name(name, key, dialect)
             indexes.append(ExistingIndex(made, name, columns, key.unique))
         references += [
-            ExistingReference(f"{name}_{each}_fkey", name, each, column.target, column.on_delete)
-            for each, column in table.columns.items()
+            ExistingReference(f"{name}_{column_name}_fkey", name, column_name, column.target, column.on_delete)
+            for column_name, column in table.columns.items()
             if column.target
         ]
     checks = {
-        name: frozenset(check_ddl(name, each, check, dialect)[0] for each, check in table.checks.items())
+        name: frozenset(check_ddl(name, column_name, check, dialect)[0] for column_name, check in table.checks.items())
         for name, table in state.tables.items()
     }
     searches = frozenset(
@@ -65,16 +67,16 @@ def drift(state: State, have: Catalogue, dialect: DialectName) -> Iterator[str]:
 
 def _table_drift(name: str, state: State, want: Catalogue, have: Catalogue, dialect: DialectName) -> Iterator[str]:
     columns, there = want.tables[name], have.tables[name]
-    for each, column in columns.items():
-        if each not in there:
-            yield f"the column {name}.{each} is missing"
-        elif there[each].type.lower() != column.type.lower():
-            yield f"the column {name}.{each} is {there[each].type}, not {column.type}"
-        elif there[each].nullable != column.nullable:
-            yield f"the column {name}.{each} may{' not' * (not there[each].nullable)} be null"
-    for each, more in there.items():
-        if each not in columns and not (more.nullable or more.filled):
-            yield f"the column {name}.{each} is in no migration, and must not be null"
+    for column_name, column in columns.items():
+        if column_name not in there:
+            yield f"the column {name}.{column_name} is missing"
+        elif there[column_name].type.lower() != column.type.lower():
+            yield f"the column {name}.{column_name} is {there[column_name].type}, not {column.type}"
+        elif there[column_name].nullable != column.nullable:
+            yield f"the column {name}.{column_name} may{' not' * (not there[column_name].nullable)} be null"
+    for column_name, more in there.items():
+        if column_name not in columns and not (more.nullable or more.filled):
+            yield f"the column {name}.{column_name} is in no migration, and must not be null"
     for key in state.tables[name].keys:
         if key.unique and not names_of_key(name, key, have, dialect):
             yield f"{name} ({key}) is not kept unique"

@@ -107,8 +107,10 @@ class rename_table(MigrationStep, frozen=True):
         for name, table in renamed.tables.items():
             if any(column.target == self.old for column in table.columns.values()):
                 columns = {
-                    each: msgspec.structs.replace(column, target=self.new) if column.target == self.old else column
-                    for each, column in table.columns.items()
+                    column_name: msgspec.structs.replace(column, target=self.new)
+                    if column.target == self.old
+                    else column
+                    for column_name, column in table.columns.items()
                 }
                 renamed = renamed.put(name, table.put(columns=columns))
         return renamed

@@ -19,7 +19,7 @@ _LITTLE = 200
 _ROUNDS = 50
 """Rounds of following before the switch comes anyway."""
 Progress = Callable[[str, int, int], None]
-"""Told of each chunk: what is copied or verified, how many rows are done, and of how many."""
+"""Called for each chunk: what is copied or verified, how many rows are done, and of how many."""
 
 
 class Moved(NamedTuple):
