@@ -32,6 +32,7 @@ from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.live.retention import Retention
+from tests.support.behind_pooler import needs_own_session
 from tests.support.running import NewDatabase, Postgres, with_tables
 
 ID = "00000000-0000-7000-8000-{:012x}"
@@ -714,6 +715,7 @@ def test_a_connection_that_breaks_at_the_commit_is_asked_about(
     assert broken == 1
 
 
+@needs_own_session(reason="a change there is a transaction with an id, not a statement that commits itself")
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_lone_change_whose_connection_breaks_is_looked_for(
     postgres: Postgres, committed: bool, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,8 @@ from tests.support.running import Postgres
 MODE = os.environ.get("POOLER", "")
 needs_own_session = partial(pytest.mark.skipif, MODE == "transaction")
 """Leaves out a test behind a pooler in transaction mode, with the reason why it can say nothing there."""
+needs_no_pooler = partial(pytest.mark.skipif, bool(MODE))
+"""The same for both modes."""
 _SESSIONS = 60
 """Sessions of the pooler for a database and a role, at most."""
 _HOW: dict[str, dict[str, object]] = {
@@ -85,9 +87,9 @@ class _Redirected:
         return f"postgresql://{self._role(timeout)}@{self._pooler}{given.path}", timeout, "transaction", direct or url
 
     def _role(self, timeout: float) -> str:
-        """A role whose sessions have the settings for a timeout."""
+        """A role whose sessions have the settings for a timeout; a test may have set another one for locks."""
         settings = session_settings(timeout)
-        role = f"pooled_{settings['statement_timeout']}"
+        role = f"pooled_{settings['statement_timeout']}_{settings['lock_timeout']}"
         if role not in self._roles:
             self._server.administer(f"CREATE ROLE {role} SUPERUSER LOGIN")
             for name, value in settings.items():

@@ -267,7 +267,7 @@ def test_the_stores_of_tests_can_be_put_behind_a_pooler(postgres: Postgres, mode
         newer()
     url = postgres.create()
     with behind_pooler(postgres, mode):
-        assert asyncio.run(is_pooled(url)) == (True, "pooled_5000" if mode == "transaction" else "postgres")
+        assert asyncio.run(is_pooled(url)) == (True, "pooled_5000_2000" if mode == "transaction" else "postgres")
     assert asyncio.run(is_pooled(postgres.create())) == (False, "postgres")
 
 

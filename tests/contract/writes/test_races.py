@@ -17,6 +17,7 @@ from diptych.db.postgres.store import PostgresStore
 from diptych.serve.http.request import Request
 from tests.contract.http.data import ANN
 from tests.contract.writes import club
+from tests.support.behind_pooler import needs_own_session
 from tests.support.effort import scaled
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase, Postgres
@@ -181,6 +182,7 @@ class Statements:
         return ["lock" if "advisory" in each else each.split()[0] for each in found]
 
 
+@needs_own_session(reason="a change there is a transaction with an id, not a statement that commits itself")
 def test_plain_changes_take_no_lock_and_send_no_further_statement(
     side_by_side: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
