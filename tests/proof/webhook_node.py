@@ -41,7 +41,7 @@ def plant(fault: str) -> None:
         return str(next(rows))
 
     if fault == "early":
-        Dispatcher._send_page = early  # type: ignore[method-assign]
+        Dispatcher._send_page = early  # type: ignore[method-assign]  # a planted fault
     elif fault == "unordered":
         vars(dispatcher)["row_of"] = unordered
 

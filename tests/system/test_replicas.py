@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -52,7 +53,7 @@ async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
         await asyncio.sleep(0.02)
 
 
-async def read_there(node: Node, url: str, token: str = "", **headers: str) -> object:
+async def read_there(node: Node, url: str, token: str = "", **headers: str) -> Any:
     """An answer of the standby, once it has all that was written."""
     for _ in range(200):
         before = node.app.store.replicas[0].reads
@@ -80,7 +81,7 @@ def test_a_standby_answers_byte_by_byte_what_the_primary_answers(servers: list[S
             assert there == here, url
             _, headers, _ = here
             tag = headers["etag"]
-            assert (await read_there(node, url, token, if_none_match=tag))[0] == 304  # type: ignore[index]
+            assert (await read_there(node, url, token, if_none_match=tag))[0] == 304
         _, headers, _ = await plain.send("GET", "/users?first=3", token)
         following = headers["link"].partition("<")[2].partition(">")[0]
         assert await read_there(node, following, token) == await plain.send("GET", following, token)

@@ -89,7 +89,7 @@ def test_without_the_database_each_process_limits_alone(
             assert statuses == [200] * 20 + [429]
             assert time.monotonic() - begun < 8.0  # requests do not wait for it, or once
             assert sum("not shared" in record.message for record in caplog.records) == 1
-            node.app.store.write = write  # type: ignore[method-assign]
+            node.app.store.write = write  # type: ignore[method-assign]  # as it was
             await node.share()
             (row,) = await node.rows()
             assert row.spent == 20

@@ -148,7 +148,7 @@ def test_a_row_that_cannot_be_a_webhook_is_disabled_with_the_reason_until_it_is_
         ({"follows": "orders", "query": "fields=nothing"}, "not valid"),
     ):
         assert found.send_json("PATCH", f"/hooks/{made['id']}", value, ann).status == 200
-        until(found, lambda words=words: words in str(reason()))  # type: ignore[misc]
+        until(found, lambda words=words: words in str(reason()))  # type: ignore[misc]  # mypy infers no type of its default
     assert found.send_json("PATCH", f"/hooks/{made['id']}", {"query": "fields=total"}, ann).status == 200
     until(found, lambda: reason() is None)
     order(found, ANN, 9)

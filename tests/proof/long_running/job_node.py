@@ -63,7 +63,7 @@ def plant(fault: str) -> None:
             yield
 
         whole = Leases.take
-        Leases.take = take  # type: ignore[method-assign]
+        Leases.take = take  # type: ignore[method-assign]  # a planted fault
         for name in ("hold", "remove", "keep_state", "is_held"):
             setattr(Run, name, held)
     elif fault == "apart":
@@ -74,7 +74,7 @@ def plant(fault: str) -> None:
             await asyncio.sleep(1.0)
             await end(self, run, session, **values)
 
-        JobRunner._end = apart  # type: ignore[method-assign]
+        JobRunner._end = apart  # type: ignore[method-assign]  # a planted fault
 
 
 async def run(database: str) -> None:
