@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -260,6 +261,15 @@ def test_what_is_no_token_is_refused_in_both_styles(servers: list[Server]) -> No
             assert (await node.send("POST", "/graphql", "", query, read_token=sent))[0] in (200, 400)
 
     on(servers, work)
+
+
+def test_servers_that_are_killed_leave_no_shared_memory(postgres: Postgres) -> None:
+    with cluster(postgres, standbys=1) as servers:
+        processes = [(server.folder / "postmaster.pid").read_text().splitlines() for server in servers]
+        mapped = "".join(Path(f"/proc/{lines[0]}/maps").read_text() for lines in processes)
+    assert "/dev/shm/PostgreSQL." not in mapped, "it would be left behind"
+    segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()}
+    assert not segments & {lines[6].split()[1] for lines in processes}
 
 
 def test_sqlite_has_no_replicas_and_without_triggers_there_are_none(
