@@ -26,11 +26,14 @@ class Asker:
         self.refusals: list[tuple[float, str]] = []
         """Seconds, and what was said."""
         self.in_doubt = 0
+        self.noise: list[float] = []
+        """Seconds of responses that need no database: how busy the machine is."""
 
     def run(self, over: threading.Event) -> None:
         while not over.wait(0.01):
             self._ask("GET", "/posts?first=3", None)
             self._ask("PATCH", f"/posts/{self._post}", b'{"body": "asked"}')
+            self._ask("GET", "/health/live", None)
 
     def _ask(self, method: str, target: str, body: bytes | None) -> None:
         begun = time.monotonic()
@@ -41,6 +44,9 @@ class Asker:
             said = response.read()
         finally:
             connection.close()
+        if target == "/health/live":
+            self.noise.append(time.monotonic() - begun)
+            return
         self.statuses[response.status] = self.statuses.get(response.status, 0) + 1
         if b"not known" in said:  # its commit was interrupted, and it has looked for the outcome
             self.in_doubt += 1
@@ -59,7 +65,7 @@ def main() -> None:
     for thread in threads:
         thread.join()
     found: list[dict[str, Any]] = [
-        {"statuses": asker.statuses, "refusals": asker.refusals, "in_doubt": asker.in_doubt} for asker in askers
+        {name: getattr(asker, name) for name in ("statuses", "refusals", "in_doubt", "noise")} for asker in askers
     ]
     print(json.dumps(found))
 

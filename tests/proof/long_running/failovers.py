@@ -38,6 +38,8 @@ class Asked:
     refusals: list[tuple[float, str]] = field(default_factory=list)
     """Seconds, and what was said."""
     in_doubt: int = 0
+    noise: list[float] = field(default_factory=list)
+    """Seconds of responses that need no database."""
 
     @contextmanager
     def asking(self, place: Town) -> Iterator[None]:
@@ -51,6 +53,12 @@ class Asked:
             self.statuses.update({int(status): count for status, count in each["statuses"].items()})
             self.refusals += [(seconds, text) for seconds, text in each["refusals"]]
             self.in_doubt += each["in_doubt"]
+            self.noise += each["noise"]
+
+    def late(self) -> tuple[int, float]:
+        """How many refusals took more than a second, and the median of all."""
+        seconds = sorted(refusal[0] for refusal in self.refusals)
+        return sum(each > REFUSED_WITHIN for each in seconds), seconds[len(seconds) // 2]
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class Found:
             f"{place.changes()} changes, {len(self.followers)} followers were told "
             f"{sum(len(each.told) for each in self.followers)} and came "
             f"{sum(each.connections for each in self.followers)} times; wrong {len(wrong)}; asked {dict(statuses)}, "
-            f"in doubt {self.asked.in_doubt}, slowest refusal {slowest:.2f} s: {said}"
+            f"in doubt {self.asked.in_doubt}, slowest refusal {slowest:.2f} s (late ones and median: {self.asked.late()}; "
+            f"slowest response without a database {max(self.asked.noise):.2f} s): {said}"
         )
         assert wrong == []
         assert {service.starts for service in place.services} == {1}
