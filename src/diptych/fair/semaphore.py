@@ -123,6 +123,12 @@ class FairSemaphore:
             if not entry[1].done():
                 entry[1].set_exception(_closed())
 
+    def refuse_waiters(self, message: str) -> None:
+        """Refuse all that wait now; others may come."""
+        while (entry := self._queue.pop()) is not None:
+            if not entry[1].done():
+                entry[1].set_exception(Refusal(Code.UNAVAILABLE, message))
+
     def _wake_next(self) -> None:
         while self._free and (entry := self._queue.pop(self._may_acquire)) is not None:
             caller, waiter = entry

@@ -378,3 +378,24 @@ def test_whoever_has_a_network_has_one_name() -> None:
     assert names == {"peer:2001:db8:1:2::/64"}
     assert peer_name(("::ffff:192.0.2.1", 1)) == peer_name(("192.0.2.1", 2)) == "peer:192.0.2.1"
     assert peer_name(None) == "peer:" and peer_name(("testclient", 1)) == "peer:testclient"
+
+
+def test_all_that_wait_can_be_refused_and_others_may_come() -> None:
+    async def work() -> None:
+        semaphore = FairSemaphore(1, 10, 60.0)
+        assert semaphore.acquire_nowait("a")
+        waiting = [asyncio.create_task(semaphore.acquire(caller)) for caller in "abc"]
+        await asyncio.sleep(0)
+        semaphore.refuse_waiters("It hangs.")
+        refused = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [(each.code, str(each)) for each in refused if isinstance(each, Refusal)] == [
+            (Code.UNAVAILABLE, "It hangs.")
+        ] * 3
+        later = asyncio.create_task(semaphore.acquire("b"))
+        await asyncio.sleep(0)
+        semaphore.release("a")
+        await later
+        semaphore.release("b")
+        assert (semaphore.free, semaphore.waiting) == (1, 0)
+
+    run(work)

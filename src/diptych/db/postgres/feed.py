@@ -22,6 +22,7 @@ import asyncpg
 
 from diptych.compile.plan import Plan
 from diptych.db.feed import Run, head_of
+from diptych.db.postgres.sessions import Connection
 from diptych.db.postgres.writer import BROKEN
 from diptych.db.store import FeedHead, FeedPeek
 from diptych.errors import Code, Refusal
@@ -180,6 +181,12 @@ class Listening:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
+
+    def leave(self, run_of_server: str) -> None:
+        """Connect again, if the connection is to another run of the server than this one."""
+        connection = self._connection
+        if isinstance(connection, Connection) and connection.run_of_server != run_of_server:
+            connection.terminate()
 
     async def _listen(self) -> None:
         pause = _FIRST_PAUSE

@@ -37,6 +37,8 @@ _MOMENT = 0.2
 _MENDING = 3.0
 """Seconds after which a connection that is not clean is dropped."""
 
+_AWAY = "The database cannot answer now."
+
 FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
 """What asyncpg's reset leaves behind of a session: another role, temporary tables, and the last values of sequences."""
 
@@ -44,7 +46,7 @@ FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
 class Link:
     """A connection with its prepared statements; the least recently used are closed."""
 
-    __slots__ = ("caller", "connection", "foreign", "settings", "since", "statements", "used")
+    __slots__ = ("caller", "connection", "foreign", "reads", "settings", "since", "statements", "used")
 
     def __init__(self, connection: Connection, settings: str | None) -> None:
         self.connection = connection
@@ -59,6 +61,8 @@ class Link:
         """Since when it is held, by the loop's clock."""
         self.foreign = False
         """Did it run SQL of model code, which may have changed its settings?"""
+        self.reads = False
+        """Is it used for a read, which can be given up at any time?"""
 
     async def row(self, sql: str, parameters: Sequence[Any]) -> Any:
         """The one row of a statement, or None."""
@@ -157,13 +161,56 @@ class Pool:
         """Those of them for which nobody waits."""
         self.is_unreachable = False
         """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
-        self._answered = 0.0
+        self.answered = 0.0
         """When a connection was last returned, by the loop's clock."""
         self._closed = False
+        self._links: list[Link] = []
+        """All connections, and some that were closed."""
+        self._aside: list[Link] = []
+        """Those that were free when the server was found to hang."""
+        self._stalled: asyncio.Future[None] = self._loop.create_future()
+        """Done when the server was found to hang."""
 
     def add(self, connection: Connection) -> None:
         """Take over a connection that was made elsewhere."""
-        self._free.append(Link(connection, self._settings))
+        self._free.append(self._link(connection))
+
+    def _link(self, connection: Connection) -> Link:
+        if len(self._links) > 2 * self.size:
+            self._links = [link for link in self._links if not link.connection.is_closed()]
+        link = Link(connection, self._settings)
+        self._links.append(link)
+        return link
+
+    @property
+    def is_stalled(self) -> bool:
+        """Does the server hang? Then all callers are refused."""
+        return self._stalled.done()
+
+    @property
+    def is_busy(self) -> bool:
+        """Does anyone wait for an answer?"""
+        return self.semaphore.free < self.size
+
+    def stall(self) -> None:
+        """Give up all reads, and refuse all that wait or come, until `go_on`."""
+        self._stalled.set_result(None)
+        self._free, self._aside = [], self._free
+        for link in self._links:
+            if link.reads:
+                link.connection.terminate()
+        self.semaphore.refuse_waiters(_AWAY)
+
+    def go_on(self, run_of_server: str) -> None:
+        """Use the connections again. Those to another run of the server than this one, if there is one, are ended."""
+        if run_of_server:
+            for link in self._links:
+                if link.connection.run_of_server != run_of_server:
+                    link.connection.terminate()
+        self._free += self._aside
+        self._aside = []
+        if self._stalled.done():
+            self._stalled = self._loop.create_future()
 
     @property
     def idle(self) -> int:
@@ -183,6 +230,8 @@ class Pool:
         """Wait for a permit, and return a free connection or a new one."""
         if self._closed:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
+        if self.is_stalled:
+            raise Refusal(Code.UNAVAILABLE, _AWAY)
         caller = CALLER.get()
         if not self.semaphore.acquire_nowait(caller):
             await self.semaphore.acquire(caller)
@@ -200,11 +249,11 @@ class Pool:
     async def _new(self, caller: str) -> Link:
         try:
             await in_task()  # asyncpg.connect() has a timeout
-            link = Link(await self._make(), self._settings)
+            link = self._link(await self._make())
         except BaseException as error:
             self.semaphore.release(caller)
             if isinstance(error, asyncpg.PostgresError):  # it takes no connections now
-                raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
+                raise Refusal(Code.UNAVAILABLE, _AWAY) from error
             raise
         link.caller = caller
         link.since = self._loop.time()
@@ -220,14 +269,15 @@ class Pool:
                 for attempt in done:
                     if not attempt.cancelled():
                         attempt.result()  # it fails for this caller as it did for the other
-                raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+                raise Refusal(Code.UNAVAILABLE, _AWAY)
         making = self._making.pop() if self._making else self._try()
         begun, is_made = self._loop.time(), False
         try:
             patience = _PATIENCE if self.is_unreachable else _FIRST_PATIENCE
-            await asyncio.wait((making,), timeout=patience)
-            while not making.done() and self._loop.time() - self._answered < _ALIVE:
-                await asyncio.wait((making,), timeout=_ALIVE)
+            either = (making, self._stalled)
+            await asyncio.wait(either, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            while not making.done() and not self.is_stalled and self._loop.time() - self.answered < _ALIVE:
+                await asyncio.wait(either, timeout=_ALIVE, return_when=asyncio.FIRST_COMPLETED)
             is_made = making.done()
         finally:
             WAITED.set(WAITED.get() + self._loop.time() - begun)  # no caller is charged for it
@@ -237,7 +287,7 @@ class Pool:
         if is_made:
             return making.result()
         self.is_unreachable = True
-        raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+        raise Refusal(Code.UNAVAILABLE, _AWAY)
 
     def _try(self) -> asyncio.Task[Connection]:
         task = self._loop.create_task(self._connect_noted())
@@ -264,7 +314,7 @@ class Pool:
         if self._closed or len(self._free) >= self.size:
             making.result().terminate()
         else:
-            self._free.append(Link(making.result(), self._settings))
+            self.add(making.result())
 
     def give(self, link: Link) -> None:
         """Return a connection to the pool, in whatever state; a broken one makes room for a new one."""
@@ -274,7 +324,7 @@ class Pool:
             self._put_back(link)
             return
         if link.is_clean:
-            self._answered = self._loop.time()
+            self.answered = self._loop.time()
             self._free.append(link)
             self.semaphore.release(link.caller, link.since)
             return
@@ -312,7 +362,7 @@ class Pool:
         for making in self._making:
             making.cancel()
         await asyncio.gather(*self._mending, *self._making, return_exceptions=True)
-        for link in self._free:
+        for link in (*self._free, *self._aside):
             try:
                 await link.connection.close(timeout=_MENDING)
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):

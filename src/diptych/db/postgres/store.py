@@ -26,6 +26,7 @@ from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
 from diptych.db.postgres.sessions import Connector, PoolMode
+from diptych.db.postgres.stall import StallWatch
 from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
 from diptych.db.script import ResultRow, Script, Step
 from diptych.db.store import FeedHead, FeedPeek, RelayState, ReplicaState, StoreLoad, insert_plan
@@ -89,6 +90,7 @@ class PostgresStore:
         listens = partial(connector.connect_directly, "diptych listens") if connector.direct else None
         self._channel = NoticeChannel(listens, relay_to(relay))
         self._numbering: Numbering | None = None
+        self._watch: StallWatch | None = None
         self._pinging: asyncio.Task[None] | None = None
         self._probing: Probe | None = None
         self._replicas: Replicas | None = None
@@ -140,6 +142,9 @@ class PostgresStore:
         return await patiently(connection, attempt)
 
     async def close(self) -> None:
+        if self._watch is not None:
+            await self._watch.close()
+            self._watch = None
         await self._channel.close()
         if self._replicas is not None:
             await self._replicas.close()
@@ -197,6 +202,7 @@ class PostgresStore:
         try:
             while True:
                 link = pool.take_nowait() or await pool.take()
+                link.reads = True
                 try:
                     row = await link.read(plan.sql, parameters)
                     return (None,) if row is None else _bounded(row)
@@ -213,6 +219,7 @@ class PostgresStore:
                         raise
                     # it broke while it was idle: a read can be sent again
                 finally:
+                    link.reads = False
                     pool.give(link)
         except asyncpg.QueryCanceledError as error:
             raise Refusal(Code.TIMEOUT, "The request took too long.") from error
@@ -277,6 +284,9 @@ class PostgresStore:
 
     def on_commit(self, wake: Callable[[], None] | None, heard: Callable[[str], bool] | None = None) -> None:
         self._channel.start(wake, heard)
+        listening = self._channel.listening
+        if listening is not None and self._watch is None:
+            self._watch = StallWatch(self.pool, self._ping_idle, self._connector.connect, listening.leave)
 
     @property
     def relay(self) -> RelayState | None:
@@ -291,12 +301,22 @@ class PostgresStore:
 
     async def ping(self) -> None:
         """Check the connection; concurrent calls share one check, so that frequent health checks cost nothing."""
+        if self._pool is not None and self._pool.is_stalled:
+            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
+        await self._ping_shared()
+        if self._probing is not None:
+            self._probing.check()
+
+    async def _ping_idle(self) -> None:
+        """Check the connection that listens, if there is one: all others may be in use."""
+        if self._channel.listening is not None and self._channel.listening.is_connected:
+            await self._ping_shared()
+
+    async def _ping_shared(self) -> None:
         if self._pinging is None:
             self._pinging = asyncio.get_running_loop().create_task(self._ping())
             self._pinging.add_done_callback(self._pinged)
         await asyncio.shield(self._pinging)
-        if self._probing is not None:
-            self._probing.check()
 
     async def _ping(self) -> None:
         """Use the connection that listens, which is idle, so that a health check never waits for the pool."""
