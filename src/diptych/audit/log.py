@@ -79,8 +79,8 @@ async def verify(store: Store, kept: tuple[int, str] | None = None) -> tuple[int
 async def _verified(session: Session, dialect: str, kept: tuple[int, str] | None) -> tuple[int, Broken | None]:
     head = await _head(session)
     number, before, right = head.first, head.first_hash, 0
-    if kept is not None and kept[0] > head.entry:
-        return 0, Broken(head.entry + 1, f"it is missing: the log had {kept[0]} entries")
+    if kept is not None and (broken := _beside(kept, head)) is not None:
+        return 0, broken
     async for entry, hash in _entries(session, dialect, "", ()):
         if entry.entry > head.entry:
             return right, Broken(entry.entry, "it is beyond the head of the log")
@@ -97,6 +97,18 @@ async def _verified(session: Session, dialect: str, kept: tuple[int, str] | None
     if before != head.hash:
         return right, Broken(head.entry, f"its hash was {head.hash}")
     return right, None
+
+
+def _beside(kept: tuple[int, str], head: AuditHead) -> Broken | None:
+    """What is wrong if a head that was written down elsewhere is of no entry of the log; the first one is 1."""
+    number, hash = kept
+    if number > head.entry:
+        return Broken(head.entry + 1, f"it is missing: the log had {number} entries")
+    if number and number < head.first - 1:
+        return Broken(number, f"it is no longer kept: the log begins with entry {head.first}")
+    if number and number == head.first - 1 and hash != head.first_hash:
+        return Broken(number, f"its hash was {hash}")
+    return None
 
 
 async def _entries(

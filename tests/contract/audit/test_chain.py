@@ -141,6 +141,27 @@ def test_the_log_has_a_retention_of_its_own_and_the_rest_of_the_chain_holds(data
         assert [v["id"] for v in service.rows(f"/posts/{row}/history", token=service.token(ANN))] == ["6", "5", "4"]
 
 
+def test_a_head_that_is_kept_elsewhere_finds_a_log_that_begins_after_it(database: str) -> None:
+    """Someone removes entries, has the log begin behind them, and makes all hashes anew."""
+    with serving(database) as service:
+        write(service)
+        kept = head(service)
+        write(service, 2)
+        last = head(service)
+        service.execute("DELETE FROM diptych_audit WHERE entry <= 7")
+        service.execute("UPDATE diptych_audit SET act = NULL")
+        forged = hashlib.sha256(f"\n{lines(service)[0].rpartition(',')[0]}".encode()).hexdigest()
+        service.execute(f"UPDATE diptych_audit SET hash = '{forged}'")
+        service.execute(f"UPDATE diptych_audit_head SET first = 8, first_hash = '', hash = '{forged}'")
+        assert verified(service) == (1, None)
+        _, broken = verified(service, (kept.entry, kept.hash))
+        assert broken == Broken(6, "it is no longer kept: the log begins with entry 8")
+        _, broken = verified(service, (7, "0" * 64))
+        assert broken == Broken(7, f"its hash was {'0' * 64}")
+        assert verified(service, (last.entry, last.hash))[1] == Broken(8, f"its hash was {last.hash}")
+        assert verified(service, (0, "")) == (1, None), "the head of a log that was empty"
+
+
 def test_nothing_is_trimmed_from_the_feed_before_it_is_in_the_log(database: str) -> None:
     with serving(database) as service:
         store = service.app.store
