@@ -339,6 +339,7 @@ def test_a_heavy_read_does_not_keep_a_light_one_waiting(runner: asyncio.Runner, 
             assert not was_done
 
 
+@needs_own_session(reason="it counts the sessions of the server, which the pooler makes as it likes")
 def test_a_broken_connection_is_replaced(runner: asyncio.Runner, postgres: Postgres) -> None:
     database = postgres.create()
     kill = (
