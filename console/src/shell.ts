@@ -29,6 +29,7 @@ function whole(model: Model): Model {
       search: Boolean(each.search),
       softDelete: Boolean(each.softDelete),
       changes: Boolean(each.changes),
+      history: Boolean(each.history),
       export: Boolean(each.export),
       verbs: Object.assign({ read: false, create: false, update: false, delete: false, restore: false }, each.verbs),
       fields: each.fields ?? [],

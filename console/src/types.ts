@@ -79,6 +79,7 @@ export interface Resource {
   search: boolean
   softDelete: boolean
   changes: boolean
+  history: boolean
   export: boolean
   verbs: { read: boolean; create: boolean; update: boolean; delete: boolean; restore: boolean }
   fields: Field[]

@@ -133,7 +133,7 @@ function RowTabs({ resource, row, onSave, onWhy }: RowTabsProps) {
   const { model } = useStore(shared)
   const [tab, setTab] = useState('fields')
   const relations = resource.fields.filter((field) => field.relation?.many && targetOf(field))
-  const tabs = TABS.filter((each) => (each.id === 'relations' ? relations.length > 0 : each.id === 'history' ? resource.changes : true))
+  const tabs = TABS.filter((each) => (each.id === 'relations' ? relations.length > 0 : each.id === 'history' ? resource.changes || resource.history : true))
   return (
     <section class="panel">
       <Tabs label="Row" tabs={tabs} at={tab} onChange={setTab}>

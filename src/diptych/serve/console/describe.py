@@ -61,6 +61,7 @@ def _resource(mine: ResourceView, calls: Iterable[CallDef], view: View) -> Json:
             "search": bool(mine.searched),
             "softDelete": mine.deleted != FALSE,
             "changes": resource.followed,
+            "history": resource.audit is not None and resource.audit.history and "history" in mine.relations,
             "export": mine.exports,
             "verbs": {verb: mine.may(verb) for verb in _VERBS},
             "keys": {name: list(names) for name, names in mine.upsert_keys.items()},
