@@ -60,8 +60,10 @@ class Directory(Struct, frozen=True, eq=False):
         return named if named in self.databases else None
 
     def config_of(self, tenant: str, config: Config) -> Config:
-        """The settings of one cell. A token of another issuer holds there only if its claim names this tenant."""
-        issuers = tuple(replace(issuer, required={self.claim: tenant}) for issuer in config.issuers)
+        """The settings of one cell. A token of another issuer is valid there only if its claim names this tenant."""
+        issuers = tuple(
+            replace(issuer, required={**(issuer.required or {}), self.claim: tenant}) for issuer in config.issuers
+        )
         address = self.address.replace(_PLACE, tenant)
         one = for_database(config, self.databases[tenant])
         return replace(one, cells="", base_url=address, issuers=issuers, metrics_folder="")

@@ -64,6 +64,14 @@ def test_tokens_of_other_issuers_need_a_claim(tmp_path: Path) -> None:
     assert issuer.required == {"org": "acme"}
 
 
+def test_what_an_issuer_requires_is_required_in_every_cell(tmp_path: Path) -> None:
+    issuer = Issuer("https://login.example.com", "https://api.example.com", required={"env": "live", "org": "other"})
+    config = Config(issuers=(issuer,))
+    directory = read(HOST.replace("\n", '\nclaim = "org"\n') + CELLS, tmp_path, config)
+    (inside,) = directory.config_of("acme", config).issuers
+    assert inside.required == {"env": "live", "org": "acme"}
+
+
 @pytest.mark.parametrize(
     ("host", "tenant"),
     [
