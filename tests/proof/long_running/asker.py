@@ -25,6 +25,9 @@ class Asker:
         self.statuses: dict[int, int] = {}
         self.refusals: list[tuple[float, str]] = []
         """Seconds, and what was said."""
+        self.interrupted: list[tuple[float, str]] = []
+        """The same of changes that came after one that was done: they may have been under way when the primary was lost."""
+        self._is_refused = False
         self.in_doubt = 0
         self.noise: list[float] = []
         """Seconds of responses that need no database: how busy the machine is."""
@@ -51,7 +54,9 @@ class Asker:
         if b"not known" in said:  # its commit was interrupted, and it has looked for the outcome
             self.in_doubt += 1
         elif response.status == 503:
-            self.refusals.append((time.monotonic() - begun, said.decode()))
+            was_under_way = method != "GET" and not self._is_refused
+            (self.interrupted if was_under_way else self.refusals).append((time.monotonic() - begun, said.decode()))
+        self._is_refused = response.status == 503
 
 
 def main() -> None:
@@ -65,7 +70,8 @@ def main() -> None:
     for thread in threads:
         thread.join()
     found: list[dict[str, Any]] = [
-        {name: getattr(asker, name) for name in ("statuses", "refusals", "in_doubt", "noise")} for asker in askers
+        {name: getattr(asker, name) for name in ("statuses", "refusals", "interrupted", "in_doubt", "noise")}
+        for asker in askers
     ]
     print(json.dumps(found))
 

@@ -37,6 +37,8 @@ class Asked:
     statuses: Counter[int] = field(default_factory=Counter)
     refusals: list[tuple[float, str]] = field(default_factory=list)
     """Seconds, and what was said."""
+    interrupted: list[tuple[float, str]] = field(default_factory=list)
+    """The same of changes whose commit may have been interrupted, so that their outcome was looked for."""
     in_doubt: int = 0
     noise: list[float] = field(default_factory=list)
     """Seconds of responses that need no database."""
@@ -52,6 +54,7 @@ class Asked:
         for each in json.loads(said):
             self.statuses.update({int(status): count for status, count in each["statuses"].items()})
             self.refusals += [(seconds, text) for seconds, text in each["refusals"]]
+            self.interrupted += [(seconds, text) for seconds, text in each["interrupted"]]
             self.in_doubt += each["in_doubt"]
             self.noise += each["noise"]
 
@@ -82,7 +85,8 @@ class Found:
             f"{sum(len(each.told) for each in self.followers)} and came "
             f"{sum(each.connections for each in self.followers)} times; wrong {len(wrong)}; asked {dict(statuses)}, "
             f"in doubt {self.asked.in_doubt}, slowest refusal {slowest:.2f} s (late ones and median: {self.asked.late()}; "
-            f"slowest response without a database {max(self.asked.noise):.2f} s): {said}"
+            f"slowest response without a database {max(self.asked.noise):.2f} s): {said}; changes that were "
+            f"interrupted, and the slowest: {len(self.asked.interrupted)}, {max(self.asked.interrupted, default=None)}"
         )
         assert wrong == []
         assert {service.starts for service in place.services} == {1}
