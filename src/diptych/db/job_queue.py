@@ -160,7 +160,7 @@ class Run(Struct, frozen=True):
         return (yield Step(_HOLD.format(dialect.placeholder, sets=sets), self._values)) is not None
 
 
-class Waiting(Struct, frozen=True):
+class WaitingJobs(Struct, frozen=True):
     """What a look at the queue finds: jobs that may run now, in the order in which they should, and when there will be
     another that waits for its next attempt, in milliseconds."""
 
@@ -174,14 +174,14 @@ def waiting_statement(dialect: Dialect, names: int) -> str:
     return _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
 
 
-async def waiting(store: Store, names: Sequence[str]) -> Waiting:
+async def waiting(store: Store, names: Sequence[str]) -> WaitingJobs:
     """The first jobs with these names that nobody runs: new ones by their turn, and between two of them one that is
     tried again."""
     (answer,) = await store.run(Plan(waiting_statement(store.dialect, len(names))), list(names))
     *rows, last = [WaitingJob(*row) for row in json.loads(answer or b"[]")]
     new, again = [job for job in rows if job.turn >= 0], [job for job in rows if job.turn < 0]
     in_turns = [job for pair in zip_longest(new, again) for job in pair if job is not None]
-    return Waiting(in_turns, last.next_at)
+    return WaitingJobs(in_turns, last.next_at)
 
 
 def add_job(dialect: Dialect, job: QueuedJob) -> Script[None]:

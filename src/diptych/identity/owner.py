@@ -18,7 +18,7 @@ from typing import Any
 from diptych.db.store import Store
 from diptych.identity.api_keys import key_id_of
 from diptych.identity.records import ACCOUNTS, API_KEYS, CLIENTS, unix_time
-from diptych.identity.tokens import COMMAND_LINE, is_own
+from diptych.identity.tokens import COMMAND_LINE, is_token_of_ours
 from diptych.model.declare.roles import Claims, Viewer, claims_of
 from diptych.model.model import Model
 
@@ -47,7 +47,7 @@ def owner_of(viewer: Viewer) -> str:
     if claims is None:
         return fixed_owner(())
     named: dict[str, object]
-    client, key = claims.get("client_id") if is_own(claims) else None, key_id_of(claims)
+    client, key = claims.get("client_id") if is_token_of_ours(claims) else None, key_id_of(claims)
     if claims.get("account") is not None:
         named = {"account": claims.get("account")}
     elif key is not None:

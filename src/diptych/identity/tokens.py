@@ -198,7 +198,7 @@ def _read(claims: Mapping[str, Any]) -> Claims:
     return Claims(subject, frozenset(roles), scopes, claims["exp"], MappingProxyType(dict(claims)))
 
 
-def is_own(claims: Claims) -> bool:
+def is_token_of_ours(claims: Claims) -> bool:
     """Are they of a token or an API key of ours? Those of another issuer have no `jti` (`issuers/trusted.py`)."""
     return claims.get("jti") is not None
 
@@ -208,7 +208,7 @@ def client_of(claims: Claims) -> str | None:
     client = claims.get("client_id")
     if not isinstance(client, str):
         return None
-    return client if is_own(claims) else f"{claims.get('iss')} {client}"
+    return client if is_token_of_ours(claims) else f"{claims.get('iss')} {client}"
 
 
 def is_number(value: object) -> bool:
