@@ -21,8 +21,8 @@ from diptych.serve.http.request import Request
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass rates and admission control: health checks."""
 _CONSOLE = "/console"
-_UNLIMITED_BEFORE = "/i"
-"""Paths that may be without a rate are before this one in the order of texts."""
+_LAST, _UNLIMITED = "/i", ("/c", "/h")
+"""Paths that may be without a rate are before the first in the order of texts, and begin like this."""
 
 
 def rate_limiter(model: Model, config: Config, store: Store) -> RateLimiter | None:
@@ -36,12 +36,13 @@ def enter(rates: RateLimiter, request: Request, caller: Caller) -> None:
 
     Part of every request: what is usual, a caller who was here before, is one look at a dict.
     """
+    path = request.path
+    if path < _LAST and path[:2] in _UNLIMITED and _is_unlimited(path):
+        SPENDER.set(None)
+        return
     spender = rates.recent.get(caller.sent)
-    if spender is None or spender.roles is not caller.viewer.roles or request.path < _UNLIMITED_BEFORE:
-        found = spender_of(rates, request, caller)
-        if found is None:
-            return
-        spender = found
+    if spender is None or spender.roles is not caller.viewer.roles:
+        spender = _find(rates, request, caller)
     else:
         request.spending = spender
         if SPENDER.get() is not spender:
@@ -52,16 +53,16 @@ def enter(rates: RateLimiter, request: Request, caller: Caller) -> None:
 
 async def settled(rates: RateLimiter, request: Request, caller: Caller) -> None:
     """Wait until the caller's spending is shared, if it has spent so much that its next request should."""
-    spender = spender_of(rates, request, caller)
-    if spender is not None:
-        await spender.settle()
+    if not _is_unlimited(request.path):
+        await rates.spender(caller, request.peer).settle()
 
 
-def spender_of(rates: RateLimiter, request: Request, caller: Caller) -> Spender | None:
-    """Who pays for a request from here on; None if it is not limited."""
-    if request.path in ADMITTED_PATHS or request.path.startswith(_CONSOLE):
-        SPENDER.set(None)
-        return None
+def _is_unlimited(path: str) -> bool:
+    return path in ADMITTED_PATHS or path.startswith(_CONSOLE)
+
+
+def _find(rates: RateLimiter, request: Request, caller: Caller) -> Spender:
+    """Who pays for a request from here on."""
     spender = rates.spender(caller, request.peer)
     request.spending = spending = rates.spending(spender) if spender.by_resource else spender
     SPENDER.set(spending)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from diptych import Rate, signed_in
+from diptych.engine.rate_limiter import RateLimiter, Spender
 from diptych.errors import StartError
 from diptych.testing import Client, Response, serve
 from tests.contract.rates.shop import Good, Report, boss, names, shop, staff
@@ -227,3 +229,22 @@ def test_the_openapi_document_describes_429_and_its_headers(new_database: NewDat
         assert problem["violated-policies"]["type"] == "array"
     with serve(shop(), database=new_database()) as api:
         assert "RateLimit" not in api.anonymous.get("/openapi.json").expect(200).body.decode()
+
+
+@pytest.mark.parametrize("path", ["/goods", "/graphql", "/comments", "/houses", "/reports"])
+def test_a_caller_who_was_here_before_is_found_by_its_token_alone(
+    new_sqlite: NewDatabase, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    find = RateLimiter.spender
+
+    def noted(self: RateLimiter, *given: Any) -> Spender:
+        looked.append(given)
+        return find(self, *given)
+
+    monkeypatch.setattr(RateLimiter, "spender", noted)
+    with serve(shop(Rate(requests=50, per="day")), database=new_sqlite()) as api:
+        ann = api.as_(user=ANN)
+        for left in (49, 48, 47):
+            assert f";r={left};" in ann.get(path).headers["ratelimit"]
+        assert len(looked) == 1
