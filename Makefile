@@ -65,7 +65,7 @@ oldest: .venv-oldest/made.stamp ## run the unit and contract tests with the olde
 	@.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract $(ARGS)
 
 # What measures time runs alone, the rest on two cores.
-prove: .venv/dev.stamp ## run the long proofs: races, services and connections that are killed, very many changes
+prove: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run the long proofs: races, services and connections that are killed, very many changes
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/proof/long_running --ignore tests/proof/long_running/test_soak.py $(ARGS)
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/system/caching/test_nginx.py tests/proof/attacks $(ARGS)
 	@PROVE=long $(BIN)/python -m pytest -q -s --timeout 3600 tests/system/overload tests/system/wire $(ARGS)

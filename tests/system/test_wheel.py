@@ -22,6 +22,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.support.effort import sampled
+
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 INSTALLED = Path(sysconfig.get_path("purelib"))
@@ -174,7 +176,7 @@ def pyright(installed: Installed, folder: Path) -> subprocess.CompletedProcess[s
     return installed.run(installed.python, "-m", "pyright", "--pythonpath", installed.python, cwd=folder)
 
 
-@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.parametrize("checker", sampled([pyright, mypy], 2))  # test_typing.py runs both, on the source
 def test_strict_type_checkers_report_one_slip_and_nothing_else(
     checker: Checker, installed: Installed, project: Path
 ) -> None:

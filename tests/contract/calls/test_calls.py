@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from diptych.db.sqlite.store import SqliteStore
 from diptych.serve.http.request import Request
 from tests.contract.calls.press import ANN, BOB, DRAFT, ROWS, SEEN, TILL, meddling, model
 from tests.support.in_process import Answer, Service, in_process
@@ -261,10 +260,8 @@ def test_actions_on_one_row_do_not_lose_each_other(press: Service) -> None:
     assert press.get(f"/tills/{TILL}").json()["total"] == "20.00"
 
 
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)  # only SQLite has one writer for all
 def test_an_action_that_takes_too_long_holds_nobody_up_for_ever(press: Service) -> None:
-    if not isinstance(press.app.store, SqliteStore):
-        pytest.skip("only SQLite has one writer for all")
-
     async def both() -> list[int]:
         slow = asyncio.create_task(call(press, f"/tills/{TILL}/wait", {"seconds": 3.0}))
         await asyncio.sleep(0.2)

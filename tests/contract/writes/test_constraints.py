@@ -233,10 +233,9 @@ def test_dev_adds_keys_and_serve_refuses_without_them(outside: Outside) -> None:
     assert report_of(BARE, outside) == ""
 
 
-def test_replacing_a_row_from_outside_is_seen_by_the_feed(runner: asyncio.Runner, new_database: NewDatabase) -> None:
-    with in_process(MODEL, new_database(), runner) as service:
-        if service.app.store.dialect.name != "sqlite":
-            pytest.skip("PostgreSQL has no INSERT OR REPLACE")
+def test_replacing_a_row_from_outside_is_seen_by_the_feed(runner: asyncio.Runner, new_sqlite: NewDatabase) -> None:
+    """PostgreSQL has no INSERT OR REPLACE."""
+    with in_process(MODEL, new_sqlite(), runner) as service:
         assert send(service, "POST", "/teams", {"name": "A"}).status == 201
         assert create(service).status == 201
         service.execute(
