@@ -286,8 +286,26 @@ def test_a_pool_that_cannot_connect_loses_no_place() -> None:
         pool = Pool(refuse, 4, 0.5)  # type: ignore[arg-type]  # wrong on purpose
         CALLER.set("a")
         found = await asyncio.gather(*(pool.take() for _ in range(20)), return_exceptions=True)
-        assert all(isinstance(each, OSError) for each in found)
+        assert all(isinstance(each, OSError | Refusal) for each in found)
         assert (pool.idle, pool.semaphore.waiting) == (4, 0)
+
+    run(work)
+
+
+def test_nobody_queues_for_a_server_that_is_away() -> None:
+    async def work() -> None:
+        async def refuse() -> None:
+            await asyncio.sleep(0.3)
+            raise OSError
+
+        pool = Pool(refuse, 2, 5.0)  # type: ignore[arg-type]  # wrong on purpose
+        CALLER.set("a")
+        for _ in range(2):  # the first ones find it out
+            begun = time.monotonic()
+            found = await asyncio.gather(*(pool.take() for _ in range(40)), return_exceptions=True)
+            assert all(isinstance(error, OSError | Refusal) for error in found)
+            assert time.monotonic() - begun < 1.0
+        assert (pool.idle, pool.semaphore.waiting) == (2, 0)
 
     run(work)
 

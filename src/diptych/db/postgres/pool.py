@@ -183,6 +183,11 @@ class Pool:
         return link
 
     @property
+    def _is_connected(self) -> bool:
+        """Is there any connection, free or in use?"""
+        return any(not link.connection.is_closed() for link in self._links)
+
+    @property
     def is_stalled(self) -> bool:
         """Does the server hang? Then all callers are refused."""
         return self._stalled.done()
@@ -234,6 +239,8 @@ class Pool:
             raise Refusal(Code.UNAVAILABLE, _AWAY)
         caller = CALLER.get()
         if not self.semaphore.acquire_nowait(caller):
+            if self.is_unreachable and not self._is_connected:
+                raise Refusal(Code.UNAVAILABLE, _AWAY)
             await self.semaphore.acquire(caller)
         return self._free_link(caller) or await self._new(caller)
 
@@ -300,6 +307,8 @@ class Pool:
             connection = await self._connect()
         except BaseException:
             self.is_unreachable = True
+            if not self._is_connected:  # there is nothing to wait for
+                self.semaphore.refuse_waiters(_AWAY)
             raise
         self.is_unreachable = False
         return connection
