@@ -10,7 +10,7 @@ import pytest
 
 from diptych import Model, OnDelete, Resource, Unique
 from tests.contract.feed.scene import A, B, C, Library
-from tests.support.behind_pooler import needs_own_session
+from tests.support.behind_pooler import needs_no_pooler
 from tests.support.running import NewDatabase, Postgres
 
 SHELF = "INSERT INTO shelves (id, name) VALUES ('{}', '{}')"
@@ -237,7 +237,7 @@ def test_nobody_else_tells_of_what_did_not_happen(on_postgres: Library) -> None:
         asyncio.run(work("diptych_feed('shelves')"))
 
 
-@needs_own_session(reason="the pooler has sessions with the search_path of before, until its owner has it reconnect")
+@needs_no_pooler(reason="the pooler has sessions with the search_path of before, until its owner has it reconnect")
 def test_a_schema_with_another_name_has_a_feed_that_works(postgres: Postgres) -> None:
     library = Library(postgres.create())
     library.write("outside", SHELF.format(A, "A"))
