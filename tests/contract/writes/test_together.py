@@ -51,7 +51,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         sizes.append(len(group))
         return send(group, *more)
 
-    for place in ("diptych.engine.write.together", "diptych.engine.nest.together"):
+    for place in ("diptych.engine.write.create_together", "diptych.engine.nest.create_together"):
         monkeypatch.setattr(place, counted)
     yield sizes
 
