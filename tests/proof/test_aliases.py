@@ -95,6 +95,7 @@ def test_every_alias_begins_with_an_underscore_and_no_name_of_a_model_does() -> 
         "h",
         "n",
         "place",
+        "r",
         "s",
         "step",
         "w",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from typing import Any
+from unittest.mock import patch
 
 from diptych import Config, Diptych, Model, Resource, grant
 from diptych.engine.watch import Change, ChangeBatch
@@ -43,7 +44,7 @@ def plant(fault: str) -> None:
     if fault == "early":
         Dispatcher._send_page = early  # type: ignore[method-assign]  # a planted fault
     elif fault == "unordered":
-        vars(dispatcher)["row_of"] = unordered
+        patch.object(dispatcher, "row_id_of", unordered).start()
 
 
 async def run(database: str) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -74,7 +75,8 @@ def test_a_stream_tells_of_another_node_with_the_relay_and_without_it(postgres: 
                 return until(lambda: len(events) > before)
 
             listening = (
-                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'diptych listens' AND query ~ '^LISTEN'"
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'diptych listens' AND query ~ '^LISTEN' "
+                f"AND datname = '{urlsplit(database).path[1:]}'"
             )
             until(lambda: postgres.execute(listening)[0][0] == 0)
             delays = [tell(number) for number in range(5)]

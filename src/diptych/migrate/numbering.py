@@ -27,7 +27,7 @@ def add_counter(table: str, name: str, column: Column, *, there: bool) -> Iterat
     quoted, within = quote(table), within_of(column)
     index = "diptych_number_" + hashlib.sha256(f"{table}.{name}".encode()).hexdigest()[:8]
     if not there:
-        yield CREATE_COUNTERS
+        yield CREATE_COUNTERS["postgres"]
         yield f"DELETE FROM diptych_counters WHERE name = '{table}.{name}'"
         yield f"ALTER TABLE {quoted} ADD COLUMN {quote(name)} {type_ddl(column, 'postgres')}"
     order = f"ON {quoted} (created_at, id) WHERE {quote(name)} IS NULL"

@@ -8,6 +8,7 @@ import msgspec
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.meaning import TRASH, misfit
+from diptych.compile.system.counters import CREATE_COUNTERS
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
@@ -122,6 +123,7 @@ class rename_table(MigrationStep, frozen=True):
             yield from follow_rename(self.new)
         for name, column in before.tables[self.old].columns.items():
             if column.generated.startswith("counter"):
+                yield CREATE_COUNTERS[dialect]  # opening the database would make it, and a column is new perhaps
                 counted = f"name = '{self.new}.{name}' WHERE name = '{self.old}.{name}'"
                 yield f"UPDATE diptych_counters SET {counted}"
 

@@ -130,3 +130,19 @@ def test_without_a_declaration_it_is_a_question() -> None:
     assert [str(step) for step in (*found.expand, *found.contract)] == [
         "rename_column(table='tags', old='word', new='term')"
     ]
+
+
+def test_a_table_with_a_counter_that_the_database_never_had_is_renamed(
+    tmp_path: Path, new_database: NewDatabase
+) -> None:
+    counted = OLD.replace("rank: int = 0", "rank: Annotated[int, Counter()] = auto()")
+    renamed = counted.replace("class Post(Resource)", 'class Article(Resource, renamed_from="Post")')
+    project = Project(tmp_path / "migrations", new_database())
+    for text in (OLD.replace("    rank: int = 0\n", ""), counted, renamed):
+        project.make(model_of(text))
+        if text is not counted:  # the two last migrations are applied together
+            project.apply(model_of(text))
+    project.open(model_of(renamed))
+    for number in (1, 2):
+        project.outside.sql(f"INSERT INTO articles (id, title) VALUES ('00000000-0000-7000-8000-{number:012}', 't')")
+    assert project.outside.sql("SELECT rank FROM articles ORDER BY id") == [(1,), (2,)]

@@ -171,7 +171,7 @@ BROKEN: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         compiling, "substitute", lambda fragment, by: fragment
     ),
     "changes are read from the beginning": lambda patch: patch.setattr(
-        compiling, "between", lambda resource, after, upto: feed_range(resource, Fragment("0"), upto)
+        compiling, "feed_range", lambda resource, after, upto: feed_range(resource, Fragment("0"), upto)
     ),
 }
 

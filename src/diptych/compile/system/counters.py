@@ -11,7 +11,7 @@ themselves is never given again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from diptych.compile.fragment import Fragment, identifier, sql
@@ -23,8 +23,10 @@ _COUNTERS: dict[DialectName, str] = {
     "PRIMARY KEY (name, scope)",
 }
 
-CREATE_COUNTERS = f"CREATE TABLE IF NOT EXISTS diptych_counters ({_COUNTERS['postgres']})"
-"""PostgreSQL: the statement that makes the table of the last numbers."""
+CREATE_COUNTERS: Mapping[DialectName, str] = {
+    dialect: f"CREATE TABLE IF NOT EXISTS diptych_counters ({columns})" for dialect, columns in _COUNTERS.items()
+}
+"""The statement that makes the table of the last numbers."""
 _LONGEST = 40
 
 
