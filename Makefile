@@ -36,8 +36,8 @@ help: ## list the verbs
 serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 	@$(BIN)/diptych dev $(ARGS)
 
-quick: .venv/dev.stamp ## run the unit and contract tests on SQLite: the developer's loop
-	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit tests/contract tests/test_layers.py $(ARGS)
+quick: .venv/dev.stamp ## run the unit and contract tests on SQLite, those left out that are slow: the developer's loop
+	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests/unit tests/contract $(ARGS)
 
 test: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run all tests, PostgreSQL and the clients from npm included
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)

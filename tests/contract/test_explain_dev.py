@@ -235,6 +235,7 @@ def test_a_model_without_roles_explains_to_the_token_of_dev_alone(runner: asynci
 # nobody else
 
 
+@pytest.mark.slow
 @cases("sent", REFUSED, ids=lambda sent: f"{sent[0]} {sent[1][:30]}")
 def test_nobody_else_is_told_anything(sent: Sent, services: tuple[Service, Service]) -> None:
     plain, dev = services

@@ -39,6 +39,7 @@ def test_every_heading_is_in_the_table_of_contents() -> None:
     assert sorted(linked) == sorted(anchors)
 
 
+@pytest.mark.slow
 @cases("example", EXAMPLES)
 def test_every_example_is_a_model(example: str) -> None:
     source = example if "class " in example else "class Thing(Resource):\n" + textwrap.indent(example, "    ")

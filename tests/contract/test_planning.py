@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bench.planning import planning_ratio
 from diptych.config import Config
 from diptych.demo.model import model
@@ -14,6 +16,7 @@ from tests.support.running import NewDatabase
 SENT = 30
 
 
+@pytest.mark.slow
 def test_planning_costs_less_than_parsing_and_validating_by_graphql_core() -> None:
     theirs, ours = planning_ratio()
     assert ours <= 0.8 * theirs, f"{ours:.0f} µs against {theirs:.0f} µs"

@@ -277,6 +277,7 @@ def matches(search: str, texts: list[str | None]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_random_searches_find_what_the_oracle_finds(empty: Service) -> None:
     dice = random.Random(7)
     rows = [

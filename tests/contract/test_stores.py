@@ -313,6 +313,7 @@ def texts(runner: asyncio.Runner, database: str) -> str:
     return database
 
 
+@pytest.mark.slow
 def test_a_statement_that_takes_too_long_is_a_timeout(runner: asyncio.Runner, database: str) -> None:
     with Opened(runner, wordy(), database) as opened:
         opened.insert("Text", *(row(number, words="no such word, " * 40_000) for number in range(40)))
@@ -324,6 +325,7 @@ def test_a_statement_that_takes_too_long_is_a_timeout(runner: asyncio.Runner, da
         assert (status, body) == (200, {"version": 1})
 
 
+@pytest.mark.slow
 def test_a_heavy_read_does_not_keep_a_light_one_waiting(runner: asyncio.Runner, texts: str) -> None:
     async def both(opened: Opened) -> tuple[bool, tuple[int, Any], tuple[int, Any]]:
         heavy = asyncio.create_task(opened.ask(HEAVY))

@@ -178,6 +178,7 @@ def due_soon(service: Service) -> tuple[str, Answer]:
     raise AssertionError("a task whose time has not come is overdue")
 
 
+@pytest.mark.slow
 def test_the_tag_of_a_row_changes_when_time_alone_changes_it(service: Service) -> None:
     url, before = due_soon(service)
     while not (after := service.get(url, headers={"if-none-match": before.headers["etag"]})).body:
@@ -199,6 +200,7 @@ def test_a_rule_of_the_time_holds_when_it_is_asked(service: Service) -> None:
     assert len(service.rows("/notes")) == 1
 
 
+@pytest.mark.slow
 def test_time_that_passes_makes_no_event_and_a_change_is_judged_by_the_time_it_is_read(service: Service) -> None:
     followed = service.follow("subscription { taskChanged(where: {overdue: {eq: true}}) { kind task { name } } }")
     url, _ = due_soon(service)

@@ -197,6 +197,7 @@ def test_a_violation_names_its_table_and_columns(database: str) -> None:
     on(database, work)
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_a_timeout_and_the_others_are_kept(database: str) -> None:
     async def work(shop: Shop) -> None:
         others = [shop.adding(number) for number in range(1, 20)]
@@ -536,6 +537,7 @@ def test_one_whose_caller_went_away_before_its_turn_is_left_out(new_sqlite: NewD
     on(database, work)
 
 
+@pytest.mark.slow
 def test_a_read_whose_caller_went_away_ends(new_sqlite: NewDatabase) -> None:
     async def work(shop: Shop) -> None:
         reads = [asyncio.create_task(shop.store.run(Plan(SLOW, (), ()), ())) for _ in range(12)]

@@ -260,6 +260,7 @@ def test_actions_on_one_row_do_not_lose_each_other(press: Service) -> None:
     assert press.get(f"/tills/{TILL}").json()["total"] == "20.00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)  # only SQLite has one writer for all
 def test_an_action_that_takes_too_long_holds_nobody_up_for_ever(press: Service) -> None:
     async def both() -> list[int]:

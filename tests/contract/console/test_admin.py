@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pytest import MonkeyPatch
 
 from diptych.demo.model import model
@@ -16,6 +17,7 @@ PASSWORD = "correct horse battery"
 EMAIL = "zoe@example.org"
 
 
+@pytest.mark.slow
 def test_accounts(dev: Console) -> None:
     made = dev.send(
         "admin/accounts", {"email": EMAIL, "password": PASSWORD, "roles": ["staff"], "user": ANN}, dev.admin

@@ -7,6 +7,8 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from tests.contract.console.conftest import Console
 from tests.contract.http.data import ANN
 from tests.support.effort import scaled
@@ -125,6 +127,7 @@ def test_introspection_settings_hold_for_it() -> None:
                 assert found == expected
 
 
+@pytest.mark.slow
 def test_a_large_model_is_small_and_quick() -> None:
     """300 resources of 50 fields take two seconds at most: measured on fewer fields, and scaled."""
     count = scaled(300, 100)

@@ -77,6 +77,7 @@ def rows_by_rest(console: Console, text: Texts, token: str | None) -> Any:
     return rows_of(answer.json())
 
 
+@pytest.mark.slow
 @cases("name", NAMES)
 def test_the_other_text_of_every_case_gives_the_same_rows(name: str, consoles: Mapping[str, Console]) -> None:
     case, console = read(name, consoles)
@@ -122,6 +123,7 @@ def plain(lines: Any) -> str:
     return " ".join(" ".join(lines).split())
 
 
+@pytest.mark.slow
 @cases("name", NAMES)
 def test_price_refusal_and_rules_are_those_of_explain(name: str, bare: Mapping[str, Console]) -> None:
     case, console = read(name, bare)

@@ -80,6 +80,7 @@ def stale(shop: Scene, before: str, after: str) -> list[Question]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("roles", "scopes", "new_roles", "new_scopes"), MORE_TO_LESS)
 def test_what_was_planned_for_a_role_is_not_served_to_another(
     shop: Scene,

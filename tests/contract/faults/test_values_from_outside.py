@@ -198,6 +198,7 @@ def check(row: Any) -> None:
     assert row.get("color") in ("red", "blue", None)
 
 
+@pytest.mark.slow
 def test_a_value_that_no_type_allows_breaks_no_answer(service: Service) -> None:
     store = service.app.store.dialect.name
     faults: dict[tuple[str, str], str] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
+import pytest
+
 from diptych import MaxLen, Model, Resource, grant
 from diptych.compile.plan import MAX_ANSWER
 from tests.support.in_process import Service, in_process
@@ -31,6 +33,7 @@ def add(service: Service) -> None:
     assert service.send("POST", "/pages", headers=headers, body=b'{"text":"%b"}' % (b"x" * LONG)).status == 201
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_long_is_refused_in_both_styles(
     new_database: NewDatabase, runner: asyncio.Runner
 ) -> None:

@@ -118,6 +118,7 @@ def sound(texts: Iterator[str], scene: Scene) -> Iterator[str]:
     return (text for text in texts if not validate(scene.schema, parse_by_core(text)))
 
 
+@pytest.mark.slow
 def test_merged_and_not_merged_ask_for_the_same(scene: Scene) -> None:
     seen = changed = 0
     for text in sound(drawn(scene, "merge"), scene):
@@ -259,6 +260,7 @@ def test_conflicts_are_told_up_to_a_number() -> None:
 # what it costs at least
 
 
+@pytest.mark.slow
 def test_a_text_costs_no_more_than_its_document(scene: Scene, serving: Pressed) -> None:
     """Of whatever is priced by its text alone, and could be refused for that."""
     shown: list[RequestMeasures] = []
@@ -425,6 +427,7 @@ def verdicts_differ(text: str, scene: Scene) -> bool:
     return is_sound(text, scene.schema) == bool(validate(scene.schema, document))
 
 
+@pytest.mark.slow
 def test_all_rules_of_graphql_core_say_the_same_of_a_document(scene: Scene) -> None:
     random = Random("slips")
     for text in drawn(scene, "sound"):

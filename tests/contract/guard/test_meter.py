@@ -238,6 +238,7 @@ def honest(number: int) -> str:
 USER, POST, COMMENT = ["id", "name", "createdAt"], ["id", "title", "body", "published"], ["id", "body", "createdAt"]
 
 
+@pytest.mark.slow
 def test_a_caller_may_send_a_thousand_different_documents_in_a_row(serving: Pressed) -> None:
     service = serving(model=shop)
     token = service.token(ANN, "staff")

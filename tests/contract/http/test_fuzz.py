@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ PARTS = (
 )
 
 
+@pytest.mark.slow
 def test_a_spoiled_url_is_answered(shop: Service) -> None:
     tokens = (None, shop.token(ANN), shop.token(BEN, "admin"))
 

@@ -211,6 +211,7 @@ def written(draw: st.DrawFn) -> tuple[str, bool]:
     return write(value), twice
 
 
+@pytest.mark.slow
 @settings(max_examples=scaled(300), deadline=None)
 @given(written())
 @example(('{"b:":"","b:":"\\u003a\\u003a"}', True))

@@ -33,6 +33,7 @@ def service() -> Iterator[Service]:
         yield found
 
 
+@pytest.mark.slow
 def test_others_are_served_while_it_is_described(service: Service) -> None:
     """The longest time without an iteration of the loop is a small part of what the introspection takes."""
     longest = 0.0
@@ -60,6 +61,7 @@ def test_others_are_served_while_it_is_described(service: Service) -> None:
     assert longest < took / 3, f"the loop stopped for {longest:.3f} s of {took:.3f} s"
 
 
+@pytest.mark.slow
 def test_it_is_made_once_for_all_who_ask(service: Service) -> None:
     planner = service.handler.graphql.planner
     first = service.send("POST", "/graphql", headers=HEAD, body=QUERY)
@@ -69,6 +71,7 @@ def test_it_is_made_once_for_all_who_ask(service: Service) -> None:
     assert time.process_time() - begun < 0.5
 
 
+@pytest.mark.slow
 def test_a_request_that_is_given_up_leaves_what_it_began() -> None:
     with asyncio.Runner() as runner, in_process(many(60), "sqlite:///:memory:", runner, planning_share=0) as service:
 

@@ -168,6 +168,7 @@ WALKS = [
 ]
 
 
+@pytest.mark.slow
 @cases("size", [1, 2, 3, 5])
 @cases(("path", "sort"), [(path, sort) for path, sorts in WALKS for sort in sorts])
 def test_walking_all_pages_visits_each_row_once_forward_and_backward(

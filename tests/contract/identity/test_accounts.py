@@ -94,6 +94,7 @@ def test_a_password_is_the_same_however_it_was_typed(one: Desk) -> None:
     assert isinstance(one.sign_in(ANN, "caf\u00e9 full"), Account)
 
 
+@pytest.mark.slow
 def test_a_password_is_kept_by_argon2id_with_the_parameters_of_rfc_9106(one: Desk) -> None:
     passwords = Passwords()
     kept = one.run(passwords.hash(PASSWORD))

@@ -249,6 +249,7 @@ def test_known_keys_go_on_for_a_day_while_the_issuer_is_away(service: Service, i
     assert service.after(300).takes(OLD)
 
 
+@pytest.mark.slow
 def test_an_issuer_that_is_away_is_asked_ever_more_seldom(service: Service, issuer: LocalIssuer) -> None:
     away, issuer.answers = issuer.answers, {}
     moments = []

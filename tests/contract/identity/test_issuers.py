@@ -76,6 +76,7 @@ def test_the_algorithm_of_a_key_is_the_only_one_that_it_verifies(algorithm: str)
             assert (asyncio.run(issuers.verify(token)) is not None) == (name == algorithm), name
 
 
+@pytest.mark.slow
 @cases("claimed", ALGORITHMS)
 @cases("signed", ALGORITHMS)
 def test_a_header_cannot_talk_a_key_into_another_algorithm(claimed: str, signed: str, away: LocalIssuer) -> None:
@@ -187,6 +188,7 @@ def test_a_kid_names_a_key_of_the_set_and_nothing_else(kid: Any, away: LocalIssu
     assert verify(away, sign(RSA, {**RS256, "kid": kid}, away.claims())) is None
 
 
+@pytest.mark.slow
 def test_another_key_of_the_same_name_is_refused(away: LocalIssuer) -> None:
     stranger = named(RSAKey.generate_key(2048), "rsa")
     assert verify(away, away.token(stranger)) is None

@@ -136,6 +136,7 @@ def test_what_one_caller_has_queued_delays_another_by_one_job(shop: Service) -> 
     assert order(shop) == "ABAB" + "A" * 10
 
 
+@pytest.mark.slow
 def test_a_tick_runs_while_long_jobs_have_all_places(shop: Service) -> None:
     queue(shop, ANN, 8, "hold")
     service = JobService(shop.handler.rest.calls.calls, shop.app.config)

@@ -56,6 +56,7 @@ def missed(clock: Service, seconds: float) -> None:
     clock.runner.run(store.write(lambda: SCHEDULES.change(store.dialect, {"name": "Clock.strike"}, next_at=earlier)))
 
 
+@pytest.mark.slow
 def test_each_tick_runs_once_over_all_nodes(clock: Service) -> None:
     begun = int(time.time())
     clock.runner.run(_strike(nodes(clock), 2.5))

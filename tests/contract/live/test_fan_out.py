@@ -150,6 +150,7 @@ def test_one_without_room_has_a_cursor_that_leads_on(service: Service, runner: a
     assert titles(slow) + resumed(service, slow.ended[1]) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_many_changes_at_once_give_everyone_a_moment_to_read(service: Service, runner: asyncio.Runner) -> None:
     """Who reads in time stays in the group, although there is no room for all of it at once."""
     many = [f"title {number}" for number in range(group._MANY * 2)]

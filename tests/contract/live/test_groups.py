@@ -298,6 +298,7 @@ def play(service: Service, seeds: range, patience: float = 30.0) -> int:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(scaled(1_200))
 def test_whoever_joins_while_changes_go_on_misses_nothing_and_hears_nothing_twice(service: Service) -> None:
     assert play(service, range(SCHEDULES)) > 10 * SCHEDULES

@@ -70,6 +70,7 @@ def rename(service: Service, title: str, post: str = POST[1]) -> None:
     service.execute(f"UPDATE posts SET title = '{title}' WHERE id = '{post}'")
 
 
+@pytest.mark.slow
 def test_five_hundred_viewers_cost_one_statement_for_each_batch(service: Service) -> None:
     told = viewers(service)
     assert service.handler.live.group_count == VIEWERS

@@ -138,6 +138,7 @@ def test_nobody_waits_for_what_is_evaluated_for_others(service: Service) -> None
     assert [len(each.bodies) for each in bad] == [each == 1 for each in range(20)]
 
 
+@pytest.mark.slow
 def test_a_caller_without_time_is_told_later_and_all_at_once(service: Service) -> None:
     bad, good = following(service, "bad", NAMED, t="late"), following(service, "good")
     owe(service, "bad", 1.0)
@@ -199,6 +200,7 @@ def test_one_who_comes_to_a_group_that_waits_has_it_evaluated_in_its_own_time(se
     assert (titles(bad), titles(good)) == (["1", "2"], ["2"])
 
 
+@pytest.mark.slow
 def test_what_was_missed_is_told_in_the_time_of_its_caller(service: Service) -> None:
     begin = service.end_of_changes()
     rename(service, "1")
@@ -260,6 +262,7 @@ def test_a_debt_is_not_forgotten_by_who_goes_and_comes_again(service: Service) -
 # the loop
 
 
+@pytest.mark.slow
 def test_thousands_of_filters_do_not_keep_the_loop(runner: asyncio.Runner) -> None:
     """Whoever has something to do meanwhile has its turn every few milliseconds."""
     with in_process(model, MEMORY, runner, data.ROWS, stream_share=0.0, evaluation_share=0.0) as service:

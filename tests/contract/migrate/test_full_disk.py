@@ -33,6 +33,7 @@ def said_within(limit: int, project: Project) -> str:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said"),
     [(-1_000_000, "cannot be copied: the disk is full or cannot be written"), (100_000, "and nothing was changed: ")],

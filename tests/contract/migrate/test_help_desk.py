@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from diptych import Model
 from diptych.migrate.files import STATE, read_folder
 from diptych.migrate.state import state_of
@@ -124,6 +126,7 @@ def test_the_files_are_those_that_make_writes(tmp_path: Path) -> None:
     assert len(read_folder(committed)) == 5
 
 
+@pytest.mark.slow
 def test_five_versions_over_rows(tmp_path: Path, new_database: NewDatabase) -> None:
     committed, folder = FOLDER / "migrations", tmp_path / "migrations"
     folder.mkdir()

@@ -235,6 +235,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_as_one_made_anew(name: str, tmp_path: Path, new_database: NewDatabase) -> None:
     case, url = CASES[name], new_database()

@@ -47,6 +47,7 @@ def project(tmp_path: Path, new_database: NewDatabase) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_contract_waits_for_services_of_before(project: Project, runner: asyncio.Runner) -> None:
     old, new, url = model(*OLD), model(*NEW), project.outside.url
     config, chain = Config(database=url), read_folder(project.folder)

@@ -159,6 +159,7 @@ def test_what_cannot_be_removed_is_told(command: Command, file: Path, sqlite: st
     assert short.startswith("'abc' names no document") and "names no document" in upper
 
 
+@pytest.mark.slow
 def test_a_document_is_one_of_the_model(command: Command, file: Path, sqlite: str) -> None:
     (file / "notes.py").write_text(
         "from diptych import Model, Resource, grant\n\n\nclass Note(Resource):\n    text: str = ''\n    access = (grant('read'),)\n\n\n"

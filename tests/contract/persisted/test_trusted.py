@@ -53,6 +53,7 @@ def distrust(service: Service, *texts: str) -> None:
 # in the database
 
 
+@pytest.mark.slow
 def test_every_process_has_them_at_once_and_none_for_long(fresh: Fresh, database: str) -> None:
     one, other = fresh(database), fresh(database, trusted_only=True)
     text = "{ __typename users(first: 1) { name } }"

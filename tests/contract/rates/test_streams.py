@@ -44,6 +44,7 @@ async def started(database: str, *rates: Rate) -> AsyncIterator[tuple[Diptych, H
         await app.stop()
 
 
+@pytest.mark.slow
 def test_a_stream_over_its_rate_pauses_and_loses_nothing(new_database: NewDatabase) -> None:
     async def work() -> None:
         async with started(new_database(), Rate(cost=100, per="second")) as (app, handler):
@@ -85,6 +86,7 @@ def test_operations_of_a_socket_are_counted(new_database: NewDatabase) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_a_whole_list_waits_for_its_pages(new_database: NewDatabase) -> None:
     async def work() -> None:
         async with started(new_database(), Rate(cost=300, per="second")) as (app, _):

@@ -158,6 +158,7 @@ def test_an_endpoint_that_fails_pauses_and_loses_nothing(database: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_slow_endpoint_a_hanging_one_and_liars_delay_nobody(database: str) -> None:
     async def run() -> None:
         async with serving(database) as (handler, receiver):
@@ -211,6 +212,7 @@ def test_of_two_nodes_one_delivers_and_the_other_takes_over(database: str) -> No
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_right_that_is_revoked_stops_values_at_once_and_also_of_what_waits(database: str) -> None:
     async def run() -> None:
         async with serving(database) as (handler, receiver):
@@ -311,6 +313,7 @@ def test_an_endpoint_that_is_gone_disables_its_webhook(database: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_service_without_webhooks_looks_for_them_rarely(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "RARELY", 0.6)
     looks: list[int] = []

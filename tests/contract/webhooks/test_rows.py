@@ -82,6 +82,7 @@ def totals(receiver: Receiver, name: str) -> list[Any]:
     return [message.event["data"]["order"]["total"] for message in receiver.messages[name]]
 
 
+@pytest.mark.slow
 def test_both_styles_make_webhooks_that_send_what_their_owner_may_see(served: tuple[Service, Receiver]) -> None:
     found, receiver = served
     ann, ben = found.token(ANN, "partner"), found.token(BEN, "partner")

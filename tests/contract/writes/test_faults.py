@@ -119,6 +119,7 @@ DOCUMENT = """mutation($id: ID!, $p: PostPatch!, $r: PostReplace!, $v: Int, $n: 
 }"""
 
 
+@pytest.mark.slow
 @given(st.fixed_dictionaries({}, optional={name: JSON for name in ("id", "p", "r", "v", "n", "w", "o", "if")}))
 @settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_variables_are_too_odd_to_be_answered(shop: Shop, variables: Any) -> None:

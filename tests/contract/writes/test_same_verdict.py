@@ -83,6 +83,7 @@ LOOP = {"p0": {"parentId": PART[0]}}
 RING = {"p0": {"parentId": PART[1]}, "p1": {"parentId": PART[0]}}
 
 
+@pytest.mark.slow
 @cases(
     "rows, changed, status",
     [
@@ -135,6 +136,7 @@ def test_a_new_row_is_not_yet_among_the_rows_that_its_rule_looks_at(shop: Rings)
     assert shop.count("parts") == 6
 
 
+@pytest.mark.slow
 def test_random_differences_have_one_verdict_which_is_the_ledgers(shop: Rings) -> None:
     """What PUT makes of a row, PATCH would have made; what PATCH makes, PUT makes; and the ledger says the same."""
     seen: Counter[int] = Counter()

@@ -165,6 +165,7 @@ def patient(runner: asyncio.Runner, new_database: NewDatabase) -> Iterator[Servi
         yield found
 
 
+@pytest.mark.slow
 def test_a_cascade_of_any_depth_is_done_or_refused_as_a_conflict(patient: Service) -> None:
     service = patient
     for depth, most in ((900, 204), (1_100, 409), *((20_000, 409),) * LONG):

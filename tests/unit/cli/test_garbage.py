@@ -34,6 +34,7 @@ def collector() -> Iterator[GarbageCollector]:
         gc.set_threshold(*thresholds)
 
 
+@pytest.mark.slow
 def test_old_objects_are_not_visited(collector: GarbageCollector) -> None:
     node, alive = cycle()
     kept: list[list[object]] = [[] for _ in range(20_000)]
@@ -45,6 +46,7 @@ def test_old_objects_are_not_visited(collector: GarbageCollector) -> None:
     assert alive() is not None and gc.get_freeze_count() == frozen
 
 
+@pytest.mark.slow
 def test_new_garbage_is_collected(collector: GarbageCollector) -> None:
     node, alive = cycle()
     kept: list[list[object]] = [[] for _ in range(20_000)]
@@ -53,6 +55,7 @@ def test_new_garbage_is_collected(collector: GarbageCollector) -> None:
     assert kept and alive() is None
 
 
+@pytest.mark.slow
 def test_everything_is_collected_from_time_to_time(
     collector: GarbageCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +70,7 @@ def test_everything_is_collected_from_time_to_time(
     assert alive() is None
 
 
+@pytest.mark.slow
 def test_everything_is_collected_after_cells_were_closed(collector: GarbageCollector) -> None:
     node, alive = cycle()
     collector._full()
@@ -82,6 +86,7 @@ def test_everything_is_collected_after_cells_were_closed(collector: GarbageColle
     assert alive() is not None
 
 
+@pytest.mark.slow
 def test_an_idle_process_collects_nothing(collector: GarbageCollector) -> None:
     collector.tick()
     assert collector.tick() == 1.0

@@ -90,6 +90,7 @@ def test_waiting_ends_when_it_is_stopped(project: Path) -> None:
     assert watch.wait() == []
 
 
+@pytest.mark.slow
 def test_where_the_system_reports_nothing_files_are_polled(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     watch = SourceWatch([project], threading.Event())

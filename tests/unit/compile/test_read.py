@@ -25,6 +25,7 @@ def proof(request: pytest.FixtureRequest) -> Iterator[Proof]:
         runner.run(store.close())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["anonymous", "someone", "integer", "service", "narrow", "middle", "top"])
 def test_a_viewer_gets_what_the_oracle_says(proof: Proof, who: str) -> None:
     proof.prove(proof.viewers()[who], examples=scaled(250, 5))

@@ -37,12 +37,14 @@ def sentences(change: tuple[str, str], *, breaking: bool = True) -> list[str]:
     return [str(found) for found in changes_between(old, new) if found.breaking is breaking]
 
 
+@pytest.mark.slow
 def test_a_model_keeps_the_contract_that_it_made() -> None:
     again = contract_of(model_of(SHOP))
     assert again == contract(SHOP)
     assert changes_between(contract(SHOP), again) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -104,6 +106,7 @@ def test_what_only_grows_breaks_nothing(change: tuple[str, str]) -> None:
     assert sentences(change) == []
 
 
+@pytest.mark.slow
 def test_a_new_value_of_an_enum_is_dangerous() -> None:
     change = ('    open = "open"\n', '    open = "open"\n    lost = "lost"\n')
     assert sentences(change) == []

@@ -46,6 +46,7 @@ def changes(what: str, today: str, monkeypatch: pytest.MonkeyPatch, source: str 
     return [*changes_between(contract(source), contract(text))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", REMOVALS)
 def test_what_is_gone_after_its_sunset_was_announced(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = changes(what, "2028-01-01", monkeypatch)
@@ -54,6 +55,7 @@ def test_what_is_gone_after_its_sunset_was_announced(what: str, monkeypatch: pyt
     assert not any(change.breaking for change in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", REMOVALS)
 def test_what_is_gone_before_its_sunset_breaks_clients(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = changes(what, "2026-08-01", monkeypatch)
@@ -61,6 +63,7 @@ def test_what_is_gone_before_its_sunset_breaks_clients(what: str, monkeypatch: p
     assert all("has not come" in change.sentence for change in found), found
 
 
+@pytest.mark.slow
 def test_what_has_no_sunset_is_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     source = DIARY.replace(', sunset="2027-06-30"', "")
     REMOVALS["without"] = ('rank: Annotated[int, deprecated("Count them.", since="2026-02-01")] = 0\n    ', "")

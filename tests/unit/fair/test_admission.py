@@ -203,6 +203,7 @@ def test_a_caller_that_is_alone_waits_later(monkeypatch: pytest.MonkeyPatch) -> 
 # long work
 
 
+@pytest.mark.slow
 def test_long_work_rests_while_others_have_work_and_only_then() -> None:
     async def slices(busy: bool) -> float:
         """Seconds of rest for one of work."""

@@ -292,6 +292,7 @@ def test_a_pool_that_cannot_connect_loses_no_place() -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_nobody_queues_for_a_server_that_is_away() -> None:
     async def work() -> None:
         async def refuse() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diptych.model.folding import fold, folds, word_ranges, words
 from tools.fold_table import FILE, behaviour, table
 
 
+@pytest.mark.slow
 def test_every_character_is_folded_and_divided_as_sqlite_does_it() -> None:
     known, inside = folds(), {code for low, high in word_ranges() for code in range(low, high + 1)}
     for character, becomes in behaviour():
@@ -16,6 +19,7 @@ def test_every_character_is_folded_and_divided_as_sqlite_does_it() -> None:
             assert (ord(character) in inside) == bool(becomes), ascii(character)
 
 
+@pytest.mark.slow
 def test_the_table_is_as_its_tool_writes_it() -> None:
     assert FILE.read_text("utf-8") == table()
 

@@ -336,6 +336,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @cases("scalar", ALL, ids=name_of)
 @given(value=anything)
 def test_whatever_is_given_either_fits_or_is_a_value_error(scalar: Scalar, value: Any) -> None:

@@ -96,6 +96,7 @@ async def endless_head(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         await writer.drain()
 
 
+@pytest.mark.slow
 @cases(
     "answer, status, fault",
     [

@@ -223,10 +223,12 @@ def storm() -> int:
     return invalid
 
 
+@pytest.mark.slow
 def test_nothing_that_is_accepted_is_invalid() -> None:
     assert storm() > ROUNDS // 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "wrong"),
     [

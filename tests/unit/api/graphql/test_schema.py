@@ -38,6 +38,7 @@ def view_of(name: str, role: str) -> View:
     return model.view(model.signature(model.viewer_as(role)))
 
 
+@pytest.mark.slow
 @cases(("name", "role"), ROLES)
 def test_the_sdl_of_every_role_can_be_parsed(name: str, role: str) -> None:
     printed = print_schema(build_schema(view_of(name, role)))

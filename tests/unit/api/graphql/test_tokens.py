@@ -137,6 +137,7 @@ def test_a_fault_in_the_tokens_is_seen(part: str, wrong: Any, monkeypatch: pytes
     assert any(outcome(by_tokens, text) != outcome(parse_by_core, text) for text in texts)
 
 
+@pytest.mark.slow
 @cases(
     "text", ["{ users { name } }", "{ users(where: {ratio: {eq: 1.5}}) { name } }", '{ user(id: """x""") { name } }']
 )

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import jsonschema_rs
 import msgspec
+import pytest
 import schemathesis
 
 from diptych import Model, OnDelete, Resource, Tx, action, grant, inverse, through
@@ -423,6 +424,7 @@ def test_actions_and_resources_may_be_named_like_operations() -> None:
     assert "detail" in document["components"]["schemas"]["ProblemDetails3"]["properties"]
 
 
+@pytest.mark.slow
 def test_every_pattern_is_one_that_other_languages_have() -> None:
     """No lookaround and no \\d, which is more than ten digits in some of them."""
     for name, role in ROLES:

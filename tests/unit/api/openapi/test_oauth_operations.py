@@ -75,6 +75,7 @@ def test_scopes_are_those_that_the_role_could_use(name: str, role: str) -> None:
     assert needed - {"read", "write"} == scopes - {"read", "write"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "role"), [each for each in ROLES if each[1] != "anonymous"])
 def test_a_token_with_the_scopes_of_an_operation_can_use_it(name: str, role: str) -> None:
     """And without one that is about the path itself, it cannot. Others may be needed for some of the rows only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import jsonschema_rs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ STRANGE = [
 ]
 
 
+@pytest.mark.slow
 @cases("regex", TAKEN)
 def test_a_pattern_matches_the_same_texts(regex: str) -> None:
     pattern = portable(regex)

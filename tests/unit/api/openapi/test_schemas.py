@@ -284,6 +284,7 @@ def check_answer(document: Document, path: str, answer: Any) -> None:
         assert header.lower() in answer.headers or not part["required"]
 
 
+@pytest.mark.slow
 @every_role
 def test_answers_are_as_the_document_says(name: str, role: str, runner: asyncio.Runner) -> None:
     model = MODELS[name]

@@ -308,6 +308,7 @@ def bodies(draw: st.DrawFn, view: View, resource: str, verb: Taking) -> Any:
     return found
 
 
+@pytest.mark.slow
 @cases("verb", list(INPUTS))
 @cases(
     ("name", "role", "resource"),

@@ -23,6 +23,7 @@ class Fake:
         """It was never open."""
 
 
+@pytest.mark.slow
 def test_callers_are_refused_at_once_while_the_attempt_goes_on() -> None:
     async def work() -> None:
         answers, tries = asyncio.Event(), 0

@@ -206,11 +206,13 @@ IN_A_COMPUTED_FIELD = [
 ]
 
 
+@pytest.mark.slow
 @cases(("text", "cause"), BY_SOURCE)
 def test_a_word_that_cannot_be_traced_is_refused_by_the_source(text: str, cause: str) -> None:
     assert cause in refusal(text)
 
 
+@pytest.mark.slow
 @cases(("text", "cause"), BY_VALUE)
 def test_a_value_that_python_would_decide_is_refused_while_tracing(text: str, cause: str) -> None:
     assert cause in refusal(text)
