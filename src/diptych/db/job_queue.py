@@ -169,7 +169,7 @@ class WaitingJobs(Struct, frozen=True):
 
 
 def waiting_statement(dialect: Dialect, names: int) -> str:
-    """The statement of a look at the queue, for jobs with so many names."""
+    """The statement that reads the head of the queue, for jobs with this number of names."""
     bound = ", ".join(f"{dialect.placeholder}{number}" for number in range(1, names + 1))
     return _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 import asyncpg
 
@@ -20,6 +19,7 @@ from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.sessions import Connection
 from diptych.db.postgres.writer import BROKEN
 from diptych.errors import Refusal
+from diptych.fair.background import Background
 
 log = logging.getLogger("diptych")
 _EVERY = 0.2
@@ -46,12 +46,11 @@ class StallWatch:
         self._moved = moved
         """What is called with the run of the server that answers again."""
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._watch())
+        self._background = Background()
+        self._background.start(self._watch())
 
     async def close(self) -> None:
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        await self._background.stop()
 
     async def _watch(self) -> None:
         """Watch, for ever."""
@@ -73,7 +72,7 @@ class StallWatch:
                 await self._probe()
         except TimeoutError:
             return self._is_silent_since(before) and self._loop.time() - begun < 2 * _PATIENCE
-        except Refusal:  # the connection is broken: who uses the others is told so
+        except Refusal:  # the connection is broken, and the users of the others get that error
             pass
         return False
 
