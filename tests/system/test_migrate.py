@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from diptych.compile.system.upgrade import SETTING, SYSTEM_VERSION, SystemVersion
 from tests.support.running import Command
+from tests.unit.compile.test_tables import Outside
 
 MODEL = """
 from typing import Annotated
@@ -62,6 +64,7 @@ def test_from_a_change_to_a_database_that_has_it(project: Path, command: Command
     assert '        rename_column("posts", "title", "headline"),\n' in text
     assert text.count('ADD COLUMN "rank" integer NOT NULL DEFAULT 3') == 1
     assert "0002_rank  pending" in command("migrate", "status", *where).stdout
+    assert f"The system tables have version {SYSTEM_VERSION}." in command("migrate", "status", *where).stdout
     assert "`diptych migrate" in said(command, "serve", *where)
     planned = command("migrate", "plan", *where, "--sql").stdout
     assert 'RENAME COLUMN "title" TO "headline";' in planned and "cannot go on" in planned
@@ -95,3 +98,25 @@ def test_from_a_change_to_a_database_that_has_it(project: Path, command: Command
     command("migrate", "make", "--model", "shop:model")
     assert "0002_squashed.py replaces all others" in command("migrate", "squash", "shop:model").stdout
     assert command("migrate", "apply", *where).stdout == "The database has all migrations.\n"
+
+
+def test_system_tables_of_another_version_are_named_and_brought_along(
+    project: Path, command: Command, database: str
+) -> None:
+    where, outside = ("shop:model", "--database", database), Outside(database)
+    outside.sql(f"DELETE FROM diptych_settings WHERE name = '{SETTING}'")
+    pending = f"The system tables have version 1: `apply`, or the next start, brings them to {SYSTEM_VERSION}.\n"
+    assert command("migrate", "status", *where).stdout == f"0001_first  applied\n{pending}"
+    assert command("migrate", "plan", *where).stdout == f"The database has all migrations.\n{pending}"
+    upgraded = f"Upgraded the system tables from version 1 to {SYSTEM_VERSION}: queued jobs have got their turns.\n"
+    assert command("migrate", "apply", *where).stdout == upgraded
+    assert command("migrate", "apply", *where).stdout == "The database has all migrations.\n"
+    assert command("migrate", "plan", *where).stdout == "The database has all migrations.\n"
+    for later, said_of_it in ((SYSTEM_VERSION, "can go on."), (SYSTEM_VERSION + 1, "")):
+        text = SystemVersion(SYSTEM_VERSION + 1, later).encode()
+        outside.sql(f"UPDATE diptych_settings SET value = '{text}' WHERE name = '{SETTING}'")
+        if said_of_it:
+            assert said_of_it in command("migrate", "status", *where).stdout
+            assert command("migrate", "apply", *where).returncode == 0
+        else:
+            assert f"this version of Diptych knows {SYSTEM_VERSION}" in said(command, "migrate", "apply", *where)

@@ -13,6 +13,7 @@ import click
 
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import check_lasting, config_of
+from diptych.compile.system.upgrade import SYSTEM_VERSION
 from diptych.config import Config
 from diptych.errors import StartError
 from diptych.migrate.diff import Answers, MigrationQuestion
@@ -91,8 +92,11 @@ def plan(model: str | None, folder: str, database: str | None, sql: bool) -> Non
     project = Project(load_model(model), Path(folder))
     chain, config = project.complete_chain(), _config(database)
     left = project.pending(config, chain)
+    version = project.system_version(config)
     if not left:
         click.echo("The database has all migrations.")
+    if version is not None and version < SYSTEM_VERSION:
+        click.echo(_system_line(version))
     for half in left:
         click.echo(f"{half.migration.name}: {half.half}")
         for number, (step, before) in enumerate(half.migration.steps(half.half)):
@@ -179,6 +183,9 @@ def status(model: str | None, folder: str, database: str | None) -> None:
         click.echo(f"{loaded.name}  {_progress(loaded, left)}")
     if not chain or chain[-1].state.hash != state_of(project.model).hash:
         click.echo("The model has changes that no migration has: `diptych migrate make`.")
+    version = project.system_version(config)
+    if version is not None:
+        click.echo(_system_line(version))
     for node in project.nodes(config):
         click.echo(f"The service {node} has the model of {version_of(node, chain)}.")
 
@@ -204,6 +211,15 @@ def squash(model: str | None, folder: str) -> None:
     """Replace all migrations by one. Databases must have all of them first; data steps are left out."""
     project = Project(load_model(model), Path(folder))
     click.echo(f"{project.squash(project.complete_chain())} replaces all others.")
+
+
+def _system_line(version: int) -> str:
+    """How the version of the system tables compares with that of this code."""
+    if version == SYSTEM_VERSION:
+        return f"The system tables have version {version}."
+    if version < SYSTEM_VERSION:
+        return f"The system tables have version {version}: `apply`, or the next start, brings them to {SYSTEM_VERSION}."
+    return f"The system tables have version {version}, of a later Diptych; this one, with {SYSTEM_VERSION}, can go on."
 
 
 def _config(database: str | None) -> Config:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import Meaning
+from diptych.compile.system.upgrade import SystemVersion
 from diptych.model.model import Model
 
 
@@ -66,6 +67,15 @@ class Catalogue(Struct, frozen=True):
     """The meaning of each column of each table, as it was recorded when the tables were made or last changed."""
     composites: Sequence[CompositeReference] = ()
     """The foreign keys of several columns, which only tables of others have."""
+    system_tables: TableColumns = field(default_factory=dict)
+    """Diptych's own tables."""
+    system_version: SystemVersion | None = None
+    """Their version; None if none is recorded."""
+
+    @property
+    def has_system_tables(self) -> bool:
+        """Has Diptych opened it before? A log of migrations is made before the other system tables."""
+        return "diptych_keys" in self.system_tables
 
     def has_any_of(self, model: Model) -> bool:
         return any(

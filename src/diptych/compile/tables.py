@@ -22,6 +22,7 @@ from diptych.compile.system.object import NOW, DialectName, FeedTable
 from diptych.compile.system.objects import parts
 from diptych.compile.system.searching import search_indexes
 from diptych.compile.system.trash import trash_objects
+from diptych.compile.system.upgrade import RETIRED, added_columns
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
 from diptych.model.model import Model
 from diptych.model.scalars import INTEGER_ID, JSON, STRING, Scalar
@@ -58,7 +59,7 @@ def create(model: Model, dialect: DialectName) -> list[str]:
 def create_missing(
     model: Model, dialect: DialectName, parts_there: Mapping[str, str | None], have: Catalogue
 ) -> list[str]:
-    """The statements that make the system tables and triggers that a database lacks.
+    """The statements that make the system tables, columns of them, and triggers that a database lacks.
 
     `parts_there` are those that it has, with their text in its catalogue.
     """
@@ -67,7 +68,11 @@ def create_missing(
     needed = parts(tables, dialect)
     needed += trash_objects(model.resources, dialect)
     needed += audit_objects(dialect) if model.audited else ()
-    return [statement for part in needed if not part.is_in(parts_there) for statement in part.create]
+    made: list[str] = []
+    for part in needed:
+        is_there = part.is_in(parts_there)
+        made += added_columns(part.create[0], have.system_tables) if is_there else part.create
+    return [*made, *(f"DROP INDEX {name}" for name in RETIRED if name in parts_there)]
 
 
 def _for_triggers(resource: ResourceDef, have: Catalogue) -> FeedTable:

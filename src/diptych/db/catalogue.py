@@ -14,6 +14,7 @@ import msgspec
 from diptych.compile.catalogue import Catalogue, CatalogueColumn, CompositeReference, ExistingReference
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import FORMAT, Meaning, decode_meanings
+from diptych.compile.system.upgrade import SETTING, SYSTEM_VERSION, SystemVersion
 from diptych.compile.tables import RESERVED_PREFIX
 from diptych.errors import StartError
 
@@ -46,29 +47,30 @@ _SQLITE_CHECKS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND s
 _CHECK = re.compile(r'CONSTRAINT "([a-z0-9_]+)" CHECK')
 _SEARCHES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych_search_%'"
 _RECORD = "SELECT name, format, columns FROM diptych_schema"
+_VERSION = f"SELECT value FROM diptych_settings WHERE name = '{SETTING}'"
 
 
 def sqlite_catalogue(db: apsw.Connection) -> Catalogue:
     tables: dict[str, dict[str, CatalogueColumn]] = {}
     views: dict[str, dict[str, CatalogueColumn]] = {}
+    system: dict[str, dict[str, CatalogueColumn]] = {}
     for table, column, kind, nullable, filled, is_view in db.execute(_SQLITE_COLUMNS):
-        if not table.startswith(RESERVED_PREFIX):
-            home = views if is_view else tables
-            home.setdefault(table, {})[column] = CatalogueColumn(kind, bool(nullable), bool(filled))
+        home = system if table.startswith(RESERVED_PREFIX) else views if is_view else tables
+        home.setdefault(table, {})[column] = CatalogueColumn(kind, bool(nullable), bool(filled))
+    version = _version(db.execute(_VERSION) if "diptych_settings" in system else ())
     indexes = []
     for (name, table, unique), rows in groupby(db.execute(_SQLITE_INDEXES), key=lambda row: row[:3]):
         columns = tuple(column for *_, column in rows if column is not None)
         indexes.append(ExistingIndex(name, table, columns, bool(unique)))
     references = _references(db.execute(_SQLITE_REFERENCES))
-    is_recorded = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_schema'").fetchall()
     checks = {table: frozenset(_CHECK.findall(text)) for table, text in db.execute(_SQLITE_CHECKS)}
     searches = frozenset(name for (name,) in db.execute(_SEARCHES))
-    record = _recorded(db.execute(_RECORD) if is_recorded else ())
+    record = _recorded(db.execute(_RECORD) if "diptych_schema" in system else ())
     composites = [
         CompositeReference(table, tuple(json.loads(columns)), target, tuple(json.loads(keys)), _action(action))
         for table, columns, target, keys, action in db.execute(_SQLITE_COMPOSITES)
     ]
-    return Catalogue(tables, indexes, references, checks, searches, views, record, composites)
+    return Catalogue(tables, indexes, references, checks, searches, views, record, composites, system, version)
 
 
 _POSTGRES_COLUMNS = """
@@ -118,32 +120,30 @@ _POSTGRES_CHECKS = """
     SELECT t.relname::text, array_agg(k.conname::text) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
     WHERE k.contype = 'c' AND t.relnamespace = quote_ident(current_schema())::regnamespace GROUP BY t.relname
 """
-_IS_RECORDED = """
-    SELECT 1 FROM pg_class
-    WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname = 'diptych_schema'
-"""
 
 
 async def postgres_catalogue(connection: asyncpg.Connection) -> Catalogue:
     """The catalogue of the current schema of a PostgreSQL database."""
     tables: dict[str, dict[str, CatalogueColumn]] = {}
     views: dict[str, dict[str, CatalogueColumn]] = {}
+    system: dict[str, dict[str, CatalogueColumn]] = {}
     for table, column, *description, is_view in await connection.fetch(_POSTGRES_COLUMNS):
-        if not table.startswith(RESERVED_PREFIX):
-            (views if is_view else tables).setdefault(table, {})[column] = CatalogueColumn(*description)
+        home = system if table.startswith(RESERVED_PREFIX) else views if is_view else tables
+        home.setdefault(table, {})[column] = CatalogueColumn(*description)
+    version = _version(await connection.fetch(_VERSION) if "diptych_settings" in system else ())
     indexes = [
         ExistingIndex(name, table, tuple(columns), unique)
         for name, table, unique, columns in await connection.fetch(_POSTGRES_INDEXES)
     ]
     references = _references(await connection.fetch(_POSTGRES_REFERENCES))
     checks = {table: frozenset(names) for table, names in await connection.fetch(_POSTGRES_CHECKS)}
-    rows = await connection.fetch(_RECORD) if await connection.fetch(_IS_RECORDED) else ()
+    record = _recorded(await connection.fetch(_RECORD) if "diptych_schema" in system else ())
     searches = frozenset(index.name for index in indexes if index.name.startswith("diptych_search_"))
     composites = [
         CompositeReference(table, tuple(columns), target, tuple(keys), _action(action))
         for table, columns, target, keys, action in await connection.fetch(_POSTGRES_COMPOSITES)
     ]
-    return Catalogue(tables, indexes, references, checks, searches, views, _recorded(rows), composites)
+    return Catalogue(tables, indexes, references, checks, searches, views, record, composites, system, version)
 
 
 def _references(rows: Iterable[Any]) -> list[ExistingReference]:
@@ -169,3 +169,19 @@ def _recorded(rows: Iterable[Any]) -> dict[str, dict[str, Meaning]]:
         except msgspec.MsgspecError as error:
             raise StartError(f"The row {name} of diptych_schema cannot be read: {error}.") from None
     return record
+
+
+def _version(rows: Iterable[Any]) -> SystemVersion | None:
+    """The version of the system tables; refused if it is a later one that this code cannot work with."""
+    for (text,) in rows:
+        try:
+            there = SystemVersion.decode(text)
+        except msgspec.MsgspecError as error:
+            raise StartError(f"The row {SETTING} of diptych_settings cannot be read: {error}.") from None
+        if there.compatible_from > SYSTEM_VERSION:
+            raise StartError(
+                f"The system tables of the database have version {there.version}, and this version of Diptych knows "
+                f"{SYSTEM_VERSION}: it needs one that knows {there.compatible_from} or later."
+            )
+        return there
+    return None

@@ -20,6 +20,7 @@ from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode_meani
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import add_server_defaults, create, create_missing
 from diptych.db.script import Step
+from diptych.db.upgrades import upgrade
 from diptych.errors import StartError
 from diptych.model.model import Model
 from diptych.model.naming import upper_first
@@ -77,9 +78,10 @@ def fit(
         _check_without(model)
     for statement in (*statements, *create_missing(model if triggers else model.without_feed(), dialect, parts, have)):
         yield Step(statement, ())
+    upgraded = yield from upgrade(have, dialect)
     means = meanings(model)
     yield from _record(means, have, dialect)
-    done = [f"{upper_first(difference.done)}." for difference in settled if difference.done]
+    done = [*upgraded, *(f"{upper_first(difference.done)}." for difference in settled if difference.done)]
     done += yield from _begin_feed_anew(means, have, parts, dialect, accept)
     return Fitted(tuple(done), () if accept else tuple(_doubts(means, have, dialect)))
 

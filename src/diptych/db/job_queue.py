@@ -80,7 +80,7 @@ _LISTED = {
     "sqlite": "SELECT CAST(json_group_array(json_array({0})) AS BLOB) FROM ({1})",
     "postgres": "SELECT convert_to(coalesce(json_agg(json_build_array({0}))::text, '[]'), 'UTF8') FROM ({1}) AS t",
 }
-_FREE = "CASE WHEN lease_until < (SELECT {now}) THEN name IN ({names}) ELSE FALSE END"
+_FREE = "CASE WHEN lease_until < (SELECT {now}) AND next_at <= (SELECT {now}) THEN name IN ({names}) ELSE FALSE END"
 """As a CASE, it has no selectivity that PostgreSQL could estimate too low: it then would read and sort the queue."""
 _NEW = f"SELECT * FROM diptych_jobs WHERE turn >= 0 AND {_FREE} ORDER BY turn, created_at LIMIT {CANDIDATES}"
 _AGAIN = (

@@ -7,7 +7,6 @@ Both are committed with the answer, so a job that a client knows of runs, and on
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from diptych.compile.dialect import Dialect
 from diptych.db.job_queue import QueuedJob, add_job
+from diptych.db.job_share import share_of
 from diptych.db.store import Session
 from diptych.model.call_defs import CallDef
 from diptych.model.declare.job_resource import JobResource
@@ -51,9 +51,3 @@ async def enqueue(
     record = QueuedJob(row.id, name, arguments, owner, 0, "null", created_at, 0, "", 0, share_of(owner), turn)
     await session.drive(lambda: add_job(dialect, record))
     return row
-
-
-def share_of(owner: str) -> str:
-    """Among whom the queue is shared, of an owner: all tokens of an account, key, client or user have one share."""
-    named = {name: value for name, value in json.loads(owner).items() if name not in ("scopes", "claims")}
-    return hashlib.blake2b(json.dumps(named, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.meaning import FORMAT, encode_meaning
 from diptych.compile.system.object import DialectName
+from diptych.compile.system.upgrade import added_columns
 from diptych.errors import StartError
 from diptych.migrate.files import Loaded
 from diptych.migrate.shape import drift
@@ -39,6 +40,11 @@ Entry = tuple[str, str, str, int]
 
 def create_ddl(dialect: DialectName) -> str:
     return CREATE.format(text="TEXT" if dialect == "sqlite" else 'text COLLATE "C"')
+
+
+def prepare(have: Catalogue, dialect: DialectName) -> list[str]:
+    """The statements that make the log, or the columns that one of an earlier version lacks."""
+    return [create_ddl(dialect), *added_columns(create_ddl(dialect), have.system_tables)]
 
 
 def entry(migration: Loaded, half: str, step: int) -> tuple[Any, ...]:

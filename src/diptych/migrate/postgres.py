@@ -98,7 +98,9 @@ async def apply(
         await connection.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         await _lock(connection)
         await _Run(connection, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
-        await store.open(model)  # makes the triggers that are wanted now, and refuses what does not fit
+        fitted = await store.open(model)  # makes the triggers that are wanted now, and refuses what does not fit
+        for sentence in fitted.done:
+            tell(sentence)
         await store.close()
 
 
@@ -136,7 +138,7 @@ class _Run:
     async def apply(self, expand: bool, ignore_nodes: bool) -> None:
         connection = self.connection
         entries, have = await _entries(connection), await postgres_catalogue(connection)
-        await self._transaction([log.create_ddl("postgres")])
+        await self._transaction(log.prepare(have, "postgres"))
         if not entries and self.chain:
             there = self.chain if have.is_new_to(self.model) else log.baseline(self.chain, have, "postgres")
             if have.is_new_to(self.model):

@@ -10,6 +10,7 @@ from typing import cast
 from msgspec import Struct
 
 from diptych.compile.system.object import DialectName
+from diptych.compile.system.upgrade import SystemVersion
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.nodes import Node
@@ -130,6 +131,13 @@ class Project(Struct, frozen=True):
         if not path.exists():
             raise StartError(f"There is no SQLite database at {path}; `diptych migrate apply` makes one.")
         return sqlite.read_log(str(path))
+
+    def system_version(self, config: Config) -> int | None:
+        """The version of the system tables of a database; None if it has none."""
+        have = asyncio.run(connect(config).catalogue())
+        if not have.has_system_tables:
+            return None
+        return (have.system_version or SystemVersion()).version
 
     def nodes(self, config: Config) -> list[Node]:
         """The services that run on a database."""

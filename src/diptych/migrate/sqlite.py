@@ -113,7 +113,8 @@ class _Run:
         db.execute("BEGIN IMMEDIATE")
         try:
             left, missing = self._left(expand)
-            db.execute(log.create_ddl("sqlite"))
+            for statement in log.prepare(sqlite_catalogue(db), "sqlite"):
+                db.execute(statement)
             for migration in missing:
                 self._log(migration, *log.HALVES)
             if missing and sqlite_catalogue(db).is_new_to(self.model):
@@ -242,8 +243,9 @@ class _Run:
             while True:
                 step = fitting.send(rows)
                 rows = db.execute(step.sql, step.parameters).fetchall()
-        except StopIteration:
-            pass
+        except StopIteration as end:
+            for sentence in end.value.done:
+                self.tell(sentence)
         wrong = db.execute("PRAGMA foreign_key_check").fetchall()
         if wrong:
             raise StartError(f"Rows of {wrong[0][0]} would refer to rows of {wrong[0][2]} that are not there.")

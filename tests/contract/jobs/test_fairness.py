@@ -16,8 +16,8 @@ import pytest
 from diptych import Model
 from diptych.db import job_queue
 from diptych.db.job_queue import QUEUE, QueuedJob, add_job, waiting
+from diptych.db.job_share import share_of
 from diptych.db.script import Script, Step
-from diptych.engine.background import share_of
 from diptych.identity.owner import account_owner, fixed_owner
 from diptych.jobs.service import JobService
 from tests.contract.jobs.bindery import ANN, BOB, GATE, Book, Clock

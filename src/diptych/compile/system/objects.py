@@ -133,7 +133,8 @@ _RECORDS = {
     "diptych_jobs": (
         "id {text} PRIMARY KEY, name {text} NOT NULL, arguments {text} NOT NULL, owner {text} NOT NULL, "
         "attempts {number} NOT NULL, state {text} NOT NULL, created_at {number} NOT NULL, next_at {number} NOT NULL, "
-        "lease_by {text} NOT NULL, lease_until {number} NOT NULL, share {text} NOT NULL, turn {number} NOT NULL"
+        "lease_by {text} NOT NULL, lease_until {number} NOT NULL, share {text} NOT NULL DEFAULT '', "
+        "turn {number} NOT NULL DEFAULT 0"
     ),
     "diptych_schedules": "name {text} PRIMARY KEY, timetable {text} NOT NULL, next_at {number} NOT NULL",
     # what callers have spent of their rates; moments are microseconds
