@@ -51,9 +51,9 @@ from diptych.ask.walk import reads
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 from diptych.model.model import Model
-from diptych.model.operators import FOLDED, MAX_SEARCHED, SEARCHES
+from diptych.model.operators import FOLDED, MAX_SEARCHED, OPERATORS, SEARCHES, op_of
 from diptych.model.resource_view import RelationView, ResourceView
-from diptych.model.rules.expr import Col, Compare, Expr, Has, IsNull, Op, Slot, and_, not_, or_, rewrite
+from diptych.model.rules.expr import Col, Compare, Expr, Has, IsNull, Slot, and_, not_, or_, rewrite
 from diptych.model.scalars import (
     BIGINT,
     BOOLEAN,
@@ -489,7 +489,8 @@ class Drawer:
             raw = [self.value(each.resource, field, op) for _ in range(self.count(3))]
             return Compare("in", column, self.slot(scalar, raw, many=True))
         value = self.slot(scalar, self.value(each.resource, field, op))
-        return not_(Compare("eq", column, value)) if op == "ne" else Compare(_OPS[op], column, value)
+        comparison = Compare(op_of(op), column, value)
+        return not_(comparison) if OPERATORS[op].negates else comparison
 
     def value(self, resource: ResourceDef, field: FieldDef, op: str) -> Any:
         """A raw value to compare a field with."""
@@ -531,20 +532,6 @@ class Dice(Drawer):
 
 _ACCENTS = str.maketrans("aeiou", "áèîõü")
 _TERMS = ("field", "field", "field", "and", "or", "not", "related", "related")
-_OPS: dict[str, Op] = {
-    "eq": "eq",
-    "lt": "lt",
-    "lte": "lte",
-    "gt": "gt",
-    "gte": "gte",
-    "contains": "contains",
-    "startsWith": "startsWith",
-    "endsWith": "endsWith",
-    "ieq": "ieq",
-    "icontains": "icontains",
-    "istartsWith": "istartsWith",
-    "iendsWith": "iendsWith",
-}
 
 
 def beside(scalar: Scalar, value: Any) -> Iterator[Any]:

@@ -17,7 +17,7 @@ import diptych
 from diptych.config import SETTINGS
 from diptych.errors import Code
 from diptych.model.declare import markers
-from diptych.model.operators import TEXTUAL
+from diptych.model.operators import OPERATORS
 from tests.support.cases import cases
 from tests.support.running import PATIENCE, Answer, Client, NewDatabase, served
 
@@ -42,7 +42,7 @@ def test_every_code_has_its_heading(code: Code) -> None:
     assert code.value in headings("errors.md")
 
 
-@cases("operator", [*TEXTUAL, "some", "none", "every"])
+@cases("operator", [*OPERATORS, "some", "none", "every"])
 def test_every_operator_has_its_heading(operator: str) -> None:
     assert operator in headings("reading.md")
 

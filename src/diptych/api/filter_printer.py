@@ -16,6 +16,7 @@ from typing import Any
 from diptych.ask.nodes import Page, Read, Watch, Write
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
+from diptych.model.operators import NEGATIONS
 from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, Has, IsNull, Matches, Not, Or, Part, Slot, and_
 from diptych.model.scalars import BIGINT, INTEGER_ID, Scalar
 
@@ -67,12 +68,12 @@ class Wheres:
 
     def _not(self, expr: Expr, resource: ResourceDef) -> Tree:
         match expr:
-            case Compare("eq", Col((name,)), Slot() as slot):
-                return {name: {"ne": self.leaf(slot)}}
+            case Compare(op, Col((name,)), Slot() as slot) if op in NEGATIONS:
+                return {name: {NEGATIONS[op]: self.leaf(slot)}}
             case IsNull(Col((name,))):
                 return {name: {"isNull": False}}
-            case Compare("eq", Part(Col((name,)), member), Slot() as slot):
-                return {name: {member: {"ne": self.leaf(slot)}}}
+            case Compare(op, Part(Col((name,)), member), Slot() as slot) if op in NEGATIONS:
+                return {name: {member: {NEGATIONS[op]: self.leaf(slot)}}}
             case IsNull(Part(Col((name,)), member)):
                 return {name: {member: {"isNull": False}}}
             case Has(relation, Not(where)) if resource.relations[relation].kind != "one":

@@ -7,15 +7,13 @@ Names are resolved through the View of the role, values become slots, and faults
 
 from __future__ import annotations
 
-from typing import cast
-
 from diptych.api.aggregates import NumberFilters
 from diptych.ask.slots import RawValue, Slots
 from diptych.model.declare.markers import MaxLen
 from diptych.model.list_scalar import element_of
-from diptych.model.operators import MAX_SEARCHED, SEARCHES, takes_list
+from diptych.model.operators import MAX_SEARCHED, OPERATORS, SEARCHES, op_of, takes_list
 from diptych.model.resource_view import FieldView, ResourceView
-from diptych.model.rules.expr import Col, Compare, Const, Expr, Has, IsNull, Matches, Op, Part, and_, not_, or_
+from diptych.model.rules.expr import Col, Compare, Const, Expr, Has, IsNull, Matches, Part, and_, not_, or_
 from diptych.model.scalars import BOOLEAN, Scalar
 from diptych.model.searching import SEARCH
 from diptych.model.view import View
@@ -116,22 +114,20 @@ class Filters(NumberFilters):
             self.fault(raw.path, "null equals nothing; use isNull")
         elif op == "isNull":
             return self._is_null(column, raw)
-        elif scalar.items is not None:
-            return self._of_list(op, raw, column, scalar.items)
-        elif op == "ne":
-            return not_(Compare("eq", column, self.slots.take(scalar, raw)))
-        elif op in SEARCHES:
-            return Compare(cast(Op, op), column, self.slots.take(scalar, raw, constraints=_SEARCHED))
+        elif op == "isEmpty":
+            return self._is_empty(column, raw)
         else:
-            return Compare(cast(Op, op), column, self.slots.take(scalar, raw, many=takes_list(op)))
+            compared = scalar if scalar.items is None else element_of(scalar.items)
+            constraints = _SEARCHED if op in SEARCHES else ()
+            value = self.slots.take(compared, raw, many=takes_list(op), constraints=constraints)
+            comparison = Compare(op_of(op), column, value)
+            return not_(comparison) if OPERATORS[op].negates else comparison
         return and_()
 
-    def _of_list(self, op: str, raw: RawValue, column: Expr, item: Scalar) -> Expr:
-        """A condition on a list. Null is neither empty nor not."""
-        if op == "isEmpty":
-            empty = Compare("isEmpty", column, Const(True, BOOLEAN))
-            return empty if self._truth(raw) else and_(not_(empty), not_(IsNull(column)))
-        return Compare(cast(Op, op), column, self.slots.take(element_of(item), raw, many=takes_list(op)))
+    def _is_empty(self, column: Expr, raw: RawValue) -> Expr:
+        """Is a list empty? Null is neither empty nor not."""
+        empty = Compare("isEmpty", column, Const(True, BOOLEAN))
+        return empty if self._truth(raw) else and_(not_(empty), not_(IsNull(column)))
 
     def _truth(self, raw: RawValue) -> bool:
         wanted = {"true": True, "false": False}.get(raw.value) if raw.text else raw.value

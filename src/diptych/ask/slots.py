@@ -124,7 +124,7 @@ class Source(Struct, frozen=True):
 
 
 class RawValue(Struct, frozen=True):
-    """A JSON value from the client, with its path; a literal of a document holds Givens again."""
+    """A JSON value from the client, with its path; a literal of a document holds RawValues again."""
 
     value: Any
     path: Path

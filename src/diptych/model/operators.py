@@ -1,13 +1,20 @@
 """The filter operators: one table of what each takes and means, for both styles and their documents.
 
-A negated operator is no node of an expression: `ne` is `Not(Compare("eq", …))` (`api/filters.py`).
+An `Op` compares two values in an expression. An operator of filters is an Op, or negates one: `ne` is
+`Not(Compare("eq", …))`, so nothing after the translation knows it. `isNull` is a node of its own.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, get_args
 
 from msgspec import Struct
+
+Op = Literal[
+    "eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith", "endsWith", "ieq", "icontains", "istartsWith",
+    "iendsWith", "has", "hasAny", "hasAll", "isEmpty",
+]  # fmt: skip
 
 MAX_SEARCHED = 256
 """The longest text in a search (`contains`, `startsWith`, `ieq` …), in characters."""
@@ -18,11 +25,13 @@ class Operator(Struct, frozen=True):
 
     takes: Literal["value", "list", "truth"]
     meaning: str
+    negates: Op | None = None
+    """The operator whose complement it is: true where that is false, so also where the value is null."""
 
 
 OPERATORS = {
     "eq": Operator("value", "Equals this."),
-    "ne": Operator("value", "Does not equal this; null does not."),
+    "ne": Operator("value", "Does not equal this; null does not.", negates="eq"),
     "lt": Operator("value", "Is less than this."),
     "lte": Operator("value", "Is at most this."),
     "gt": Operator("value", "Is greater than this."),
@@ -50,8 +59,22 @@ SEARCHES = ("contains", "startsWith", "endsWith", *FOLDED)
 TEXTUAL = (*ORDERED, *SEARCHES)
 SETS = ("has", "hasAny", "hasAll", "isEmpty", "isNull")
 """Operators of lists."""
+NEGATIONS: Mapping[str, str] = {operator.negates: name for name, operator in OPERATORS.items() if operator.negates}
+"""The operators that negate another, by that one: "eq" → "ne"."""
+_OPS: Mapping[str, Op] = {op: op for op in get_args(Op)}
 
 
 def takes_list(operator: str) -> bool:
     """Does an operator take a list of values?"""
     return OPERATORS[operator].takes == "list"
+
+
+def op_of(operator: str) -> Op:
+    """The Op of an expression for an operator; for one that negates, the Op that it negates."""
+    op = _OPS.get(OPERATORS[operator].negates or operator)
+    if op is None:
+        raise NotImplementedError(
+            f"the operator {operator!r} has no Op: add it to Op in model/operators.py and its SQL to compile/where.py, "
+            "or name the Op that it negates in OPERATORS"
+        )
+    return op

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from diptych.model.defs import RelationDef, ResourceDef
+from diptych.model.operators import Op
 from diptych.model.rules.expr import (
     TRUE,
     And,
@@ -35,7 +36,6 @@ from diptych.model.rules.expr import (
     Measure,
     Moment,
     Not,
-    Op,
     Or,
     Part,
     RowDigest,

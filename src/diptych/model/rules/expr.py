@@ -22,12 +22,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from diptych.model.operators import Op
 from diptych.model.scalars import STRING, Scalar
 
-Op = Literal[
-    "eq", "lt", "lte", "gt", "gte", "in", "contains", "startsWith", "endsWith", "ieq", "icontains", "istartsWith",
-    "iendsWith", "has", "hasAny", "hasAll", "isEmpty",
-]  # fmt: skip
 Fn = Literal["count", "distinct", "sum", "avg", "min", "max"]
 Bucket = Literal["value", "year", "month", "day", "hour"]
 

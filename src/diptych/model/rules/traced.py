@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from diptych.model.declare.declared import Now
 from diptych.model.declare.roles import Role
+from diptych.model.operators import Op
 from diptych.model.rules.expr import (
     Col,
     Compare,
@@ -23,7 +24,6 @@ from diptych.model.rules.expr import (
     Expr,
     HasRole,
     Moment,
-    Op,
     Part,
     Shift,
     Slice,

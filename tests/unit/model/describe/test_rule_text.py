@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from diptych import Model, Resource, Viewer, allow, inverse
 from diptych.model.decimal_scalar import decimal
 from diptych.model.describe.rule_text import in_words, render
+from diptych.model.operators import Op
 from diptych.model.rules.expr import (
     FALSE,
     NULL,
@@ -36,7 +37,6 @@ from diptych.model.rules.expr import (
     Measure,
     Moment,
     Not,
-    Op,
     Or,
     Part,
     RowDigest,
