@@ -50,7 +50,7 @@ def commit(folder: Path) -> None:
 
 def make(folder: Path, *variables: str) -> subprocess.CompletedProcess[str]:
     """`make release`, with the environment of these tests, which it does not set up again."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS", "ARGS"))}
     command = ["make", "--no-print-directory", "-o", ".venv/run.stamp", f"BIN={BIN}", "release", *variables]
     return subprocess.run(command, cwd=folder, env=env | IDENTITY, capture_output=True, text=True, check=False)
 

@@ -128,6 +128,12 @@ class Store(Protocol):
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         """The columns of the one row of a plan."""
 
+    def run_now(self, plan: Plan, parameters: Sequence[Any]) -> tuple[bytes | None, ...] | list[bytes | None] | None:
+        """The same without waiting; None if that cannot be, and it is for `run_apart`."""
+
+    async def run_apart(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        """The same, outside the event loop."""
+
     def read_from(self, urls: Sequence[str], model: Model) -> Callable[[Plan, Sequence[Any]], Awaitable[Any]]:
         """Begin to use replicas: what runs a read there if it can, or else here."""
 

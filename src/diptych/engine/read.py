@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, field
@@ -143,6 +144,16 @@ def _wake_nobody() -> None:
     """Nothing runs in the background here."""
 
 
+Row = tuple[bytes | None, ...] | list[bytes | None]
+ROW = (tuple, list)
+"""The columns of a statement that has run."""
+
+
+async def ready(row: Row) -> Sequence[bytes | None]:
+    """A row that is there, for who awaits it."""
+    return row
+
+
 def _nothing(price: int) -> None:
     """Prices are not counted."""
 
@@ -270,7 +281,16 @@ class Engine:
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
     ) -> PageParts | bytes | None:
         """The same for a page by itself: its parts, or its bytes if that is what the statement returns."""
-        planned, values, keys, columns = self._run(prepared, inputs, viewer)
+        return await self._list(*self._run(prepared, inputs, viewer), viewer)
+
+    async def _list(
+        self,
+        planned: ReadPlan,
+        values: Sequence[Any],
+        keys: Mapping[int, bytes],
+        columns: Awaitable[Sequence[bytes | None]],
+        viewer: Viewer,
+    ) -> PageParts | bytes | None:
         layout = planned.plan.page
         if layout is None or planned.finish is not None:
             (answer,) = await self._answers(planned, values, keys, columns, viewer)
@@ -298,6 +318,14 @@ class Engine:
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
     ) -> tuple[ReadPlan, list[Any], Mapping[int, bytes], Awaitable[Sequence[bytes | None]]]:
         """bind → price → run: the plan, the values of its slots, the keys of its cursors, and its columns."""
+        planned, values, keys, parameters = self._bind(prepared, inputs, viewer)
+        run = self.run_audited if planned.audited else self.reader or self.store.run
+        return planned, values, keys, run(planned.plan, parameters)
+
+    def _bind(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> tuple[ReadPlan, list[Any], Mapping[int, bytes], Sequence[Any]]:
+        """bind → price: the plan, the values of its slots, the keys of its cursors, and what its statement binds."""
         values = prepared.binder(inputs)
         price = prepared.fixed_price
         if prepared.price is not None:
@@ -310,8 +338,41 @@ class Engine:
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)
         keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
-        plan, run = planned.plan, self.run_audited if planned.audited else self.reader or self.store.run
-        return planned, values, keys, run(plan, plan.parameters(values, viewer, keys))
+        return planned, values, keys, planned.plan.parameters(values, viewer, keys)
+
+    def answer_now(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> Row | Awaitable[Sequence[bytes | None]]:
+        """As `answer`, but the bytes themselves where nothing has to be waited for."""
+        planned, values, keys, parameters = self._bind(prepared, inputs, viewer)
+        row = self._run_now(planned, parameters)
+        if not isinstance(row, ROW):
+            return self._answers(planned, values, keys, row, viewer)
+        if planned.plan.page is None and planned.finish is None:
+            return row
+        return self._answers(planned, values, keys, ready(row), viewer)
+
+    def answer_list_now(
+        self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
+    ) -> PageParts | bytes | Awaitable[PageParts | bytes | None] | None:
+        """As `answer_list`, but the page itself where nothing has to be waited for."""
+        planned, values, keys, parameters = self._bind(prepared, inputs, viewer)
+        row, layout = self._run_now(planned, parameters), planned.plan.page
+        if not isinstance(row, ROW):
+            return self._list(planned, values, keys, row, viewer)
+        if layout is not None and planned.finish is None:
+            with suppress(Refusal):  # it is too long in parts, and put together below
+                return page_parts(layout, row, values[layout.size], keys[layout.size])
+        return self._list(planned, values, keys, ready(row), viewer)
+
+    def _run_now(self, planned: ReadPlan, parameters: Sequence[Any]) -> Row | Awaitable[Sequence[bytes | None]]:
+        """The columns of a statement, or an awaitable of them."""
+        if planned.audited:
+            return self.run_audited(planned.plan, parameters)
+        if self.reader is not None:
+            return self.reader(planned.plan, parameters)
+        row = self.store.run_now(planned.plan, parameters)
+        return self.store.run_apart(planned.plan, parameters) if row is None else row
 
     async def _put_together(
         self,

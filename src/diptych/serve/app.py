@@ -29,7 +29,8 @@ from diptych.identity.viewer import Context
 from diptych.model.model import Model
 from diptych.policy.limits import Check, Checks
 from diptych.serve.asgi import Receive, Scope, Send
-from diptych.serve.handler import Handler, log, refusal_reply
+from diptych.serve.express import Express, express_of
+from diptych.serve.handler import Handler, log
 from diptych.serve.http.body import Arrived, is_coded, read_arriving, refuse_coded, too_large
 from diptych.serve.http.connection_limits import HEALTH
 from diptych.serve.http.cors import Cors
@@ -50,6 +51,7 @@ from diptych.serve.on_demand import CONSOLE_RECENT, EXPLAINING, MAIL, SLOW_LOG, 
 from diptych.serve.process_limits import ProcessLimits
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
 from diptych.serve.rate_headers import ADMITTED_PATHS, rate_limiter
+from diptych.serve.refusals import refusal_reply
 from diptych.serve.request_limits import request_limits
 from diptych.serve.service_metrics import ServiceMetrics
 from diptych.serve.start_jobs import start_jobs
@@ -100,6 +102,7 @@ class Diptych:
         self._tell = tell or log.info
         self._handles: type[Handler] = importlib.import_module(EXPLAINING).ExplainingHandler if explain else Handler
         self._handler: Handler | None = None
+        self._express: Express | None = None
         self._shares_limits = limits is not None
         limits = limits or ProcessLimits(config)
         self._limits, self.deadlines, self.connection_limits = limits, limits.deadlines, limits.connections
@@ -138,6 +141,7 @@ class Diptych:
             if self._handler is None:
                 try:
                     self._handler = await self._make()
+                    self._express = express_of(self._handler)
                 except BaseException:
                     await self.store.close()
                     raise
@@ -166,7 +170,7 @@ class Diptych:
         if self._handler is not None:
             await self._handler.stop()
             await self.store.close()
-            self._handler = None
+            self._handler = self._express = None
         self.streams.is_closing = False
 
     async def _make(self) -> Handler:
@@ -246,8 +250,11 @@ class Diptych:
         read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(arrived.body)
         request = self._seen(Request(arrived.method, path, query, headers, read, "", arrived.peer, None, arrived.lag))
         REQUEST.set(request)
-        early = self._refused_early(request)
-        reply = start(self._handle(request)) if early is None else early
+        reply: Reply | Waiting[Reply] | None = self._refused_early(request)
+        if reply is None and arrived.traits is not None and self._express is not None:
+            reply = self._express.answer(request, arrived.body, arrived.traits)
+        if reply is None:
+            reply = start(self._handle(request))
         return self._wait(request, reply) if isinstance(reply, Waiting) else self._finished(request, reply)
 
     async def _wait(self, request: Request, reply: Awaitable[Reply]) -> Reply:

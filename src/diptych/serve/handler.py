@@ -10,24 +10,21 @@ import functools
 import hashlib
 import importlib
 import logging
-import secrets
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from diptych.api.graphql.http import LEGACY, OFFERS, Parameters, error_reply
+from diptych.api.graphql.http import Parameters
 from diptych.api.media import negotiate
 from diptych.api.reply import (
     JSON_TYPE,
     NO_STORE,
     PRIVATE,
     STATUS,
-    Header,
     Reply,
     method_reply,
     not_acceptable,
-    problem,
     tag,
 )
 from diptych.config import Config
@@ -54,6 +51,7 @@ from diptych.serve.public_address import known_issuer
 from diptych.serve.rate_headers import ADMITTED_PATHS, enter, settled, with_rate_headers
 from diptych.serve.read_tokens import routed
 from diptych.serve.readiness import Readiness
+from diptych.serve.refusals import internal, refusal_reply
 from diptych.serve.service_metrics import ServiceMetrics, Started
 from diptych.serve.stages import stages_of
 
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from diptych.webhooks.service import WebhookService
 
 log = logging.getLogger("diptych")
-_INVALID: Header = (b"www-authenticate", b'Bearer error="invalid_token"')
 _DOCUMENTS, _DOCUMENT_BYTES = 64, 16 << 20
 
 
@@ -368,25 +365,3 @@ class Handler:
                     body: bytes = done.value
                     return body, tag(body)
             await pace.rest()
-
-
-def internal(where: str, request: Request | None = None) -> Refusal:
-    """Log the current exception; the refusal contains only its number in the log."""
-    number = secrets.token_hex(8) if request is None else request.id
-    log.exception("error %s in %s", number, where)
-    return Refusal(Code.INTERNAL, f"Something went wrong. Its number is {number}.")
-
-
-def refusal_reply(request: Request, refusal: Refusal) -> Reply:
-    """A Refusal as a reply in the format of the path: GraphQL errors, or problem details."""
-    invalid = isinstance(refusal, InvalidToken)
-    if request.path == "/graphql":
-        reply = error_reply(refusal, negotiate(request.headers.get(b"accept", b""), OFFERS) or LEGACY)
-        if invalid:  # 401 in every media type: it is not a GraphQL error
-            reply = Reply(401, reply.headers, reply.body)
-    else:
-        reply = problem(refusal)
-    if invalid:
-        others = tuple(pair for pair in reply.headers if pair[0] != b"www-authenticate")
-        return Reply(reply.status, (*others, _INVALID), reply.body)
-    return reply

@@ -18,11 +18,12 @@ from diptych.fair.caller import peer_name
 from diptych.identity.viewer import InvalidToken
 from diptych.serve.asgi import Message, Receive, Send
 from diptych.serve.endpoint.rest import row_not_found
-from diptych.serve.handler import Handler, internal, refusal_reply
+from diptych.serve.handler import Handler
 from diptych.serve.http.cors import Cors
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.request import Request
 from diptych.serve.http.websocket_protocol import handshake_is_over, set_frame_caller
+from diptych.serve.refusals import internal, refusal_reply
 from diptych.serve.stream.send_queue import StreamLimits
 from diptych.serve.stream.websocket import Service, Socket
 

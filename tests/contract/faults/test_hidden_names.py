@@ -17,7 +17,7 @@ import pytest
 
 from diptych.api.reply import Reply
 from diptych.errors import Refusal
-from diptych.serve import handler
+from diptych.serve import handler, refusals
 from diptych.serve.http.request import Request
 from tests.contract.faults.scene import Scene
 from tests.contract.http.data import ANN, BEN, ORDER, POST
@@ -198,7 +198,7 @@ def test_an_error_inside_tells_nothing(shop: Scene, method: str, url: str, body:
 
 def test_with_the_text_of_errors_in_answers_they_would_tell(shop: Scene) -> None:
     """The same check with the fault planted: what was raised is added to what is said."""
-    refused = handler.refusal_reply
+    refused = refusals.refusal_reply
 
     def chatty(request: Request, refusal: Refusal) -> Reply:
         return refused(request, Refusal(refusal.code, f"{refusal.message} {sys.exc_info()[1]}"))

@@ -135,13 +135,13 @@ def test_whoever_uses_the_loop_too_much_is_served_by_a_thread(
         store._slow.clear()
         store._loop_budget.rate = 0.05  # on a busy machine, more time passes than is taken
         apart: list[str] = []
-        run_apart = store._run_apart
+        run_apart = store.run_apart
 
         async def noted(plan: Plan, parameters: tuple[int]) -> object:
             apart.append(CALLER.get())
             return await run_apart(plan, parameters)
 
-        store._run_apart = noted  # type: ignore[method-assign, assignment]  # a spy
+        store.run_apart = noted  # type: ignore[method-assign, assignment]  # a spy
         CALLER.set("bad")
         for _ in range(40):
             await store.run(SEARCHED, (size,))

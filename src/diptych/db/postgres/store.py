@@ -232,6 +232,11 @@ class PostgresStore:
         except (*BROKEN, *STORE_ERRORS, TimeoutError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 
+    def run_now(self, plan: Plan, parameters: Sequence[Any]) -> None:
+        """Every read waits for the server."""
+
+    run_apart = run
+
     def read_from(self, urls: Sequence[str], model: Model) -> Run:
         if not self._triggers:
             raise StartError("Replicas are tested by the feed of changes, so they need the setting triggers.")

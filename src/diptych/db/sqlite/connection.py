@@ -17,7 +17,7 @@ from diptych.db.sqlite.unicode import has_no_half, unicode
 from diptych.db.sqlite.watchdog import StatementDeadline, Watchdog
 from diptych.model.folding import fold
 
-BytesRow = Sequence[bytes | None]
+BytesRow = tuple[bytes | None, ...] | list[bytes | None]
 _TICK = 2_000
 """Steps of SQLite's virtual machine between two calls of the progress handler."""
 _TICK_SECONDS = 100e-6

@@ -205,13 +205,17 @@ class SqliteStore:
         return [] if self._in_memory else exposed(self.path)
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow:
+        row = self.run_now(plan, parameters)
+        return await self.run_apart(plan, parameters) if row is None else row
+
+    def run_now(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow | None:
         inline = self._inline
         if inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         left = self._slow.get(plan.sql)
         if plan.searches:
-            pass
-        elif not left:
+            return None
+        if not left:
             if not self._loop_budget.in_use or self._loop_budget.has_tokens(CALLER.get()):
                 used = None if left is None else time.thread_time()
                 begun = time.perf_counter()
@@ -235,7 +239,7 @@ class SqliteStore:
             self._remember(plan, left - 1)
         else:
             self._slow.drop(plan.sql)
-        return await self._run_apart(plan, parameters)
+        return None
 
     def _note(self, plan: Plan, took: float, estimate: float) -> None:
         """Charge a read in the loop to its caller; a plan that took too long goes to a worker from now on.
@@ -257,7 +261,7 @@ class SqliteStore:
         elif not self._slow.get(plan.sql):
             self._slow.drop(plan.sql)
 
-    async def _run_apart(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow:
+    async def run_apart(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow:
         """Run in a worker, with a permit of the semaphore."""
         caller = CALLER.get()
         if not self.semaphore.acquire_nowait(caller):

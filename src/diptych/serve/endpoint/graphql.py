@@ -5,7 +5,7 @@ The planner (`graphql_planner.py`) says what a request means; here it is receive
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from msgspec import Struct, field
 
@@ -15,7 +15,7 @@ from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, 
 from diptych.config import Config
 from diptych.engine.call import CallOp
 from diptych.engine.nest import in_nest
-from diptych.engine.read import Engine
+from diptych.engine.read import ROW, Engine
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
@@ -25,7 +25,7 @@ from diptych.live.service import LiveService
 from diptych.serve.acts import acts_of
 from diptych.serve.endpoint.cost_header import add_cost, asks_cost, cost_of_known
 from diptych.serve.endpoint.deprecation_headers import note_deprecations
-from diptych.serve.endpoint.graphql_planner import Planner, Variables
+from diptych.serve.endpoint.graphql_planner import Planner, Recognised, Variables
 from diptych.serve.endpoint.idempotency import keeping
 from diptych.serve.endpoint.known_operation import KnownDocument, KnownOperation
 from diptych.serve.endpoint.persisted import Persisted
@@ -94,6 +94,46 @@ class GraphqlEndpoint:
         except Refusal as refusal:
             headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
             return http.error_reply(refusal, media, headers)
+
+    def known_read(self, request: Request, body: bytes, caller: Caller) -> Recognised | None:
+        """The prepared operation of a POST, if it is a query that is one statement and is known."""
+        if len(body) > self.max_body or self.persisted.trusted_only or self.engine.usage is not None:
+            return None
+        sent = http.read_body(body)
+        if sent.extensions is not None or sent.documentId is not None:
+            return None
+        found = self.planner.known_read(sent, caller)
+        return None if found is None or not found[2].is_statement else found
+
+    def read_now(self, request: Request, caller: Caller, found: Recognised, media: str) -> Reply | Awaitable[Reply]:
+        """The reply to a known query, or an awaitable of it."""
+        _, variables, known = found
+        assert known.prepared is not None
+        try:
+            answers = self.engine.answer_now(known.prepared, variables, caller.viewer)
+        except Refusal as refusal:
+            return self._refused(refusal, caller, found, media)
+        if isinstance(answers, ROW):
+            return Reply(200, _HEAD[media], known.join(answers))
+        return self._read_later(answers, caller, found, media)
+
+    async def _read_later(
+        self, answers: Awaitable[Sequence[bytes | None]], caller: Caller, found: Recognised, media: str
+    ) -> Reply:
+        try:
+            return Reply(200, _HEAD[media], found[2].join(await answers))
+        except Refusal as refusal:
+            return self._refused(refusal, caller, found, media)
+
+    def _refused(self, refusal: Refusal, caller: Caller, found: Recognised, media: str) -> Reply:
+        """The errors of a query whose values were refused, or whose statement."""
+        entry, variables, _ = found
+        try:
+            if refusal.code is Code.BAD_USER_INPUT:
+                self.planner.check_inputs(entry, variables, caller)
+        except Refusal as better:
+            refusal = better
+        return http.error_reply(refusal, media)
 
     async def _posted(self, request: Request) -> bytes:
         if content_type(request.headers.get(b"content-type", b"")) != ("application/json", "utf-8"):

@@ -112,6 +112,15 @@ class Planner:
             except Unmade as more:
                 unmade = more
 
+    def known_read(self, parameters: Parameters, caller: Caller) -> Recognised | None:
+        """The prepared operation of a query that is known; None for all others."""
+        entry = self._entries.get((parameters.query, parameters.operationName, caller.signature))
+        if type(entry) is not KnownDocument or not entry.reads:
+            return None
+        variables = parameters.variables or {}
+        known = entry.known.get(entry.document.shape(variables))
+        return None if known is None else (entry, variables, known)
+
     def recognise(
         self, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
     ) -> Recognised:

@@ -5,7 +5,7 @@ The cache key of a read is the target of its path, the role, and the shape of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
 from diptych.engine.known import KnownRequests
 from diptych.engine.page import PageParts
-from diptych.engine.read import Engine, PreparedRead
+from diptych.engine.read import ROW, Engine, PreparedRead
 from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
@@ -62,6 +62,15 @@ class KnownRead(Struct, frozen=True, eq=False):
     @property
     def size(self) -> int:
         return self.prepared.size
+
+
+KnownTarget = tuple[Query, KnownRead]
+ANSWERED = (bytes, PageParts)
+
+
+async def first(answers: Awaitable[Sequence[bytes | None]]) -> bytes | None:
+    """The answer to the only Ask of a request."""
+    return (await answers)[0]
 
 
 _VERBS = {("POST", False): "create", ("PUT", True): "update", ("PATCH", True): "update", ("DELETE", True): "delete"}
@@ -121,6 +130,41 @@ class RestEndpoint:
         if request.method not in ("GET", "HEAD"):
             return await self.writes.handle(request, caller, target)
         return await self._answered(request, caller, target, read_query(request.query, target), media)
+
+    def known_read(self, request: Request, body: bytes, caller: Caller) -> KnownTarget | None:
+        """The prepared request of a GET, if it is a read that is known."""
+        target = find_target(request.path, self.engine.model)
+        if target is None or target.call or target.changes or target.batch or target.restore or target.other:
+            return None
+        query = read_query(request.query, target)
+        known = self._known.get(self._key(target, query, caller))
+        return None if known is None or known.prepared.uses is not None else (query, known)
+
+    def read_now(self, request: Request, caller: Caller, found: KnownTarget, media: str) -> Reply | Awaitable[Reply]:
+        """The reply to a known read, or an awaitable of it."""
+        query, known = found
+        if known.page:
+            page = self.engine.answer_list_now(known.prepared, query.inputs, caller.viewer)
+            if page is None or isinstance(page, ANSWERED):
+                return self._shown(request, query, known, page)
+            return self._shown_later(request, query, known, page)
+        answers = self.engine.answer_now(known.prepared, query.inputs, caller.viewer)
+        if isinstance(answers, ROW):
+            return self._shown(request, query, known, answers[0])
+        return self._shown_later(request, query, known, first(answers))
+
+    async def _shown_later(
+        self, request: Request, query: Query, known: KnownRead, answer: Awaitable[PageParts | bytes | None]
+    ) -> Reply:
+        return self._shown(request, query, known, await answer)
+
+    def _shown(self, request: Request, query: Query, known: KnownRead, answer: PageParts | bytes | None) -> Reply:
+        """The reply with what a statement returned."""
+        if answer is None:
+            raise row_not_found()
+        if isinstance(answer, bytes) and not known.page:
+            return _answer(request, known, answer, tag_of_one(answer, known.versioned), ())
+        return self._page(request, query, known, answer, (), "application/json")
 
     async def _sent_query(self, request: Request, target: Target) -> Query:
         """The parameters in the body of a QUERY request."""
@@ -184,14 +228,19 @@ class RestEndpoint:
 
     def recognise(self, target: Target, query: Query, caller: Caller, with_change_cursor: bool = False) -> KnownRead:
         """The prepared request of a target and a query string, from the cache or made anew."""
-        place = target.relation or (target.numbers and f"/{target.numbers}")
-        key = (target.resource, target.id is None, place, query.shape, caller.signature, with_change_cursor)
+        key = self._key(target, query, caller, with_change_cursor)
         known = self._known.get(key)
         if known is None:
             with self._known.planning():
                 known = self._prepare(target, query, caller, with_change_cursor)
             self._known.keep(key, known, shape=query.shape)
         return known
+
+    @staticmethod
+    def _key(target: Target, query: Query, caller: Caller, with_change_cursor: bool = False) -> tuple[object, ...]:
+        """Everything of a request but its values."""
+        place = target.relation or (target.numbers and f"/{target.numbers}")
+        return target.resource, target.id is None, place, query.shape, caller.signature, with_change_cursor
 
     def _prepare(self, target: Target, query: Query, caller: Caller, with_change_cursor: bool) -> KnownRead:
         name = operation_name("GET", target, self.engine.model)

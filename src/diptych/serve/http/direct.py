@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from diptych.api.reply import Reply
 from diptych.serve.http.deadlines import Deadlines
+from diptych.serve.http.head_traits import HeadTraits
 
 
 class CompleteRequest(Struct, eq=False):
@@ -21,6 +22,8 @@ class CompleteRequest(Struct, eq=False):
     body: bytes = b""
     lag: float = 0.0
     """Seconds for which it waited for the event loop."""
+    traits: HeadTraits | None = None
+    """What its headers say, if requests with this head came before, and all of them are harmless."""
 
 
 class DirectApp(Protocol):

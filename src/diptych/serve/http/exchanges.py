@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
+from typing import TypeGuard
 from urllib.parse import unquote
 
 from uvicorn._types import ASGI3Application
@@ -151,7 +152,11 @@ class Exchanges(Connection):
         assert self._app is not None
         context = copy_context()
         arrived = CompleteRequest(self._method.decode("ascii"), self.url, by_name, self.client, body, self._lag)
-        reply = context.run(self._app.respond, arrived)
+        self._follow(context.run(self._app.respond, arrived), context)
+
+    def _follow(self, reply: Reply | Awaitable[Reply], context: Context) -> None:
+        """Send the reply to the current request, or wait for it in a task."""
+        assert self._app is not None
         if not isinstance(reply, Reply):
             exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]  # uvicorn reads only what both have
             task = self.loop.create_task(self._wait(exchange, reply), context=context)
@@ -202,7 +207,13 @@ class Exchanges(Connection):
         await cycle.run_asgi(partial(self._app.stream, reply))
 
     def _send(self, reply: Reply, keep_alive: bool) -> None:
-        """Write a whole response."""
+        """Write a whole response, which ends the current request."""
+        self._write(reply, keep_alive=keep_alive)
+        if not keep_alive and not self.discard_input:
+            self.transport.close()
+        self._responded(False, keep_alive)
+
+    def _write(self, reply: Reply, *, keep_alive: bool) -> None:
         defaults = self.server_state.default_headers
         if keep_alive and self._version == "1.0":
             defaults = [*defaults, _KEEP_ALIVE]
@@ -210,6 +221,8 @@ class Exchanges(Connection):
         if head is None:
             raise RuntimeError("a header of the response is not valid")
         self.transport.write(head if self._bodiless else head + reply.body)
-        if not keep_alive and not self.discard_input:
-            self.transport.close()
-        self._responded(False, keep_alive)
+
+
+def is_whole(reply: Reply | Awaitable[Reply]) -> TypeGuard[Reply]:
+    """Is it a reply that can be written at once?"""
+    return type(reply) is Reply and reply.stream is None

@@ -8,10 +8,12 @@ not match (another method, a body that has not arrived or is followed by more, a
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from diptych.lru import LRUCache
 from diptych.serve.http.head_rules import HeaderList
+from diptych.serve.http.head_traits import HeadTraits, traits_of
 
 _ENTRIES, _BYTES = 1_000, 8 << 20
 _LONGEST = 1_024
@@ -23,22 +25,21 @@ _LINE = re.compile(
 _END = b"\r\n\r\n"
 
 
-class KnownHead(NamedTuple):
+class KnownHead(Struct, frozen=True, eq=False):
     """The headers of a request that took the direct path."""
 
-    method: bytes
+    method: str
+    line: bytes
+    """The method, as it begins the request line."""
     headers: HeaderList
     by_name: dict[bytes, bytes]
     length: int
     """Bytes of the body."""
+    traits: HeadTraits | None
 
 
-class KnownRequest(NamedTuple):
-    """A whole request with a known head."""
-
-    url: bytes
-    head: KnownHead
-    body: bytes
+KnownRequest = tuple[bytes, KnownHead, bytes]
+"""A whole request with a known head: its URL, its head and its body."""
 
 
 class KnownHeads:
@@ -57,9 +58,9 @@ class KnownHeads:
         begin = line.end()
         end = data.find(_END, begin, begin + _LONGEST + 4)
         head = self._heads.get(data[begin:end]) if end > 0 else None
-        if head is None or head.length != len(data) - end - 4 or head.method != line[1]:
+        if head is None or head.length != len(data) - end - 4 or head.line != line[1]:
             return None
-        return KnownRequest(line[2], head, data[end + 4 :])
+        return line[2], head, data[end + 4 :]
 
     def keep(self, data: bytes, method: bytes, headers: HeaderList, by_name: dict[bytes, bytes]) -> None:
         """Remember the head of a request that the parser has accepted, and that is all of the data."""
@@ -73,5 +74,5 @@ class KnownHeads:
             return  # not one line for each header
         length = len(data) - end - 4
         if int(by_name.get(b"content-length", b"0")) == length:
-            head = KnownHead(method, headers, by_name, length)
+            head = KnownHead(method.decode("ascii"), method, headers, by_name, length, traits_of(method, by_name))
             self._heads.put(lines, head, 3 * len(lines) + _PER_HEADER * len(headers))

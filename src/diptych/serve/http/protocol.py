@@ -18,13 +18,15 @@ the last one of its connection.
 from __future__ import annotations
 
 import importlib
+from contextvars import copy_context
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from diptych.errors import Refusal
 from diptych.serve.http.connection import CROWDED
-from diptych.serve.http.exchanges import AHEAD, Exchanges
+from diptych.serve.http.direct import CompleteRequest
+from diptych.serve.http.exchanges import AHEAD, Exchanges, is_whole
 from diptych.serve.http.head_rules import (
     HEAD_TOO_LARGE,
     HTTP_1_1_REQUIRED,
@@ -97,22 +99,32 @@ class Protocol(Exchanges):
 
     def _answer_known(self, data: bytes) -> bool:
         """Answer a whole request whose head was parsed before; the parser waits between two messages meanwhile."""
-        limits = self.connection_limits
-        if self._app is None or self._is_surplus or self.flow.write_paused:
+        limits, app = self.connection_limits, self._app
+        if app is None or self._is_surplus or self.flow.write_paused:
             return False
         known = limits.known_heads.find(data)
         if known is None:
             return False
+        url, head, body = known
+        lag = limits.lag.note(self.loop)
+        context = copy_context()
+        reply = context.run(
+            app.respond, CompleteRequest(head.method, url, head.by_name, self.client, body, lag, head.traits)
+        )
+        self._heads += 1
+        if head.traits is not None and self._idle and not limits.is_draining and is_whole(reply):
+            limits.idle.begin(self)
+            self._write(reply, keep_alive=True)
+            self.server_state.total_requests += 1
+            return True
         self._end_idle()
         if self._awaited:
             self._awaited = self._in_head = False
             limits.heads.end(self)
-        self._heads += 1
-        self.url, (self._method, self.headers, self._by_name, _), self._body = known
-        self._bodiless = self._method == b"HEAD"
+        self.url, self._method, self.headers, self._lag = url, head.line, head.headers, lag
+        self._bodiless = head.line == b"HEAD"
         self._keep_alive, self._version = not limits.is_draining, "1.1"
-        self._lag = limits.lag.note(self.loop)
-        self._answer()
+        self._follow(reply, context)
         return True
 
     def _keep_head(self, data: bytes, is_whole: bool) -> None:

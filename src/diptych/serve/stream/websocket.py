@@ -28,10 +28,11 @@ from diptych.identity.viewer import Caller, InvalidToken
 from diptych.live.group import Subscription
 from diptych.serve.asgi import Receive, Send
 from diptych.serve.endpoint.graphql import Outcome
-from diptych.serve.handler import Handler, internal
+from diptych.serve.handler import Handler
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.request import Request
 from diptych.serve.http.websocket_protocol import SocketProtocol
+from diptych.serve.refusals import internal
 from diptych.serve.stream.send_queue import SendQueue, StreamLimits
 from diptych.serve.stream.transports import AsgiFrames, DirectFrames, FrameTransport
 

@@ -1,0 +1,114 @@
+"""The express path: known reads, answered with no coroutine in between.
+
+    reply = express.answer(request, body, traits)          None: the request goes the whole way (`handler.py`)
+
+It is for requests whose headers ask for nothing special (`http/head_traits.py`), whose caller is cached, and whose
+plan is: what is left is to bind values, to price and to run. The steps and their order are those of the handler, done
+by the same functions, and nothing is counted or charged before it is certain that the request is answered here. So
+whether a request takes this path shows in its time alone; a corpus of requests gets equal responses either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from diptych.api.reply import Reply
+from diptych.db.freshness import FRESHNESS
+from diptych.engine.read import Engine
+from diptych.errors import Refusal
+from diptych.fair.caller import CALLER, UNKNOWN, host_name
+from diptych.fair.eager import Waiting, start
+from diptych.identity.viewer import Caller
+from diptych.serve.http.coding import encode
+from diptych.serve.http.head_traits import HeadTraits
+from diptych.serve.http.request import COMPRESSED, Request
+from diptych.serve.rate_headers import enter, with_rate_headers
+from diptych.serve.refusals import internal, refusal_reply
+
+if TYPE_CHECKING:
+    from diptych.serve.handler import Handler
+
+
+class Express:
+    """Answers the known reads of one handler."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._find_caller = handler.context.caller
+        self._rates = handler.engine.rates
+        self._is_busy = handler.admission.is_needed
+        self._rest = handler.rest
+        self._compresses = handler.config.compression
+        self._numbers = handler.engine.store.numbers
+
+    def answer(self, request: Request, body: bytes, traits: HeadTraits) -> Reply | Waiting[Reply] | None:
+        """The reply to a known read, or the rest of the work for it; None for all other requests."""
+        endpoint: Any = self._rest
+        if not traits.is_rest:
+            if request.path != "/graphql":
+                return None
+            endpoint = self._handler.graphql
+        try:
+            caller = self._find_caller(traits.authorization)
+            found = None if caller is None else endpoint.known_read(request, body, caller)
+        except Refusal:  # what is wrong is found again, in its order
+            return None
+        if caller is None or found is None or not self._is_free(request, caller):
+            return None
+        if self._compresses:
+            request.coding = traits.coding
+        try:
+            if self._rates is not None:
+                enter(self._rates, request, caller)
+            reply = endpoint.read_now(request, caller, found, traits.media)
+        except Refusal as refusal:
+            return self._rated(request, refusal_reply(request, refusal))
+        except Exception:
+            return self._rated(request, refusal_reply(request, internal(_name(request), request)))
+        if type(reply) is not Reply:
+            return start(self._later(request, reply))
+        if request.coding and len(reply.body) >= COMPRESSED:
+            return start(self._later(request, ready(reply)))
+        return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
+
+    def _is_free(self, request: Request, caller: Caller) -> bool:
+        """Can a caller be answered at once? If so, it is the caller from here on."""
+        name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)
+        if (
+            self._is_busy(name, request.lag)
+            or (self._rates is not None and self._rates.urgent)
+            or (self._numbers and FRESHNESS.get() is not None)
+        ):
+            return False
+        CALLER.set(name)
+        return True
+
+    async def _later(self, request: Request, work: Awaitable[Reply]) -> Reply:
+        """The reply of work that waits, as the handler makes it."""
+        try:
+            reply = await encode(request, await work, self._handler.padding_key)
+        except Refusal as refusal:
+            reply = refusal_reply(request, refusal)
+        except Exception:
+            reply = refusal_reply(request, internal(_name(request), request))
+        return self._rated(request, reply)
+
+    @staticmethod
+    def _rated(request: Request, reply: Reply) -> Reply:
+        return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
+
+
+def express_of(handler: Handler) -> Express | None:
+    """The express path of a handler; None if something observes its requests, so that all go the whole way."""
+    is_plain = type(handler.engine) is Engine and "handle" not in vars(handler) and handler.compresses
+    return Express(handler) if is_plain else None
+
+
+async def ready(reply: Reply) -> Reply:
+    """A reply that is there, for who awaits it."""
+    return reply
+
+
+def _name(request: Request) -> str:
+    return f"{request.method} {request.path}"
