@@ -248,10 +248,14 @@ class Diptych:
         path, _, query = arrived.url.decode("latin-1").partition("?")
         headers = arrived.headers
         read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(arrived.body)
-        request = self._seen(Request(arrived.method, path, query, headers, read, "", arrived.peer, None, arrived.lag))
+        request = Request(arrived.method, path, query, headers, read, "", arrived.peer, None, arrived.lag)
+        if self._prefix or self._proxies is not None:
+            request = self._seen(request)
         REQUEST.set(request)
-        reply: Reply | Waiting[Reply] | None = self._refused_early(request)
-        if reply is None and arrived.traits is not None and self._express is not None:
+        reply: Reply | Waiting[Reply] | None = None
+        if self.deadlines.is_full:
+            reply = self._refused_early(request)
+        elif arrived.traits is not None and self._express is not None:
             reply = self._express.answer(request, arrived.body, arrived.traits)
         if reply is None:
             reply = start(self._handle(request))

@@ -212,9 +212,9 @@ class SqliteStore:
         inline = self._inline
         if inline is None:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-        left = self._slow.get(plan.sql)
         if plan.searches:
             return None
+        left = self._slow.get(plan.sql) if self._slow else None
         if not left:
             if not self._loop_budget.in_use or self._loop_budget.has_tokens(CALLER.get()):
                 used = None if left is None else time.thread_time()

@@ -17,7 +17,7 @@ from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, n
 from diptych.api.rest.page import ListParts, link_header, list_body, list_parts
 from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.query_body import in_body, read_query_body
-from diptych.api.rest.target import Target, cancelling, find_target, operation_name
+from diptych.api.rest.target import PATH_ID, Target, cancelling, find_target, operation_name
 from diptych.api.understand import understand_read
 from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
@@ -28,6 +28,7 @@ from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller
 from diptych.live.service import LiveService
+from diptych.lru import LRUCache
 from diptych.model.declare.resource import Verb
 from diptych.model.defs import ResourceDef
 from diptych.model.viewer_object import VIEWER
@@ -64,6 +65,7 @@ class KnownRead(Struct, frozen=True, eq=False):
         return self.prepared.size
 
 
+UUID_LENGTH = 36
 KnownTarget = tuple[Query, KnownRead]
 ANSWERED = (bytes, PageParts)
 
@@ -93,6 +95,8 @@ class RestEndpoint:
         self.links = RestLinks(self.writes)
         self.batch = RestBatch(self.writes, self.calls, self.links, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
+        self._rows: LRUCache[KnownRead] = engine.cache("reads of a row by its id")
+        """Those of `_known` for a path with an id and nothing else, by the path before it."""
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}
         self._methods[VIEWER, False] = _READING
@@ -133,12 +137,24 @@ class RestEndpoint:
 
     def known_read(self, request: Request, body: bytes, caller: Caller) -> KnownTarget | None:
         """The prepared request of a GET, if it is a read that is known."""
+        collection, _, last = request.path.rpartition("/")
+        by_id = len(last) == UUID_LENGTH and not request.query
+        if by_id and (row := self._rows.get((collection, caller.signature))) is not None and "%" not in last:
+            return Query({}, {PATH_ID: last}, ()), row
         target = find_target(request.path, self.engine.model)
         if target is None or target.call or target.changes or target.batch or target.restore or target.other:
             return None
         query = read_query(request.query, target)
         known = self._known.get(self._key(target, query, caller))
-        return None if known is None or known.prepared.uses is not None else (query, known)
+        if known is None or known.prepared.uses is not None:
+            return None
+        if by_id and target == Target(target.resource, last) and not self._has_calls_like(target):
+            self._rows.put((collection, caller.signature), known, known.size)
+        return query, known
+
+    def _has_calls_like(self, target: Target) -> bool:
+        """Could the last segment of a path be a call of the collection, where another one is an id?"""
+        return any(len(segment) == UUID_LENGTH for _, segment in self.engine.model.calls[target.resource])
 
     def read_now(self, request: Request, caller: Caller, found: KnownTarget, media: str) -> Reply | Awaitable[Reply]:
         """The reply to a known read, or an awaitable of it."""

@@ -58,9 +58,10 @@ class KnownHeads:
         begin = line.end()
         end = data.find(_END, begin, begin + _LONGEST + 4)
         head = self._heads.get(data[begin:end]) if end > 0 else None
-        if head is None or head.length != len(data) - end - 4 or head.line != line[1]:
+        if head is None or head.length != len(data) - end - 4:
             return None
-        return line[2], head, data[end + 4 :]
+        method, url = line.groups()
+        return (url, head, data[end + 4 :]) if method == head.line else None
 
     def keep(self, data: bytes, method: bytes, headers: HeaderList, by_name: dict[bytes, bytes]) -> None:
         """Remember the head of a request that the parser has accepted, and that is all of the data."""
