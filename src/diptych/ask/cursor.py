@@ -157,22 +157,22 @@ def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...
     try:
         standard = cursor.replace("-", "+").replace("_", "/") + "=" * (-len(cursor) % 4)
         raw = binascii.a2b_base64(standard, strict_mode=True)
-        signed = hashlib.sha256(key + raw[_MAC:]).digest()[:_MAC]
-        if not hmac.compare_digest(signed, raw[:_MAC]):
+        payload = raw[_MAC:]
+        if not hmac.compare_digest(hashlib.sha256(key + payload).digest()[:_MAC], raw[:_MAC]):
             raise ValueError
-        keys = _keys.decode(raw[_MAC:])
+        keys = _keys.decode(payload)
         if len(keys) != len(scalars):
             raise ValueError
-        return tuple(
-            [None if value is None else _key(value, scalar) for value, scalar in zip(keys, scalars, strict=True)]
-        )
+        return tuple(map(_key, keys, scalars))
     except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
         raise ValueError("expected a cursor of this list, with this sort and filter") from None
 
 
 def _key(value: Any, scalar: Scalar) -> Any:
     """Decode one sort key: a value of its type, a truncated text, or an invalid stored value, tagged with its storage
-    class."""
+    class. Null is null."""
+    if value is None:
+        return None
     if isinstance(value, list):
         return Cut(*value)
     if isinstance(value, dict):
@@ -182,15 +182,13 @@ def _key(value: Any, scalar: Scalar) -> Any:
         parsed = scalar.parse(value)
     except ValueError:
         parsed = None
-    if parsed is None and scalar is INTEGER_ID:
+    if parsed is not None and (parsed == value or not isinstance(value, str) or not isinstance(parsed, str)):
+        return parsed
+    if scalar is INTEGER_ID:
         return AsStored(int(value))
-    if (
-        isinstance(value, str) and isinstance(parsed, str | None) and parsed != value
-    ):  # invalid text in SQLite, as stored
+    if isinstance(value, str):  # invalid text in SQLite, as stored
         return AsStored(value)
-    if parsed is None:
-        raise ValueError
-    return parsed
+    raise ValueError
 
 
 _STORED: Mapping[str, Callable[[str, Scalar], Any]] = {

@@ -12,8 +12,9 @@ only the cursors that lead on are signed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +23,8 @@ from diptych.compile.plan import ROW_END, UNREADABLE, PageLayout, PagePiece
 from diptych.lru import memo
 
 _FLAG = (b"false", b"true")
+_PLAIN = rb'("[^"\\]*"|-?[0-9][-+.0-9Ee]*)'
+"""A text without escapes, or a number, as JSON."""
 
 
 class PageParts(NamedTuple):
@@ -36,13 +39,13 @@ class PageParts(NamedTuple):
 def page_parts(layout: PageLayout, columns: Sequence[bytes | None], size: int, key: bytes) -> PageParts:
     """What a list shows of a page. `key` signs its cursors."""
     rows, more, first, last = _cut(layout, columns, size)
-    facts, labels = layout.facts, layout.labels
+    facts, keys = layout.facts, _reader(layout.labels)
     leads_on = last and _fact(facts["hasNextPage"], columns, more) == b"true"
     leads_back = first and _fact(facts["hasPreviousPage"], columns, more) == b"true"
     return PageParts(
         rows,
-        sign(key, _keys(last, labels)) if leads_on else None,
-        sign(key, _keys(first, labels)) if leads_back else None,
+        sign(key, keys(last)) if leads_on else None,
+        sign(key, keys(first)) if leads_back else None,
         _fact(facts["totalCount"], columns, more) if "totalCount" in facts else None,
     )
 
@@ -104,21 +107,28 @@ def _ends(texts: bytes, end: int) -> tuple[bytes, bytes]:
     return (texts[:end],) * 2 if cut < 0 else (texts[:cut], texts[texts.rindex(ROW_END, 0, end) + 1 : end])
 
 
-def _keys(row: bytes, labels: str) -> bytes:
-    """The sort keys of a row, as its cursor holds them; without labels, it is these alone."""
-    if not labels:
-        return row
-    if row.startswith(UNREADABLE):
-        return row[1:]
-    return b"[%b]" % b",".join(msgspec.structs.astuple(_shown(labels).decode(row)))
-
-
 @memo("sort keys that rows show", 256)
-def _shown(labels: str) -> msgspec.json.Decoder[Any]:
-    """A decoder of a row that reads these members, as they are, and skips the others."""
-    members = [(f"key{index}", msgspec.Raw, msgspec.field(name=label)) for index, label in enumerate(labels.split(","))]
-    return msgspec.json.Decoder(msgspec.defstruct("Keys", members))
+def _reader(labels: str) -> Callable[[bytes], bytes]:
+    """A function that reads the sort keys of a row, as its cursor holds them: of a row without labels, it is these.
+
+    They are matched where the row begins with them, since a decoder reads all of it.
+    """
+    if not labels:
+        return bytes
+    names = labels.split(",")
+    members = [(f"key{index}", msgspec.Raw, msgspec.field(name=name)) for index, name in enumerate(names)]
+    decode = msgspec.json.Decoder(msgspec.defstruct("Keys", members)).decode
+    match = re.compile(rb"\{" + b",".join(b'"%b":%b' % (name.encode(), _PLAIN) for name in names) + rb"[,}]").match
+
+    def keys(row: bytes) -> bytes:
+        if (found := match(row)) is not None:
+            return b"[%b]" % b",".join(found.groups())
+        if row.startswith(UNREADABLE):
+            return row[1:]
+        return b"[%b]" % b",".join(msgspec.structs.astuple(decode(row)))
+
+    return keys
 
 
 def _cursor(row: bytes, labels: str, key: bytes) -> bytes:
-    return b'"%b"' % sign(key, _keys(row, labels)).encode() if row else b"null"
+    return b'"%b"' % sign(key, _reader(labels)(row)).encode() if row else b"null"

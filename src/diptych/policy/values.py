@@ -22,6 +22,8 @@ from diptych.model.rules.expr import Slot
 Parse = Callable[[Any], Any]
 Inputs = Mapping[str, Any]
 Fetch = Callable[[Inputs], Any]
+_PAGE_SIZES: Mapping[str, int] = {str(size): size for size in range(1, 101)}
+"""Page sizes as most query strings have them: they need no parsing."""
 _PER_SLOT = 1_000
 """Estimated bytes of memory for a slot, with its source and its parser."""
 
@@ -31,6 +33,8 @@ class Binder:
 
     def __init__(self, slots: Sequence[Slot], sources: Sequence[Source], limits: Limits, code: Code) -> None:
         self.sources = sources
+        self.fetch: tuple[Fetch, ...] = tuple([_fetcher(source) for source in sources])
+        """Gets the value of each slot from the inputs, as it was sent."""
         self.code = code
         self.fixed: list[Any] = [None] * len(slots)
         """The values of literals in the request's own text, by slot."""
@@ -49,7 +53,7 @@ class Binder:
             if source.fixed:
                 _try(self.fixed, slot.index, parse, source.value, source, faults)
             else:
-                fetch = _fetcher(source)
+                fetch = self.fetch[slot.index]
                 self._open.append((slot.index, fetch, parse))
                 indexes = () if source.literal < 0 and not source.parts else tuple(source.literals())
                 if indexes and slot.scalar is not SIZE:  # a page size decides the price and the plan
@@ -89,7 +93,7 @@ def _fetcher(source: Source) -> Fetch:
         index = source.literal
         return lambda inputs: inputs[LITERALS].values[index]
     steps = source.path[1:]
-    if source.make is not None or source.parts or not 1 <= len(steps) <= 2:
+    if source.fixed or source.make is not None or source.parts or not 1 <= len(steps) <= 2:
         return source.fetch
     if len(steps) == 1:
         return itemgetter(steps[0])
@@ -120,7 +124,7 @@ def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
     if slot.many:
         return lambda raw: _list(raw, parse, text, limits.in_list)
     if slot.scalar is SIZE:
-        return lambda raw: _at_most(parse(raw), limits.page, "a page size")
+        return _page_size(parse, text, limits.page)
     if slot.scalar is ID_COUNT:
         return lambda raw: _at_most(parse(raw), limits.page, "a number of ids")
     if slot.scalar is MOST:
@@ -178,6 +182,14 @@ def _constrained(parse: Parse, tests: Sequence[tuple[Test, str]]) -> Parse:
         return value
 
     return parse_and_test
+
+
+def _page_size(parse: Parse, text: bool, most: int) -> Parse:
+    def parse_text(raw: str) -> int:
+        size = _PAGE_SIZES.get(raw, most + 1)
+        return size if size <= most else _at_most(parse(raw), most, "a page size")
+
+    return parse_text if text else lambda raw: _at_most(parse(raw), most, "a page size")
 
 
 def _at_most(value: int, most: int, what: str) -> int:

@@ -6,6 +6,7 @@ passed on as they are.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 import msgspec
@@ -30,6 +31,8 @@ _NODES = b',"nodes":['
 _LONGEST = 12_288
 """Longest Link header in bytes: many clients and proxies limit headers to 16 KiB. The body has the cursors."""
 _PAGING = ("first", "last", "after", "before", "offset")
+_ONLY_PAGING = re.compile(rf"(?:(?:{'|'.join(_PAGING)})=[^&]*(?:&|$))*").fullmatch
+"""Most lists have no other parameters."""
 
 
 ListParts = tuple[bytes | memoryview, str | None, str | None, bytes | None]
@@ -53,13 +56,11 @@ def list_body(
     rows: bytes | memoryview, following: str | None, previous: str | None, total: bytes | None, size: int
 ) -> bytes:
     """The body of a list."""
-    count = b"" if total is None else b',"total":%b' % total
-    tail = b'],"page":{"size":%d,"next":%b,"previous":%b%b}}' % (size, _quoted(following), _quoted(previous), count)
-    return b"".join((b'{"data":[', rows, tail))
-
-
-def _quoted(cursor: str | None) -> bytes:
-    return b"null" if cursor is None else b'"' + cursor.encode() + b'"'
+    onward = "null" if following is None else f'"{following}"'
+    back = "null" if previous is None else f'"{previous}"'
+    tail = f'],"page":{{"size":{size},"next":{onward},"previous":{back}'.encode()
+    count = b"" if total is None else b',"total":' + total
+    return b"".join((b'{"data":[', rows, tail, count, b"}}"))
 
 
 def _is_paging(name: str) -> bool:
@@ -67,17 +68,21 @@ def _is_paging(name: str) -> bool:
     return name in _PAGING or ("%" in name and unquote(name) in _PAGING)
 
 
+def _without_paging(query: str) -> str:
+    """The query string without the parameters that select a page, for a URL in angle brackets."""
+    others = [pair for pair in query.split("&") if pair and not _is_paging(pair.partition("=")[0])]
+    return "&".join(others).replace("<", "%3C").replace(">", "%3E")
+
+
 def link_header(path: str, query: str, size: int, following: str | None, previous: str | None) -> tuple[Header, ...]:
     """The Link header (RFC 8288) of a list: the same request, on the next and on the previous page."""
     if following is None and previous is None:
         return ()
-    other_parameters = "&".join([pair for pair in query.split("&") if pair and not _is_paging(pair.partition("=")[0])])
-    other_parameters = other_parameters.replace("<", "%3C").replace(">", "%3E")
-    base = f"{path}?{other_parameters}&" if other_parameters else f"{path}?"
-    links = []
-    if following is not None:
-        links.append(f'<{base}first={size}&after={following}>; rel="next"')
+    others = "" if _ONLY_PAGING(query) else _without_paging(query)
+    base = f"{path}?{others}&" if others else f"{path}?"
+    text = "" if following is None else f'<{base}first={size}&after={following}>; rel="next"'
     if previous is not None:
-        links.append(f'<{base}last={size}&before={previous}>; rel="prev"')
-    text = ", ".join(links).encode()
-    return ((b"link", text),) if len(text) <= _LONGEST else ()
+        separator = ", " if text else ""
+        text += f'{separator}<{base}last={size}&before={previous}>; rel="prev"'
+    header = text.encode()
+    return ((b"link", header),) if len(header) <= _LONGEST else ()

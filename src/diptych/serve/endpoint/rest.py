@@ -341,7 +341,7 @@ def _member(resource: ResourceDef) -> tuple[str, ...]:
 
 def _size(known: KnownRead, inputs: dict[str, Any]) -> int:
     assert known.page is not None
-    return int(known.prepared.binder.sources[known.page.size.index].fetch(inputs))
+    return int(known.prepared.binder.fetch[known.page.size.index](inputs))
 
 
 def _answer(
