@@ -34,14 +34,14 @@ class Waiting(Generic[T]):
         try:
             while True:
                 try:
-                    sent = yield awaited
+                    yield awaited
                 except GeneratorExit:
                     work.close()
                     raise
                 except BaseException as error:
                     awaited = work.throw(error)
                 else:
-                    awaited = work.send(sent)
+                    return (yield from work.__await__())
         except StopIteration as done:
             result: T = done.value
             return result

@@ -33,32 +33,30 @@ class _Own(OrderedDict[T, None]):
     """The items of one caller, and its ticket."""
 
     __slots__ = ("ticket",)
-
-    def __init__(self, ticket: int) -> None:
-        super().__init__()
-        self.ticket = ticket
+    ticket: int
 
 
 class FairQueue(Generic[T]):
     """Items that wait, by caller; an item is in the queue once."""
 
-    __slots__ = ("_callers", "_count", "_most", "_most_each", "_ticket")
+    __slots__ = ("_callers", "_most", "_most_each", "_ticket", "count")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._most_each = max(1, most // 2)
         self._callers: OrderedDict[str, _Own[T]] = OrderedDict()
         """In the order of their tickets."""
-        self._count = 0
+        self.count = 0
+        """The length of the queue."""
         self._ticket = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def put(self, caller: str, item: T, is_cancelled: Callable[[T], bool] | None = None) -> None:
         """Add an item, or raise a Refusal. Cancelled items of the caller make room first."""
         own = self._callers.get(caller)
-        if caller and (self._count >= self._most or (own is not None and len(own) >= self._most_each)):
+        if caller and (self.count >= self._most or (own is not None and len(own) >= self._most_each)):
             if (
                 is_cancelled is None
                 or own is None
@@ -67,21 +65,22 @@ class FairQueue(Generic[T]):
                 raise Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
             return self.put(caller, item)
         if own is None:
-            own = self._callers[caller] = _Own(self._next_ticket() if caller else 0)
+            own = self._callers[caller] = _Own()
+            own.ticket = self._next_ticket() if caller else 0
             if not caller:
                 self._callers.move_to_end(caller, last=False)
         own[item] = None
-        self._count += 1
+        self.count += 1
         return None
 
     def put_back(self, taken: Iterable[Taken[T]]) -> None:
         """Put items back as if they had never been taken, in the order in which they were."""
         for caller, item, ticket in reversed(list(taken)):
-            own = self._callers.setdefault(caller, _Own(ticket))
-            own.ticket = min(own.ticket, ticket)
+            own = self._callers.setdefault(caller, _Own())
+            own.ticket = min(own.ticket, ticket) if own else ticket
             own[item] = None
             own.move_to_end(item, last=False)
-            self._count += 1
+            self.count += 1
         self._callers = OrderedDict(sorted(self._callers.items(), key=lambda entry: entry[1].ticket))
 
     def take(self, fits: Callable[[str, T], bool] | None = None) -> Taken[T] | None:
@@ -108,7 +107,7 @@ class FairQueue(Generic[T]):
         if own is None or len(self._callers) > 1:
             return None
         item, _ = own.popitem(last=False)
-        self._count -= 1
+        self.count -= 1
         if not own:
             del self._callers[caller]
         return item
@@ -119,7 +118,7 @@ class FairQueue(Generic[T]):
         if own is None or item not in own:
             return False
         del own[item]
-        self._count -= 1
+        self.count -= 1
         if not own:
             del self._callers[caller]
         return True

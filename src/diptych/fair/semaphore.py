@@ -38,6 +38,7 @@ class FairSemaphore:
         "_closed",
         "_free",
         "_held",
+        "_is_metered",
         "_queue",
         "_reserved",
         "_slow",
@@ -51,6 +52,8 @@ class FairSemaphore:
         self._reserved = max(1, size // 4) if size > 1 else 0
         self._held: dict[str, int] = {}
         self._slow = TokenBuckets("database time of callers", slow_share, _BURST, 1_000)
+        self._is_metered = False
+        """May a bucket be less than full?"""
         self._queue: FairQueue[Waiter] = FairQueue(waiting)
         self._waiters: ExpiringSet[tuple[str, Waiter]] = ExpiringSet(wait, self._time_out, ticks=20)
         self._closed = False
@@ -63,13 +66,13 @@ class FairSemaphore:
     @property
     def waiting(self) -> int:
         """The length of the queue."""
-        return len(self._queue)
+        return self._queue.count
 
     def acquire_nowait(self, caller: str) -> bool:
         """Take a permit if there is one for this caller now."""
         held = self._held.get(caller, 0)
         if self._free <= (self._reserved if held and caller else 0) or (
-            self._slow.in_use and self._must_wait(caller, held)
+            self._is_metered and self._must_wait(caller, held)
         ):
             return False
         self._held[caller] = held + 1
@@ -82,8 +85,9 @@ class FairSemaphore:
             raise _closed()
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
+        entry = caller, waiter
         self._queue.put(caller, waiter)
-        self._waiters.begin((caller, waiter))
+        self._waiters.begin(entry)
         begun = loop.time()
         try:
             await waiter
@@ -92,7 +96,7 @@ class FairSemaphore:
                 self.release(caller)  # the permit came together with the cancellation: pass it on
             raise
         finally:
-            self._waiters.end((caller, waiter))
+            self._waiters.end(entry)
             WAITED.set(WAITED.get() + loop.time() - begun)
 
     def release(self, caller: str, since: float = 0.0) -> None:
@@ -101,19 +105,28 @@ class FairSemaphore:
             slow = asyncio.get_running_loop().time() - since - _MOMENT
             if slow > 0:
                 self._slow.spend(caller, slow)
-        if not (self._slow.in_use and self._must_wait(caller, self._held[caller] - 1)):
-            while (waiter := self._queue.pop_own(caller)) is not None:  # handed on without being released
-                if not waiter.done():
-                    waiter.set_result(None)
-                    return
-        left = self._held[caller] - 1
+                self._is_metered = True
+        queue, held = self._queue, self._held
+        if queue.count and self._hand_on(caller):
+            return
+        left = held[caller] - 1
         if left:
-            self._held[caller] = left
+            held[caller] = left
         else:
-            del self._held[caller]
+            del held[caller]
         self._free += 1
-        if self._queue:
+        if queue.count:
             self._wake_next()
+
+    def _hand_on(self, caller: str) -> bool:
+        """Give a permit of a caller to its next waiter, without releasing it, if no other caller waits."""
+        if self._is_metered and self._must_wait(caller, self._held[caller] - 1):
+            return False
+        while (waiter := self._queue.pop_own(caller)) is not None:
+            if not waiter.done():
+                waiter.set_result(None)
+                return True
+        return False
 
     def close(self) -> None:
         """Refuse all waiters, and all that come."""
@@ -140,10 +153,13 @@ class FairSemaphore:
         held = self._held.get(caller, 0)
         if self._free <= (self._reserved if caller and held else 0):
             return False
-        return not (self._slow.in_use and self._must_wait(caller, held))
+        return not (self._is_metered and self._must_wait(caller, held))
 
     def _must_wait(self, caller: str, held: int) -> bool:
         """Is the bucket of a caller empty, and has it a permit, or have all such callers their quarter?"""
+        if not self._slow.in_use:
+            self._is_metered = False
+            return False
         if not caller or self._slow.has_tokens(caller):
             return False
         slow = sum(permits for other, permits in self._held.items() if not self._slow.has_tokens(other))

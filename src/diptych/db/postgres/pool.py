@@ -46,10 +46,12 @@ FORGET = "RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES;"
 class Link:
     """A connection with its prepared statements; the least recently used are closed."""
 
-    __slots__ = ("caller", "connection", "foreign", "reads", "settings", "since", "statements", "used")
+    __slots__ = ("caller", "connection", "foreign", "protocol", "reads", "settings", "since", "statements", "used")
 
     def __init__(self, connection: Connection, settings: str | None) -> None:
         self.connection = connection
+        self.protocol: Any = connection._protocol  # type: ignore[attr-defined]  # not in the stubs
+        """What asyncpg runs its statements with. It stays when the connection is closed."""
         self.settings = settings
         """The statements that set up its session; None if a pooler shares sessions, which must be left as they were."""
         self.statements: LRUCache[PreparedStatement] = LRUCache("prepared statements", _STATEMENTS, _STATEMENT_BYTES)
@@ -67,27 +69,31 @@ class Link:
     async def row(self, sql: str, parameters: Sequence[Any]) -> Any:
         """The one row of a statement, or None."""
         try:
-            return await self.read(sql, parameters)
+            rows = await self.read(sql, parameters)
         except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
             self.statements.clear()
-            return await self.read(sql, parameters)
-
-    async def read(self, sql: str, parameters: Sequence[Any]) -> Any:
-        """The same, but for a statement that is void.
-
-        It calls the protocol of asyncpg as `PreparedStatement.fetchrow` does, without three coroutines around it.
-        """
-        statement: Any = self.statements.get(sql)
-        if statement is None:
-            statement = await self._prepare(sql)
-        connection: Any = self.connection
-        try:
-            rows, _, _ = await connection._protocol.bind_execute(statement._state, parameters, "", 1, True, None)
+            rows = await self.read(sql, parameters)
         except asyncpg.OutdatedSchemaCacheError:
+            connection: Any = self.connection
             await connection.reload_schema_state()
             self.statements.clear()
             raise
         return rows[0] if rows else None
+
+    def read(self, sql: str, parameters: Sequence[Any]) -> Awaitable[Any]:
+        """The rows of a statement, one at most; an error if it is void.
+
+        It calls the protocol of asyncpg as `PreparedStatement.fetchrow` does, without four coroutines around it.
+        """
+        statement: Any = self.statements.get(sql)
+        if statement is None:
+            return self._prepare_and_read(sql, parameters)
+        rows: Awaitable[Any] = self.protocol.bind_execute(statement._state, parameters, "", 1, False, None)
+        return rows
+
+    async def _prepare_and_read(self, sql: str, parameters: Sequence[Any]) -> Any:
+        statement: Any = await self._prepare(sql)
+        return await self.protocol.bind_execute(statement._state, parameters, "", 1, False, None)
 
     async def rows(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Any:
         """All rows of a statement that runs several times, sent in one go."""
@@ -106,16 +112,10 @@ class Link:
         self.statements.put(sql, statement, len(sql))
         return statement
 
-    @property
-    def is_clean(self) -> bool:
-        """Can anyone use it as it is? (A transaction may still begin while a statement is being cancelled.)"""
-        connection: Any = self.connection
-        return not (self.foreign or connection._protocol._is_cancelling() or connection.is_in_transaction())
-
     async def clean(self) -> None:
         """Reset it: end what is under way, roll back, and restore the settings."""
         connection: Any = self.connection
-        await connection._protocol._wait_for_cancellation()
+        await self.protocol._wait_for_cancellation()
         if connection.is_in_transaction():
             await connection.execute("ROLLBACK")
         if self.foreign and self.settings is not None:
@@ -247,7 +247,7 @@ class Pool:
     def _free_link(self, caller: str) -> Link | None:
         while self._free:
             link = self._free.pop()
-            if not link.connection.is_closed():
+            if link.protocol.is_connected():
                 link.caller = caller
                 link.since = self._loop.time()
                 return link
@@ -328,11 +328,12 @@ class Pool:
     def give(self, link: Link) -> None:
         """Return a connection to the pool, in whatever state; a broken one makes room for a new one."""
         link.used = True
-        connection: Any = link.connection
-        if connection.is_closed() or self._closed:
+        protocol = link.protocol
+        if self._closed or not protocol.is_connected():
             self._put_back(link)
             return
-        if link.is_clean:
+        # a transaction may still begin while a statement is being cancelled
+        if not (link.foreign or protocol._is_cancelling() or protocol.is_in_transaction()):
             self.answered = self._loop.time()
             self._free.append(link)
             self.semaphore.release(link.caller, link.since)

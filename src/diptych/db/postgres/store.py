@@ -197,15 +197,15 @@ class PostgresStore:
         return []
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
-        pool = self.pool
+        pool = self.pool if self._pool is None else self._pool
         void = 0
         try:
             while True:
                 link = pool.take_nowait() or await pool.take()
                 link.reads = True
                 try:
-                    row = await link.read(plan.sql, parameters)
-                    return (None,) if row is None else _bounded(row)
+                    rows = await link.read(plan.sql, parameters)
+                    return _bounded(rows[0]) if rows else (None,)
                 except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
                     link.statements.clear()
                     void += 1

@@ -14,7 +14,14 @@ from diptych.errors import Refusal
 
 
 class Fake:
-    """A connection that is never used."""
+    """A connection that is never used, and its protocol."""
+
+    @property
+    def _protocol(self) -> Fake:
+        return self
+
+    def is_connected(self) -> bool:
+        return True
 
     def is_closed(self) -> bool:
         return False
