@@ -52,6 +52,7 @@ from diptych.policy.upserts import as_create, as_update, key_of_upsert, without_
 from diptych.policy.values import Binder
 
 T = TypeVar("T")
+_NO_KEYS: Mapping[int, bytes] = {}
 
 
 class WriteEngine:
@@ -187,35 +188,47 @@ class WriteEngine:
     ) -> T:
         """Run all writes in one transaction. `finish` makes the reply of the results; `kept` stores it for retries."""
         bound = self.bind(ops, viewer)
-        if self.engine.model.audited:
-            check_reason(self.engine.model, [op.prepared.write.resource for op in ops])
-        if len(ops) > self.engine.limits.writes:
-            raise too_many_writes(len(ops), self.engine.limits)
-        first = ops[0] if not ops[0].part else next(op for op in ops if not op.part)
-        price = sum([write.price for write in bound])
-        self.engine.checks.price(first.prepared.measures, viewer, price)
-        self.engine.note_price(price)
-        if self.engine.rates is not None:
-            self.engine.charge(price, {write.op.prepared.write.resource for write in bound} | resources_of(ops))
-        if any([op.prepared.finish for op in ops]):
-            return await self.write_apart(lambda session: session.drive(lambda: self._locked(bound)), finish, kept)
-        found_plan = ops[0].prepared.plan.lookup if len(ops) == 1 and kept is None else None
-        if found_plan is not None:
-            row = await self._change_alone(bound[0], found_plan)
+        self._admit(bound, viewer)
+        prepared = ops[0].prepared
+        if len(ops) == 1 and kept is None and prepared.plan.lookup is not None and prepared.finish is None:
+            row = await self._change_alone(bound[0], prepared.plan.lookup)
             if row is not None:
                 return finish((WriteResult(bound[0].id, unicode(row[1])),))
             # nothing changed: the script queries the reason
+        if any([op.prepared.finish for op in ops]):
+            return await self.write_apart(lambda session: session.drive(lambda: self._locked(bound)), finish, kept)
+        return await self.engine.store.write(partial(self._script, bound, finish, kept), self._opening(bound))
 
-        def script() -> Script[T]:
-            before = None if kept is None else (yield from self._claim(kept))
-            if before is not None:
-                return before
-            result = finish((yield from self.changes(bound)))
-            if kept is not None:
-                yield from self._keep(kept, result)
-            return result
+    def _admit(self, bound: Sequence[BoundWrite], viewer: Viewer) -> None:
+        """Check the limits of a request, and charge its price."""
+        engine, first, price = self.engine, bound[0].op, bound[0].price
+        if engine.model.audited:
+            check_reason(engine.model, [write.op.prepared.write.resource for write in bound])
+        if len(bound) > 1:
+            if len(bound) > engine.limits.writes:
+                raise too_many_writes(len(bound), engine.limits)
+            first = next(write.op for write in bound if not write.op.part)
+            price = sum([write.price for write in bound])
+        engine.checks.price(first.prepared.measures, viewer, price)
+        engine.note_price(price)
+        if engine.rates is not None:
+            ops = [write.op for write in bound]
+            engine.charge(price, {op.prepared.write.resource for op in ops} | resources_of(ops))
 
-        return await self.engine.store.write(script, self._opening(bound))
+    def _script(
+        self,
+        bound: Sequence[BoundWrite],
+        finish: Callable[[Sequence[WriteResult]], T],
+        kept: IdempotentReply[T] | None,
+    ) -> Script[T]:
+        """All that a request does in its transaction."""
+        before = None if kept is None else (yield from self._claim(kept))
+        if before is not None:
+            return before
+        result = finish((yield from self.changes(bound)))
+        if kept is not None:
+            yield from self._keep(kept, result)
+        return result
 
     @staticmethod
     def _opening(bound: Sequence[BoundWrite]) -> str:
@@ -316,24 +329,33 @@ class WriteEngine:
     ) -> list[BoundWrite]:
         """Bind the values of all writes; one Refusal reports the faults of all of them. `earlier` are the steps before
         them, each with the resource that it writes."""
+        if len(ops) == 1 and earlier is None:
+            try:
+                return [self._bound(ops[0], viewer, {}, alone=True)]
+            except Refusal as refusal:
+                raise joined([moved(refusal, ops[0].prefix)]) from None
         bound: list[BoundWrite] = []
         refusals: list[Refusal] = []
         steps = dict(earlier or {})
-        alone = earlier is None and len(ops) == 1
         for op in ops:
-            prepared = op.prepared
+            write = op.prepared.write
             try:
-                values = prepared.binder(op.inputs)
-                keys = self.engine.cursor_keys(prepared.pages, prepared.binder, values, viewer)
-                refers = check_references(values, prepared.binder, steps, alone=alone)
-                bound.append(BoundWrite(op, values, keys, viewer, refers))
+                bound.append(self._bound(op, viewer, steps))
             except Refusal as refusal:
                 refusals.append(moved(refusal, op.prefix))
             if op.step:
-                steps[op.step] = prepared.write.resource if prepared.write.rows is None else NO_ROW
+                steps[op.step] = write.resource if write.rows is None else NO_ROW
         if refusals:
             raise joined(refusals)
         return bound
+
+    def _bound(self, op: WriteOp, viewer: Viewer, earlier: Mapping[str, str], *, alone: bool = False) -> BoundWrite:
+        prepared = op.prepared
+        binder = prepared.binder
+        values = binder(op.inputs)
+        keys = self.engine.cursor_keys(prepared.pages, binder, values, viewer) if prepared.pages else _NO_KEYS
+        refers = bool(binder.references) and check_references(values, binder, earlier, alone=alone)
+        return BoundWrite(op, values, keys, viewer, refers)
 
 
 def resources_of(ops: Iterable[WriteOp]) -> frozenset[str]:

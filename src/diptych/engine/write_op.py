@@ -88,7 +88,7 @@ class WriteOp(NamedTuple):
     """Is it a part of a nested write that is not answered?"""
 
 
-class WriteResult(NamedTuple):
+class WriteResult(Struct, frozen=True, eq=False):
     """The result of a Write: the id of its row, the answer if one is selected, and its Python fields to compute."""
 
     id: Any

@@ -36,7 +36,7 @@ def keeping(request: Request, caller: Caller, body: bytes) -> IdempotentReply[Re
     The fingerprint covers the whole request and what the caller's token may see: a token with fewer rights gets no
     response that was made for one with more.
     """
-    key = sent_key(request, caller)
+    key = sent_key(request, caller) if b"idempotency-key" in request.headers else None
     if key is None:
         return None
     url = f"{request.path}?{request.query}" if request.query else request.path

@@ -5,10 +5,12 @@ The cache key of a write is the target of its path, the role, and the names of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from diptych.api.nested_row import NestedRow
@@ -45,6 +47,8 @@ _METHODS: Mapping[WriteVerb, str] = {
     "restore": "POST",
     "purge": "DELETE",
 }
+_PLAIN = re.compile(r"[\w.~,-]+", re.ASCII)
+"""A text that is its own segment of a path."""
 HEAD: tuple[Header, ...] = ((b"content-type", JSON_TYPE), *PRIVATE)
 """The headers of a response with JSON."""
 Nested = tuple[Follows, int]
@@ -71,7 +75,7 @@ class WriteRequest(NamedTuple):
         return "upsert" if "by" in self.query.parameters else "create"
 
 
-class PlannedWrite(NamedTuple):
+class PlannedWrite(Struct, frozen=True, eq=False):
     """A write of one row, and the reply to its result."""
 
     op: WriteOp
@@ -102,16 +106,16 @@ class RestWritePlanner:
                 raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", [Fault(("body",), "expected {}")])
             case "restore":
                 return self.save(sent, "restore", {}, sent.versions)
-            case "replace" if self.is_new(sent):
+            case "replace" if self.is_new(sent.request, sent.target):
                 return self._create(sent, body)
             case verb:
                 return self.save(sent, verb, body, sent.versions)
 
-    def is_new(self, sent: WriteRequest) -> bool:
+    def is_new(self, request: Request, target: Target) -> bool:
         """Is it a PUT that creates a row under the UUID in its path?"""
-        if sent.request.headers.get(b"if-none-match", b"").strip() != b"*":
+        if request.headers.get(b"if-none-match", b"").strip() != b"*":
             return False
-        return self.engine.model.resources[sent.target.resource].key is ID and ID.parse(sent.target.id) is not None
+        return self.engine.model.resources[target.resource].key is ID and ID.parse(target.id) is not None
 
     def _delete(self, sent: WriteRequest, verb: WriteVerb) -> PlannedWrite:
         shown = "return=representation" in preferences(sent.request.headers.get(b"prefer"))
@@ -148,18 +152,18 @@ class RestWritePlanner:
         return PlannedWrite(op, lambda done: _one(200, prepared, done))
 
     def _create(self, sent: WriteRequest, body: Any) -> PlannedWrite:
-        verb = sent.creating
+        verb, request, target = sent.creating, sent.request, sent.target
         nest: tuple[WriteOp, ...] = ()
-        nests = verb == "create" and sent.request.method == "POST"
-        if nests and self.nests.is_nested(sent.target.resource, body):
+        if verb == "create" and request.method == "POST" and self.nests.is_nested(target.resource, body):
             nest = self.nest("create", sent, body, None)
-        op = _head(nest) if nest else WriteOp(self.prepared(verb, sent, body), write_inputs(sent.target, body, None))
-        path = f"{sent.request.root}/{self.engine.model.resources[sent.target.resource].path}"
+        op = _head(nest) if nest else WriteOp(self.prepared(verb, sent, body), write_inputs(target, body, None))
 
         def reply(done: WriteResult) -> Reply:
             if verb == "upsert" and not done.created:
                 return _one(200, op.prepared, done)
-            return _one(201, op.prepared, done, (b"location", f"{path}/{quote(str(done.id), safe=',')}".encode()))
+            path = self.engine.model.resources[target.resource].path
+            location = f"{request.root}/{path}/{_segment(done.id)}".encode()
+            return _one(201, op.prepared, done, (b"location", location))
 
         return PlannedWrite(op, reply, nest)
 
@@ -221,7 +225,15 @@ def _shape(body: Any) -> Any:
     """The part of a body that determines the statement: its field names, and which of them are null."""
     if not isinstance(body, dict) or len(body) > MAX_MEMBERS:
         return None
+    if None not in body.values():
+        return frozenset(body)
     return frozenset([(name, value is None) for name, value in body.items()])
+
+
+def _segment(id: Any) -> str:
+    """An id as a segment of a path."""
+    text = str(id)
+    return text if _PLAIN.fullmatch(text) else quote(text, safe=",")
 
 
 def _head(nest: Sequence[WriteOp]) -> WriteOp:

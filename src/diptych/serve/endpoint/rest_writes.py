@@ -33,11 +33,14 @@ from diptych.serve.endpoint.rest_nests import under
 from diptych.serve.endpoint.rest_write_planner import HEAD, PlannedWrite, RestWritePlanner, WriteRequest
 from diptych.serve.http.request import Request
 
+_JSON = ("application/json", "utf-8")
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _PATCHES = (_MERGE_PATCH, "application/json", _JSON_PATCH)
 _MANY = _PATCHES[:2]
 """The patches of many rows by a filter."""
+_ONE_TYPE = ("application/json",)
+"""The bodies of all other methods."""
 _ROUNDS = 5
 """How often a patch is retried when the row was changed concurrently."""
 
@@ -60,54 +63,55 @@ class RestWrites:
         self._read = read
         self.planner = RestWritePlanner(write_engine)
 
-    async def handle(self, request: Request, caller: Caller, target: Target) -> Reply:
+    def handle(self, request: Request, caller: Caller, target: Target) -> Awaitable[Reply]:
         if target.restore:
-            return await self._restore(request, caller, target)
-        if request.method != "DELETE":
-            return await self._change(request, caller, target)
+            return self._restore(request, caller, target)
+        if request.method == "DELETE":
+            return self._delete(request, caller, target)
+        return self._change(request, caller, target)
+
+    async def _delete(self, request: Request, caller: Caller, target: Target) -> Reply:
         try:
-            return await self._delete(WriteRequest(request, caller, target, read_query(request.query, target)))
+            sent = WriteRequest(request, caller, target, read_query(request.query, target))
+            return await self._run(sent, self.planner.plan(sent, None))
         except Refusal as refusal:
             if refusal.code is not Code.FORBIDDEN:
                 raise
             return insufficient_scope(refusal)
 
-    async def _delete(self, sent: WriteRequest) -> Reply:
-        return await self._run(sent, self.planner.plan(sent, None))
-
     async def _restore(self, request: Request, caller: Caller, target: Target) -> Reply:
         sent = request.headers.get(b"content-type")
         # any site can send a cross-origin POST without a content type
         bare = sent is None and b"origin" not in request.headers
-        if not bare and content_type(sent or b"") != ("application/json", "utf-8"):
-            return _unsupported("POST", ("application/json",))
+        if not bare and content_type(sent or b"") != _JSON:
+            return _unsupported("POST", _ONE_TYPE)
         raw = await request.body(self.max_body)
         if bare and raw:
-            return _unsupported("POST", ("application/json",))
+            return _unsupported("POST", _ONE_TYPE)
         body = read_json(raw) if raw else None
         query = read_query(request.query, target)
         restore = WriteRequest(request, caller, target, query, keeping(request, caller, raw))
         return await self._run(restore, self.planner.plan(restore, body))
 
     async def _change(self, request: Request, caller: Caller, target: Target) -> Reply:
-        kind, charset = content_type(request.headers.get(b"content-type", b""))
-        many = target.id is None and request.method == "PATCH"
-        takes = _MANY if many else _PATCHES if request.method == "PATCH" else ("application/json",)
-        if kind in FORMATS and request.method == "POST" and not target.batch:
-            return await self._create_lines(request, caller, target, kind)
-        # no page of another site can send a PATCH unasked
-        bare = request.method == "PATCH" and b"content-type" not in request.headers
-        if (kind not in takes and not bare) or charset != "utf-8":
-            return _unsupported(request.method, takes, many=many)
+        method = request.method
+        media = content_type(request.headers.get(b"content-type", b""))
+        kind, bare = media[0], False
+        if media != _JSON:
+            if kind in FORMATS and method == "POST" and not target.batch:
+                return await self._create_lines(request, caller, target, kind)
+            # no page of another site can send a PATCH unasked
+            bare = method == "PATCH" and b"content-type" not in request.headers
+            if (kind not in _takes(method, target) and not bare) or media[1] != "utf-8":
+                return _unsupported(method, _takes(method, target))
         raw = await request.body(self.max_body)
         if bare and not raw:
-            return _unsupported(request.method, takes, many=many)
+            return _unsupported(method, _takes(method, target))
         body = read_json(raw)
         query = read_query(request.query, target)
-        sent = WriteRequest(request, caller, target, query)
-        if request.method != "PUT" or self.planner.is_new(sent):
-            sent = sent._replace(kept=keeping(request, caller, raw))
-        if request.method == "POST" and (target.batch or isinstance(body, list)):
+        keeps = method != "PUT" or self.planner.is_new(request, target)
+        sent = WriteRequest(request, caller, target, query, keeping(request, caller, raw) if keeps else None)
+        if method == "POST" and (target.batch or isinstance(body, list)):
             return await self._create_many(sent, body)
         if kind == _JSON_PATCH:
             return await self._json_patch(sent, body)
@@ -115,8 +119,8 @@ class RestWrites:
             self.planner.nests.refuse(target.resource, body)
         return await self._run(sent, self.planner.plan(sent, body))
 
-    async def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Reply:
-        return await self._write(sent, planned.nest or [planned.op], lambda done: planned.reply(done[0]))
+    def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Awaitable[Reply]:
+        return self._write(sent, planned.nest or (planned.op,), lambda done: planned.reply(done[0]))
 
     async def _write(
         self, sent: WriteRequest, ops: Sequence[WriteOp], finish: Callable[[Sequence[WriteResult]], Reply]
@@ -219,9 +223,16 @@ class RestWrites:
         return await self._write(sent, ops, finish)
 
 
-def _unsupported(method: str, takes: Sequence[str], *, many: bool = False) -> Reply:
+def _takes(method: str, target: Target) -> tuple[str, ...]:
+    """The media types of a body."""
+    if method != "PATCH":
+        return _ONE_TYPE
+    return _MANY if target.id is None else _PATCHES
+
+
+def _unsupported(method: str, takes: Sequence[str]) -> Reply:
     refusal = Refusal(Code.UNSUPPORTED_MEDIA_TYPE, f"Send the body as {' or '.join(takes)} in UTF-8.")
-    return problem(refusal, accept_patch((method,), many=many))
+    return problem(refusal, accept_patch((method,), many=takes is _MANY))
 
 
 def insufficient_scope(refusal: Refusal) -> Reply:
