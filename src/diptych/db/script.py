@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 ResultRow = Sequence[Any] | None
 
 
-class Step(NamedTuple):
+class Step(Struct, frozen=True, eq=False):
     """One statement with its values; `marked` if the last column of its row names the transaction."""
 
     sql: str

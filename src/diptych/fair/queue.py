@@ -89,8 +89,11 @@ class FairQueue(Generic[T]):
             item = next(iter(own))
             if fits is None or fits(caller, item):
                 ticket = own.ticket
-                self.remove(caller, item)
-                if own and caller:
+                del own[item]
+                self.count -= 1
+                if not own:
+                    del self._callers[caller]
+                elif caller:
                     own.ticket = self._next_ticket()
                     self._callers.move_to_end(caller)
                 return Taken(caller, item, ticket)

@@ -6,43 +6,35 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from diptych.ask.act import Act
 from diptych.db.script import Script, Step
-from diptych.fair.caller import CALLER
 
 T = TypeVar("T")
 
 
-class WriterJob(Generic[T]):
+class WriterJob(Struct, Generic[T], eq=False):
     """A script in the queue of the writer, and its outcome."""
 
-    __slots__ = ("act", "alone", "caller", "error", "future", "loop", "result", "script", "settled", "step", "ticket")
-
-    def __init__(
-        self,
-        script: Callable[[], Script[T]],
-        loop: asyncio.AbstractEventLoop,
-        step: Step | None = None,
-        act: Act | None = None,
-    ) -> None:
-        self.script = script
-        self.step = step
-        """Its one statement, if that is all; that is atomic and needs no savepoint."""
-        self.loop = loop
-        self.future: asyncio.Future[T] = loop.create_future()
-        self.result: T | None = None
-        self.error: BaseException | None = None
-        self.settled = False
-        """Is its outcome final?"""
-        self.alone = False
-        """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
-        self.caller = CALLER.get()
-        self.act = act
-        """Who makes its changes, where that is recorded."""
-        self.ticket = 0
-        """Its ticket in the fair queue, to be put back with."""
+    script: Callable[[], Script[T]]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[T]
+    caller: str
+    act: Act | None = None
+    """Who makes its changes, where that is recorded."""
+    step: Step | None = None
+    """Its one statement, if that is all; that is atomic and needs no savepoint."""
+    result: Any = None
+    error: BaseException | None = None
+    settled: bool = False
+    """Is its outcome final?"""
+    alone: bool = False
+    """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
+    ticket: int = 0
+    """Its ticket in the fair queue, to be put back with."""
 
     def fail(self, error: BaseException) -> None:
         """Settle it with an error."""
@@ -56,7 +48,7 @@ class WriterJob(Generic[T]):
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
-            self.future.set_result(cast(T, self.result))
+            self.future.set_result(self.result)
 
 
 def settle(batch: Sequence[WriterJob[Any]]) -> None:

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -91,29 +91,31 @@ class Writer:
 
     async def write(self, script: Callable[[], Script[T]]) -> T:
         """Run a script; returns its result once it is committed."""
-        job = WriterJob(script, asyncio.get_running_loop(), None, ACT.get() if self._acts else None)
-        self._put(job, job.loop)
-        return await job.future
+        loop = asyncio.get_running_loop()
+        job = WriterJob(script, loop, loop.create_future(), caller := CALLER.get(), ACT.get() if self._acts else None)
+        self._put(caller, job, loop)
+        return cast(T, await job.future)
 
     def change(self, step: Step) -> asyncio.Future[ResultRow]:
         """Run a statement that is a change by itself; the future gets its row once it is committed."""
-        act = ACT.get() if self._acts else None
-        job: WriterJob[ResultRow] = WriterJob(partial(one_step, step), asyncio.get_running_loop(), step, act)
-        self._put(job, job.loop)
-        return job.future
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[ResultRow] = loop.create_future()
+        caller, act = CALLER.get(), ACT.get() if self._acts else None
+        self._put(caller, WriterJob(partial(one_step, step), loop, future, caller, act, step), loop)
+        return future
 
     async def session(self) -> Session:
         """A transaction of its own, which the caller must end."""
         loop = asyncio.get_running_loop()
         session = Session(loop, self._budget, acts=self._acts)
-        self._put(session, loop)
+        self._put(CALLER.get(), session, loop)
         return await session.ready()
 
-    def _put(self, item: WriterJob[Any] | Session, loop: asyncio.AbstractEventLoop) -> None:
+    def _put(self, caller: str, item: WriterJob[Any] | Session, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             if self._closed:
                 raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-            self._waiting.put(CALLER.get(), item, _is_cancelled)
+            self._waiting.put(caller, item, _is_cancelled)
             if self._thread is None:
                 self._loop = loop
                 self._thread = threading.Thread(target=self._run, name="diptych-writer", daemon=True)
@@ -167,7 +169,8 @@ class Writer:
         if session is not None:
             self._work.put(partial(self._serve, session))
         elif ran := self._run_here(batch):
-            self._put_back(batch[ran:])
+            if ran < len(batch):
+                self._put_back(batch[ran:])
             self._work.put(partial(self._commit_batch, batch[:ran]))
         else:
             self._work.put(partial(self._commit, batch))
@@ -202,21 +205,21 @@ class Writer:
         if connection is None or batch[0].alone or not self._may_run_here(batch):
             return 0
         connection.patient = False
-        ran, begun = 0, time.monotonic()
-        now = begun
+        ran, now = 0, time.perf_counter()
+        until = now + _SHORT
         try:
             connection.begin(most=_SHORT)
             for job in batch:
-                connection.start_clock(_SHORT)
                 self._run_one(connection, job)
                 ran += 1
-                before, now = now, time.monotonic()
+                before, now = now, time.perf_counter()
                 if now - before > NOTED:
                     self._loop_budget.spend(job.caller, now - before)
-                if now - begun > _SHORT:
+                if now > until:
                     break
+                connection.restart_clock(now, _SHORT)
         except Exception:
-            self._loop_budget.spend(batch[ran].caller, time.monotonic() - now)
+            self._loop_budget.spend(batch[ran].caller, time.perf_counter() - now)
             with suppress(apsw.Error):
                 connection.undo()
             return 0
@@ -247,15 +250,15 @@ class Writer:
 
     def _deliver(self, batch: Sequence[WriterJob[Any]]) -> None:
         """Report the outcome of a batch; then run the next."""
+        assert self._loop is not None
+        is_closed = self._loop.is_closed()
         for job in batch:
             job.settled = True
-            if job.loop is self._loop:
-                with suppress(RuntimeError):  # the loop is closed
-                    job.deliver()
-            else:
+            if job.loop is not self._loop:
                 settle([job])
-        assert self._loop is not None
-        if self._loop.is_closed():
+            elif not is_closed:
+                job.deliver()
+        if is_closed:
             self._work.put(self._run_next)
         else:
             self._loop.call_soon(self._after)
