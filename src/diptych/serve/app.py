@@ -261,8 +261,16 @@ class Diptych:
             reply = start(self._handle(request))
         return self._wait(request, reply) if isinstance(reply, Waiting) else self._finished(request, reply)
 
-    async def _wait(self, request: Request, reply: Awaitable[Reply]) -> Reply:
-        return self._finished(request, await self._in_time(request, reply))
+    async def _wait(self, request: Request, work: Awaitable[Reply]) -> Reply:
+        """Await a reply; whoever called `respond` has entered its task in the deadlines."""
+        try:
+            reply = await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self.deadlines.is_over(task):
+                raise
+            reply = self._late(request, task)
+        return self._finished(request, reply)
 
     def _refused_early(self, request: Request) -> Reply | None:
         """The reply to a request that is not served: its head is invalid, or too many run."""
@@ -285,9 +293,13 @@ class Diptych:
         except asyncio.CancelledError:
             if not deadlines.is_over(task):
                 raise
-            return refusal_reply(request, _LATE if deadlines.waits_for_body(task) else _TOO_LONG)
+            return self._late(request, task)
         finally:
             deadlines.leave(task)
+
+    def _late(self, request: Request, task: asyncio.Task[Any]) -> Reply:
+        """The reply to a request that was cancelled by its timeout."""
+        return refusal_reply(request, _LATE if self.deadlines.waits_for_body(task) else _TOO_LONG)
 
     def _finished(self, request: Request, reply: Reply) -> Reply:
         """The reply as it is sent; one that is whole is logged."""

@@ -87,7 +87,9 @@ class Express:
     async def _later(self, request: Request, work: Awaitable[Reply]) -> Reply:
         """The reply of work that waits, as the handler makes it."""
         try:
-            reply = await encode(request, await work, self._handler.padding_key)
+            reply = await work
+            if request.coding:
+                reply = await encode(request, reply, self._handler.padding_key)
         except Refusal as refusal:
             reply = refusal_reply(request, refusal)
         except Exception:

@@ -32,7 +32,10 @@ class DirectApp(Protocol):
     deadlines: Deadlines
 
     def respond(self, arrived: CompleteRequest) -> Reply | Awaitable[Reply]:
-        """Answer a request: the reply, or, if it has to wait, an awaitable of it."""
+        """Answer a request: the reply, or, if it has to wait, an awaitable of it.
+
+        The task that awaits it is to be in `deadlines`.
+        """
         ...
 
     async def stream(self, reply: Reply, scope: Any, receive: Any, send: Any) -> None:

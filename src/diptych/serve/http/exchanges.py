@@ -190,8 +190,10 @@ class Exchanges(Connection):
             exchange.response_complete = True
             self._send(reply, exchange.keep_alive)
         else:
-            assert self._serving is not None
-            self._serving = self._new_cycle(), self._serving[1]
+            assert self._serving is not None and self._app is not None
+            task = self._serving[1]
+            self._app.deadlines.leave(task)  # a stream lasts for as long as it likes
+            self._serving = self._new_cycle(), task
             await self._stream(self.cycle, reply)
 
     def _waited(self, task: asyncio.Task[None]) -> None:
