@@ -39,7 +39,7 @@ def check_text(value: str) -> str:
 def parse_string(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("expected a string")
-    return check_text(value)
+    return value if value.isascii() and "\0" not in value else check_text(value)
 
 
 def _whole(value: Any) -> Any:
@@ -215,13 +215,13 @@ def parse_json_text(value: str) -> Any:
 
 
 def parse_decimal(precision: int, scale: int, zero: Decimal, value: Any) -> Decimal:
-    value = _whole(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
-        value = str(value)
-    matched = _DECIMAL.fullmatch(value) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        value = _whole(value)
+        value = str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18 else ""
+    matched = _DECIMAL.fullmatch(value)
     if matched is None:
         raise ValueError(f"expected a decimal number in a string, such as {zero:f}")
-    sign, whole, fraction = matched[1], matched[2], matched[3] or ""
+    sign, whole, fraction = matched.groups("")
     if len(fraction) > scale:
         raise ValueError(f"expected at most {scale} digits after the point")
     if whole != "0" and len(whole) > precision - scale:

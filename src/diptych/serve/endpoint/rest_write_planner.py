@@ -157,15 +157,27 @@ class RestWritePlanner:
         if verb == "create" and request.method == "POST" and self.nests.is_nested(target.resource, body):
             nest = self.nest("create", sent, body, None)
         op = _head(nest) if nest else WriteOp(self.prepared(verb, sent, body), write_inputs(target, body, None))
+        if verb == "create" and request.method == "POST" and not nest:
+            key = _creation(request, sent.caller, target, body)
+            self._known.keep(key, op.prepared, shape=key[1:3])
 
         def reply(done: WriteResult) -> Reply:
             if verb == "upsert" and not done.created:
                 return _one(200, op.prepared, done)
-            path = self.engine.model.resources[target.resource].path
-            location = f"{request.root}/{path}/{_segment(done.id)}".encode()
-            return _one(201, op.prepared, done, (b"location", location))
+            return self.created(request, target, op.prepared, (done,))
 
         return PlannedWrite(op, reply, nest)
+
+    def known_creation(self, request: Request, caller: Caller, target: Target, body: Any) -> PreparedWrite | None:
+        """The prepared write of a POST that creates a row, if an equal one was planned before: then its query string
+        is well-formed, and its body, which is an object without relations, has the values by their names."""
+        return self._known.get(_creation(request, caller, target, body)) if type(body) is dict else None
+
+    def created(self, request: Request, target: Target, prepared: PreparedWrite, done: Sequence[WriteResult]) -> Reply:
+        """The reply to the creation of a row."""
+        path = self.engine.model.resources[target.resource].path
+        location = f"{request.root}/{path}/{_segment(done[0].id)}".encode()
+        return _one(201, prepared, done[0], (b"location", location))
 
     def nest(self, verb: NestTaking, sent: WriteRequest, body: Any, wanted: Versions) -> tuple[WriteOp, ...]:
         """The writes of a body with relations."""
@@ -219,6 +231,11 @@ class RestWritePlanner:
         if nest is not None:
             wish = replace(wish, follows=nest[0], depth=nest[1])
         return self.write_engine.prepare(wish, inputs, view, measures)
+
+
+def _creation(request: Request, caller: Caller, target: Target, body: Any) -> tuple[Any, ...]:
+    """All that determines the creation of a row but its values."""
+    return target.resource, request.query, _shape(body), caller.signature
 
 
 def _shape(body: Any) -> Any:

@@ -7,6 +7,7 @@ created together are one transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from diptych.api.rest.translate import MAX_CREATED, write_inputs
 from diptych.api.understand import Versions, check_write
 from diptych.ask.measures import too_many_writes
 from diptych.engine.refusals import joined, moved
-from diptych.engine.write import WriteEngine
+from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import WriteOp, WriteResult
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
@@ -108,9 +109,14 @@ class RestWrites:
         if bare and not raw:
             return _unsupported(method, _takes(method, target))
         body = read_json(raw)
-        query = read_query(request.query, target)
         keeps = method != "PUT" or self.planner.is_new(request, target)
-        sent = WriteRequest(request, caller, target, query, keeping(request, caller, raw) if keeps else None)
+        kept = keeping(request, caller, raw) if keeps else None
+        if method == "POST" and not target.batch:
+            known = self.planner.known_creation(request, caller, target, body)
+            if known is not None:
+                finish = partial(self.planner.created, request, target, known)
+                return await self._write(request, caller, (WriteOp(known, body),), finish, kept)
+        sent = WriteRequest(request, caller, target, read_query(request.query, target), kept)
         if method == "POST" and (target.batch or isinstance(body, list)):
             return await self._create_many(sent, body)
         if kind == _JSON_PATCH:
@@ -120,16 +126,24 @@ class RestWrites:
         return await self._run(sent, self.planner.plan(sent, body))
 
     def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Awaitable[Reply]:
-        return self._write(sent, planned.nest or (planned.op,), lambda done: planned.reply(done[0]))
+        ops = planned.nest or (planned.op,)
+        return self._write(sent.request, sent.caller, ops, lambda done: planned.reply(done[0]), sent.kept)
 
     async def _write(
-        self, sent: WriteRequest, ops: Sequence[WriteOp], finish: Callable[[Sequence[WriteResult]], Reply]
+        self,
+        request: Request,
+        caller: Caller,
+        ops: Sequence[WriteOp],
+        finish: Callable[[Sequence[WriteResult]], Reply],
+        kept: IdempotentReply[Reply] | None,
     ) -> Reply:
         """Execute the writes of a request; the reply has their cost if the client prefers it."""
-        reply = await self.write_engine.write(ops, sent.caller.viewer, finish, sent.kept)
+        reply = await self.write_engine.write(ops, caller.viewer, finish, kept)
         if self.engine.usage is not None:
-            reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], sent.caller)
-        return with_cost(sent.request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
+            reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], caller)
+        if b"prefer" not in request.headers:
+            return reply
+        return with_cost(request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
 
     async def _save(self, sent: WriteRequest, body: Any, wanted: Versions) -> Reply:
         return await self._run(sent, self.planner.save(sent, "update", body, wanted, merge=False))
@@ -220,7 +234,7 @@ class RestWrites:
             status = 201 if sent.creating == "create" or any(result.created for result in done) else 200
             return Reply(status, HEAD, b"[" + b",".join([result.answer or b"null" for result in done]) + b"]")
 
-        return await self._write(sent, ops, finish)
+        return await self._write(sent.request, sent.caller, ops, finish, sent.kept)
 
 
 def _takes(method: str, target: Target) -> tuple[str, ...]:
