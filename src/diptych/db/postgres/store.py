@@ -257,13 +257,10 @@ class PostgresStore:
         self._changed()
         return result
 
-    async def change(self, step: Step, lookup: Callable[[], Step]) -> ResultRow:
+    def change(self, step: Step, lookup: Callable[[], Step]) -> Awaitable[ResultRow]:
         if self._connector.shares:  # no backend could be asked for its outcome: it runs in a transaction with an id
-            return None
-        row = await run_change(self.pool, step, lookup)
-        if row is not None:
-            self._changed()
-        return row
+            return _nothing()
+        return run_change(self.pool, step, lookup, self._changed)
 
     async def session(self, *, reading: bool = False) -> ForeignSession:
         if reading:
@@ -363,6 +360,10 @@ async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
 
 
 _IS_STANDBY = Plan("SELECT CASE WHEN pg_is_in_recovery() THEN ''::bytea END")
+
+
+async def _nothing() -> ResultRow:
+    return None
 
 
 def _check_primary(is_standby: bool) -> None:

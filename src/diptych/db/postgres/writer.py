@@ -70,15 +70,22 @@ async def write(pool: Pool, script: Callable[[], Script[T]], locks: str = "") ->
         raise AssertionError
 
 
-async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step]) -> ResultRow:
+async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step], changed: Callable[[], None]) -> ResultRow:
     """Run a statement that is a change by itself, and commits itself. None if it changed nothing.
 
-    `lookup` makes the statement that returns the same row once the change was made.
+    `lookup` makes the statement that returns the same row once the change was made; `changed` is called if it was.
     """
+    row: ResultRow
     try:
-        link = await pool.take()
+        link = pool.take_nowait() or await pool.take()
         try:
-            row: ResultRow = await link.row(step.sql, step.parameters)
+            try:
+                row = await link.read(step.sql, step.parameters)
+            except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
+                link.statements.clear()
+                row = await link.read(step.sql, step.parameters)
+            if row is not None:
+                changed()
             return row
         except _UNCHANGED:
             return None
@@ -88,7 +95,10 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step]) -> Resu
             link.connection.terminate()
         finally:
             pool.give(link)
-        return await _look(pool, link.connection, lookup())
+        row = await _look(pool, link.connection, lookup())
+        if row is not None:
+            changed()
+        return row
     except (TimeoutError, *STORE_ERRORS, *BROKEN):
         with _as_refusals(pool.health):
             raise
