@@ -99,7 +99,7 @@ class PlansBySize(Struct, frozen=True, eq=False):
     plans: dict[tuple[int, ...], ReadPlan] = field(default_factory=dict)
 
     def get(self, values: Sequence[Any], otherwise: ReadPlan) -> ReadPlan:
-        sizes = tuple([values[slot] for slot in self.slots])
+        sizes = tuple(map(values.__getitem__, self.slots))
         planned = self.plans.get(sizes)
         if planned is None:
             if len(self.plans) >= _SIZES:
@@ -442,8 +442,9 @@ class Engine:
             return _NO_KEYS
         keys = {}
         for paged in pages:
-            keys[paged.page.size.index] = key = self.cursor_key(paged, values, viewer)
-            for slot in (paged.page.after, paged.page.before):
+            page = paged.page
+            keys[page.size.index] = key = self.cursor_key(paged, values, viewer)
+            for slot in (page.after, page.before):
                 if slot is not None:
                     try:
                         values[slot.index] = unseal(key, values[slot.index], paged.keys)

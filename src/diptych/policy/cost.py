@@ -112,12 +112,17 @@ class Price:
         """The names of the lists, for `describe` and `hint`."""
 
     def __call__(self, values: SlotValues) -> int:
-        total = self.constant
-        if self.steps:
-            counts = [1]
-            for outer, slot, row_price in self.steps:
-                counts.append(count := counts[outer] * values[slot])
-                total += count * row_price
+        steps = self.steps
+        if not steps:
+            return self.constant
+        if len(steps) == 1:  # most requests for a list
+            _, slot, row_price = steps[0]
+            rows: int = values[slot]
+            return self.constant + rows * row_price
+        total, counts = self.constant, [1]
+        for outer, slot, row_price in steps:
+            counts.append(count := counts[outer] * values[slot])
+            total += count * row_price
         return total
 
     def describe(self, values: SlotValues) -> str:
