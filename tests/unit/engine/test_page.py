@@ -90,3 +90,17 @@ def test_the_parts_of_a_list_have_the_cursors_that_lead_on() -> None:
     rows, following, previous, _ = page_parts(plan, (ROW_C, b"true"), 2, KEY)
     assert (bytes(rows), following, previous) == (ROW_C, None, cursor('["c"]'))
     assert page_parts(plan, (None, b"true"), 2, KEY) == (b"", None, None, b"3")
+
+
+def test_sort_keys_are_read_as_they_stand_wherever_a_row_shows_them() -> None:
+    for shown, labels, keys in (
+        (b'{"id":"a","n":1}', "id", '["a"]'),  # at its beginning
+        (b'{"id":7}', "id", "[7]"),
+        (b'{"n":-1.5e+3,"id":"a","x":{"n":2}}', "n,id", '[-1.5e+3,"a"]'),
+        (b'{"id":"a","n":1}', "n,id", '[1,"a"]'),  # in another order
+        (b'{"id":"a\\",b","n":1}', "id", '["a\\",b"]'),  # with an escape
+        (b'{"id":null,"n":1}', "id", "[null]"),
+        (b'{"ids":"b","id":"a"}', "id", '["a"]'),  # after one whose name begins alike
+    ):
+        found = page(layout(labels=labels), shown)
+        assert found["start"] == found["end"] == cursor(keys), shown
