@@ -19,7 +19,8 @@ from diptych.ask.nodes import ConnectionPart, EdgePart, Edges, Follow, Nodes, Pa
 from diptych.ask.slots import Source
 from diptych.ask.wish import Wish
 from diptych.db.store import Store
-from diptych.engine.read import Engine, Paged
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import Paged
 from diptych.errors import Code
 from diptych.model.declare.roles import Viewer
 from diptych.model.model import Model

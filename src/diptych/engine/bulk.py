@@ -17,7 +17,7 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.plan import MAX_ANSWER, Plan, too_long
 from diptych.db.script import Again, Script, Step
 from diptych.db.sqlite.unicode import unicode
-from diptych.engine.read import ReadPlan
+from diptych.engine.read_plan import ReadPlan
 from diptych.engine.write_op import BoundWrite, PreparedWrite, WriteResult
 from diptych.engine.write_steps import steps
 from diptych.errors import Code, Refusal

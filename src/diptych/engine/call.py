@@ -31,7 +31,7 @@ from diptych.engine.background import arguments_of, enqueue
 from diptych.engine.call_answer import answer_read, id_label, in_order
 from diptych.engine.nest import nest_steps
 from diptych.engine.python_fields import finish as finish_answers
-from diptych.engine.read import ReadPlan, without_viewer
+from diptych.engine.read_plan import ReadPlan, without_viewer
 from diptych.engine.references import NO_ROW, check_references, resolved
 from diptych.engine.refusals import joined, moved
 from diptych.engine.transaction import ModelTx

@@ -29,7 +29,8 @@ from diptych.compile.watch_batch import BatchPlan, compile_watch_batch, is_exact
 from diptych.engine.page_sizes import known_sizes
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
-from diptych.engine.read import FINISH, Engine, Paged, without_viewer
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import FINISH, Paged, without_viewer
 from diptych.errors import Code
 from diptych.lru import footprint
 from diptych.model.declare.roles import NOBODY, Viewer

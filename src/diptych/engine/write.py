@@ -34,7 +34,8 @@ from diptych.engine.nest import nest_steps, nests
 from diptych.engine.page_sizes import known_sizes
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish as finish_answers
-from diptych.engine.read import Engine, without_viewer
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import without_viewer
 from diptych.engine.references import NO_ROW, check_references
 from diptych.engine.refusals import joined, moved
 from diptych.engine.together import alike, create_together

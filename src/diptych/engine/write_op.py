@@ -17,7 +17,7 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.write import WritePlan
 from diptych.db.script import Script, Step
-from diptych.engine.read import FINISH, Paged
+from diptych.engine.read_plan import FINISH, Paged
 from diptych.engine.references import resolved
 from diptych.errors import Path
 from diptych.model.declare.roles import Viewer

@@ -19,7 +19,8 @@ from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Read
 from diptych.ask.slots import SlotValues
 from diptych.ask.wish import Wish
-from diptych.engine.read import Engine, PreparedRead, ReadPlan
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import PreparedRead, ReadPlan
 from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Refusal
 from diptych.model.declare.roles import Viewer

@@ -18,7 +18,8 @@ from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.literals import lift
 from diptych.config import Config
 from diptych.engine.call import PreparedCall
-from diptych.engine.read import Engine, PreparedRead
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write import WriteEngine
 from diptych.engine.write_op import PreparedWrite

@@ -20,7 +20,7 @@ from diptych.api.reply import Header, Reply
 from diptych.api.rest.precondition import preferences
 from diptych.ask.measures import Limits
 from diptych.engine.call import PreparedCall
-from diptych.engine.read import PreparedRead
+from diptych.engine.read_plan import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
 from diptych.errors import Refusal

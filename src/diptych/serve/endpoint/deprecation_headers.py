@@ -16,7 +16,7 @@ from email.utils import format_datetime
 
 from diptych.api.reply import Header, Reply
 from diptych.engine.call import PreparedCall
-from diptych.engine.read import PreparedRead
+from diptych.engine.read_plan import PreparedRead
 from diptych.engine.usage import Usage
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite

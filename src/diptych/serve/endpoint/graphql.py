@@ -15,7 +15,8 @@ from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, 
 from diptych.config import Config
 from diptych.engine.call import CallOp
 from diptych.engine.nest import in_nest
-from diptych.engine.read import ROW, Engine
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import ROW
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult

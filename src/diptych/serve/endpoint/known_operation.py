@@ -11,7 +11,7 @@ from diptych.api.graphql.node_lookup import NodeLookup, choose
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.engine.call import PreparedCall
-from diptych.engine.read import PreparedRead
+from diptych.engine.read_plan import PreparedRead
 from diptych.engine.watch import PreparedWatch
 from diptych.engine.write_op import PreparedWrite
 from diptych.lru import footprint

@@ -23,7 +23,8 @@ from diptych.ask.nodes import Field, Follow, Page, Read
 from diptych.engine.call import CallEngine
 from diptych.engine.known import KnownRequests
 from diptych.engine.page import PageParts
-from diptych.engine.read import ROW, Engine, PreparedRead
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import ROW, PreparedRead
 from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
 from diptych.identity.viewer import Caller

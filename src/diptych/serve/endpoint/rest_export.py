@@ -23,7 +23,8 @@ from diptych.api.rest.query import Query, shape_of
 from diptych.api.rest.target import PATH_ID, Target
 from diptych.ask.nodes import Read
 from diptych.engine.rate_limiter import SPENDER
-from diptych.engine.read import Engine, PreparedRead
+from diptych.engine.read import Engine
+from diptych.engine.read_plan import PreparedRead
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.identity.viewer import Caller
