@@ -218,7 +218,7 @@ class AskBuilder(Filters):
         """Report a value for a field that the write does not accept."""
         field = resource.fields.get(name)
         if field is None and name in resource.relations:
-            self.fault(path, "relations are written by a create or an update alone")
+            self.fault(path, "relations are written only by a create, and by an update as application/json")
         elif field is None:
             self.fault(path, f"{resource.resource.name} has no field '{name}'")
         elif field.field.is_server_set or not field.field.stored:

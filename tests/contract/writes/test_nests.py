@@ -14,6 +14,7 @@ from diptych import (
     Model,
     OnDelete,
     Resource,
+    Role,
     Tx,
     Unique,
     Viewer,
@@ -25,6 +26,7 @@ from diptych import (
     signed_in,
     some,
 )
+from tests.contract.writes.shop import JSON_PATCH, MERGE
 from tests.support.emptied import emptied
 from tests.support.in_process import Answer, Service, in_process
 
@@ -37,6 +39,7 @@ class Author(Resource):
     name: Annotated[str, Unique(), MaxLen(20)]
     extra: Json | None = None
     books: list[Book] = inverse("author")
+    debts: list[Debt] = inverse("author")
 
     access = (grant("read", "create", "update", "delete"),)
 
@@ -73,6 +76,14 @@ class Chapter(Resource, ids="integer"):
     access = (grant("read", "create", "update", "delete"),)
 
 
+class Debt(Resource):
+    """Nobody but an accountant knows that authors may have some."""
+
+    author: Author
+
+    access = (grant("read", to=Role("accountant")),)
+
+
 class Team(Resource):
     """Needs a member from the beginning: its creator. Only members see it."""
 
@@ -95,7 +106,7 @@ class Member(Resource):
     access = (grant("read", "create", to=signed_in),)
 
 
-MODEL = Model(Author, Book, Chapter, Team, Member)
+MODEL = Model(Author, Book, Chapter, Debt, Team, Member)
 shared, service = emptied(MODEL, "chapters", "books", "members", "teams", "authors")
 
 
@@ -306,17 +317,29 @@ def test_forms_that_take_no_nested_writes(service: Service) -> None:
     path = f"/authors/{ann['id']}"
     answer = send(service, "PUT", path, nested)
     assert (answer.status, answer.places) == (422, ["/books"])
-    answer = send(service, "PATCH", path, nested, content_type="application/merge-patch+json")
+    answer = send(service, "PATCH", path, nested, content_type=MERGE)
     assert (answer.status, answer.places) == (422, ["/books"])
     answer = send(
         service,
         "PATCH",
         path,
         [{"op": "add", "path": "/books", "value": {}}],
-        content_type="application/json-patch+json",
+        content_type=JSON_PATCH,
     )
     assert answer.status == 422
     assert len(service.rows("/books")) == 1
+
+
+@pytest.mark.parametrize("kind", ["application/json", MERGE, JSON_PATCH])
+def test_a_hidden_relation_is_like_a_field_that_no_one_has(service: Service, kind: str) -> None:
+    path = f"/authors/{new_author(service)['id']}"
+    told = []
+    for name in ("debts", "depts"):
+        body: Any = [{"op": "add", "path": f"/{name}", "value": {}}] if kind == JSON_PATCH else {name: {}}
+        answer = send(service, "PATCH", path, body, content_type=kind)
+        assert (answer.status, answer.places) == (422, [f"/{name}"])
+        told.append(answer.body.replace(name.encode(), b"?"))
+    assert told[0] == told[1]
 
 
 def test_a_json_field_is_merged_beside_a_nested_write(service: Service) -> None:

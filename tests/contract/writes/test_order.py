@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from tests.contract.http.data import ANN, NOBODY, ORDER, POST
-from tests.contract.writes.shop import JSON_PATCH, Shop, error_of
+from tests.contract.writes.shop import JSON_PATCH, MERGE, Shop, error_of
 from tests.contract.writes.vault import BOX, SHELF
 
 LARGE = b'{"x": "' + b"x" * 1_100_000
 STALE = {"if-match": '"99.x"'}
 TEXT = {"content-type": "text/plain"}
 HTML = {"accept": "text/html"}
+MERGING = {"content-type": MERGE}
 
 # what is told, the request with its faults, who asks
 LADDER: list[tuple[int, str, str, dict[str, str], Any, str]] = [
@@ -30,12 +31,15 @@ LADDER: list[tuple[int, str, str, dict[str, str], Any, str]] = [
     (400, "DELETE", f"/orders/{NOBODY}?fields=(", STALE, None, "anonymous"),
     (401, "PATCH", f"/orders/{NOBODY}", STALE, {"nope": 1}, "anonymous"),
     (401, "PATCH", f"/orders/{NOBODY}", STALE, [1], "anonymous"),
+    (401, "PATCH", f"/orders/{NOBODY}", {**STALE, **MERGING}, {"customer": {}}, "anonymous"),
     (403, "POST", "/users", {}, {"nope": 1}, "zoe"),
     (403, "POST", "/users", {}, [1, 2], "zoe"),
     (403, "POST", "/users", {}, [], "zoe"),
     (401, "DELETE", f"/orders/{NOBODY}", STALE, None, "zoe"),
     (403, "PATCH", f"/orders/{ORDER[1]}", STALE, {"note": 7, "nope": 1}, "ann"),
+    (403, "PATCH", f"/orders/{ORDER[1]}", {**STALE, **MERGING}, {"note": 7, "customer": {}}, "ann"),
     (422, "PATCH", f"/posts/{NOBODY}", STALE, {"title": 7}, "zoe"),
+    (422, "PATCH", f"/posts/{NOBODY}", {**STALE, **MERGING}, {"author": {}}, "zoe"),
     (422, "PUT", f"/posts/{NOBODY}", STALE, {"title": "t"}, "zoe"),
     (422, "PATCH", f"/posts/{POST[3]}", STALE, {"title": ""}, "zoe"),
     (422, "PATCH", f"/posts/{POST[1]}", STALE, {"id": POST[2]}, "zoe"),

@@ -38,13 +38,6 @@ class RestNests:
         """Does a body contain relations?"""
         return type(body) is dict and not self._relations[resource].isdisjoint(body)
 
-    def refuse(self, resource: str, body: Any) -> None:
-        """Refuse relations in a patch whose format defines what it does with an object: it is not that."""
-        if self.is_nested(resource, body):
-            reason = "this format of a patch writes no relations: send application/json"
-            faults = [Fault(("body", name), reason) for name in body if name in self._relations[resource]]
-            raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", faults)
-
     def plan(self, verb: NestTaking, resource: str, body: Any, caller: Caller, head: Head) -> tuple[WriteOp, ...]:
         """The writes of a body; one Refusal has the faults of all its rows."""
         view = self.engine.model.view(caller.signature)

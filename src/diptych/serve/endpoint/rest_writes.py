@@ -121,8 +121,8 @@ class RestWrites:
             return await self._create_many(sent, body)
         if kind == _JSON_PATCH:
             return await self._json_patch(sent, body)
-        if kind == _MERGE_PATCH:
-            self.planner.nests.refuse(target.resource, body)
+        if kind == _MERGE_PATCH and target.id is not None:
+            self._refuse_relations(sent, body, sent.versions)
         return await self._run(sent, self.planner.plan(sent, body))
 
     def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Awaitable[Reply]:
@@ -157,10 +157,16 @@ class RestWrites:
 
         def change(row: dict[str, Any]) -> dict[str, Any]:
             values = changed(row, apply_patch(row, body))
-            self.planner.nests.refuse(sent.target.resource, values)
+            self._refuse_relations(sent, values, (row["version"],))
             return values
 
         return await self._apply(sent, seen, change)
+
+    def _refuse_relations(self, sent: WriteRequest, body: Any, wanted: Versions) -> None:
+        """Refuse relations in a patch whose format says what an object means. They are faults as any: what the role may
+        not do comes first, and a relation that is hidden from it is an unknown field."""
+        if self.planner.nests.is_nested(sent.target.resource, body):
+            self.planner.prepared("update", sent, body, wanted).binder(write_inputs(sent.target, body, wanted))
 
     async def _apply(
         self,
