@@ -4,7 +4,6 @@ Python; so a rule of the same name in a subclass replaces that of the base.
 
 from __future__ import annotations
 
-import datetime as dt
 import enum
 import inspect
 from collections.abc import Iterator
@@ -16,8 +15,9 @@ from diptych.model.declare.computed import Computed
 from diptych.model.declare.declared import Auto, Inverse, Through
 from diptych.model.declare.keys import DeclaredCheck, DeclaredKey, declared_check, partial_keys
 from diptych.model.declare.resource import Allowance, Resource, allowances
+from diptych.model.scalars import PLAIN
 
-_VALUES = (str, int, float, Decimal, dt.date, enum.Enum, list, dict, tuple, type(None))
+_VALUES = (*PLAIN, Decimal, enum.Enum, list, dict, tuple, type(None))
 
 
 def rules_of(cls: type) -> Iterator[tuple[str, Any, Allowance]]:
