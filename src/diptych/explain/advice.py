@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator
 from diptych.ask.nodes import Read, Total
 from diptych.errors import Refusal
 from diptych.model.defs import ResourceDef, Resources
+from diptych.model.operators import BY_INDEX
 from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, IsNull, Matches, Or
 from diptych.model.view import View
 from diptych.model.viewer_object import VIEWER
 from diptych.policy.access import narrow
 
-_SERVED = frozenset(("eq", "in", "lt", "lte", "gt", "gte"))
-"""Operators that an index on the field serves."""
 _OFFSET = "An offset reads all rows before it: use cursors."
 
 
@@ -81,7 +80,7 @@ def _is_served(where: Expr, leading: frozenset[str]) -> bool:
         case Or(of):
             return bool(of) and all(_is_served(part, leading) for part in of)
         case Compare(op, Col((name,))):
-            return op in _SERVED and name in leading
+            return op in BY_INDEX and name in leading
         case IsNull(Col((name,))):
             return name in leading
         case Matches():
@@ -99,7 +98,7 @@ def _indexable(where: Expr) -> Iterator[str]:
             parts = [list(_indexable(part)) for part in of]
             if all(parts):
                 yield from (name for names in parts for name in names)
-        case Compare(op, Col((name,))) if op in _SERVED:
+        case Compare(op, Col((name,))) if op in BY_INDEX:
             yield name
 
 

@@ -1,4 +1,4 @@
-"""The filter operators: one table of what each takes and means, for both styles and their documents.
+"""The filter operators: one table of what each takes and means, for both styles. OpenAPI shows the meanings.
 
 An `Op` compares two values in an expression. An operator of filters is an Op, or negates one: `ne` is
 `Not(Compare("eq", …))`, so nothing after the translation knows it. `isNull` is a node of its own.
@@ -27,16 +27,18 @@ class Operator(Struct, frozen=True):
     meaning: str
     negates: Op | None = None
     """The operator whose complement it is: true where that is false, so also where the value is null."""
+    by_index: bool = False
+    """Does an index on the field find the rows, on both databases?"""
 
 
 OPERATORS = {
-    "eq": Operator("value", "Equals this."),
+    "eq": Operator("value", "Equals this.", by_index=True),
     "ne": Operator("value", "Does not equal this; null does not.", negates="eq"),
-    "lt": Operator("value", "Is less than this."),
-    "lte": Operator("value", "Is at most this."),
-    "gt": Operator("value", "Is greater than this."),
-    "gte": Operator("value", "Is at least this."),
-    "in": Operator("list", "Is one of these, up to {most}."),
+    "lt": Operator("value", "Is less than this.", by_index=True),
+    "lte": Operator("value", "Is at most this.", by_index=True),
+    "gt": Operator("value", "Is greater than this.", by_index=True),
+    "gte": Operator("value", "Is at least this.", by_index=True),
+    "in": Operator("list", "Is one of these, up to {most}.", by_index=True),
     "contains": Operator("value", "Contains this text, in the same case."),
     "startsWith": Operator("value", "Starts with this text, in the same case."),
     "endsWith": Operator("value", "Ends with this text, in the same case."),
@@ -61,6 +63,8 @@ SETS = ("has", "hasAny", "hasAll", "isEmpty", "isNull")
 """Operators of lists."""
 NEGATIONS: Mapping[str, str] = {operator.negates: name for name, operator in OPERATORS.items() if operator.negates}
 """The operators that negate another, by that one: "eq" → "ne"."""
+BY_INDEX = frozenset(name for name, operator in OPERATORS.items() if operator.by_index)
+"""The operators whose rows an index on the field finds."""
 _OPS: Mapping[str, Op] = {op: op for op in get_args(Op)}
 
 

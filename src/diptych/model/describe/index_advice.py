@@ -6,7 +6,8 @@ all rows, an index on that column finds the rows; without one the database scans
     return self.region == viewer.region          Post.region is compared … and has no index
 
 Other parts of a rule need no index: negations, booleans (they would select half of the table), related rows (they are
-found by id), and conditions in conjunction with a comparison that has an index.
+found by id), operators that no index serves (`BY_INDEX` has the others), and conditions in conjunction with a
+comparison that has an index.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from diptych.model.declare.declared import annotated
 from diptych.model.defs import SERVER_FIELDS, FieldDef, ResourceDef
+from diptych.model.operators import BY_INDEX
 from diptych.model.read.source import location_of
 from diptych.model.rules.expr import And, Col, Compare, Const, Expr, Or, ViewerId, ViewerValue
 from diptych.model.scalars import BOOLEAN
-
-_SEARCHED = ("eq", "in", "lt", "lte", "gt", "gte", "startsWith")
 
 
 def advise(resources: Mapping[str, ResourceDef]) -> list[str]:
@@ -70,7 +70,7 @@ def _searched(compare: Compare, resource: ResourceDef) -> FieldDef | None:
     match (compare.left, compare.right):
         case (Col((name,)), other) | (other, Col((name,))) if isinstance(other, Const | ViewerId | ViewerValue):
             field = resource.fields[name]
-            return field if compare.op in _SEARCHED and field.stored and field.scalar is not BOOLEAN else None
+            return field if compare.op in BY_INDEX and field.stored and field.scalar is not BOOLEAN else None
     return None
 
 
