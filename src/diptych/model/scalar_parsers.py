@@ -140,10 +140,10 @@ def parse_date(value: Any) -> str:
 
 
 def parse_datetime(value: Any) -> str:
-    """A time of RFC 3339, converted to UTC with six fraction digits, so that the text sorts by time."""
+    """A moment of RFC 3339, converted to UTC with six fraction digits, so that the text sorts by time."""
     matched = _DATETIME.fullmatch(value) if isinstance(value, str) else None
     if matched is None:
-        raise ValueError("expected a time such as 2026-01-31T12:00:00Z, with at most six fraction digits")
+        raise ValueError("expected a moment such as 2026-01-31T12:00:00Z, with at most six fraction digits")
     day, clock, fraction, sign, hours, minutes = matched.groups()
     try:
         moment = dt.datetime.fromisoformat(f"{day}T{clock}")
@@ -151,7 +151,7 @@ def parse_datetime(value: Any) -> str:
             offset = dt.timedelta(hours=int(hours), minutes=int(minutes))
             moment = moment - offset if sign == "+" else moment + offset
     except (ValueError, OverflowError):
-        raise ValueError("expected a time that exists, between the years 1 and 9999") from None
+        raise ValueError("expected a moment that exists, between the years 1 and 9999") from None
     return f"{moment.isoformat()}.{(fraction or '').ljust(6, '0')}Z"
 
 

@@ -16,14 +16,15 @@ from diptych.model.scalars import BIGINT, DATE, DATETIME, DURATION, FLOAT, INTEG
 
 
 def as_json(value: Any) -> Any:
-    """Convert a Python value of a model file (a default, a constant of a rule) to what `parse` accepts."""
+    """Convert a value of the model's own code (a default, a constant of a rule, a row, what an action returns) to what
+    `parse` accepts."""
     match value:
         case enum.Enum():
             return value.value
         case Decimal():
             return f"{value:f}"
         case dt.datetime(tzinfo=None):
-            raise ValueError("expected a time with a zone, such as datetime(2026, 1, 31, tzinfo=UTC)")
+            raise ValueError("expected a moment with a zone, such as datetime(2026, 1, 31, tzinfo=UTC)")
         case dt.datetime():
             return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat() + "Z"
         case dt.date():
@@ -31,7 +32,7 @@ def as_json(value: Any) -> Any:
         case dt.time(tzinfo=None):
             return value.isoformat()
         case dt.time():
-            raise ValueError("expected a time of day without a zone")
+            raise ValueError("expected a time of day without a zone, such as time(14, 30)")
         case dt.timedelta():
             return write_duration(duration_microseconds(value))
         case uuid.UUID():
@@ -46,7 +47,7 @@ def as_json(value: Any) -> Any:
 def from_json(scalar: Scalar, value: Any) -> Any:
     """Convert JSON from the database, or a canonical value, to a Python value for the model's own code.
 
-    A time is a datetime in UTC, a decimal a Decimal, an enum its member, an id a string.
+    A moment is a datetime in UTC, a decimal a Decimal, an enum its member, an id a string.
     """
     if scalar.items is not None:
         return None if value is None else [from_json(scalar.items, element) for element in value]

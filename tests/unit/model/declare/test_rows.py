@@ -309,7 +309,7 @@ def test_an_enum_is_its_member_in_python(blog: ModuleType) -> None:
         (STRING, 3, "expected a string"),
         (INT, 2**31, "expected an integer of 32 bits"),
         (CENTS, Decimal("1.234"), "expected at most 2 digits after the point"),
-        (DATETIME, datetime(2026, 1, 31), "expected a time with a zone"),
+        (DATETIME, datetime(2026, 1, 31), "expected a moment with a zone"),
         (JSON, object(), "expected JSON"),
         (FLOAT, float("nan"), "expected a finite number"),
     ],

@@ -187,6 +187,9 @@ LINES = [
     ("count: int = auto()", "auto() is for the fields that every resource has | Give a default"),
     ("access: str", "access holds the grants of a class, and has no type | Rename the field"),
     ("name = 'x'", "it has no type, so it is no field | Write name: …"),
+    ("opens = time(8, 30)", "it has no type, so it is no field | Write opens: …"),
+    ("lasts = timedelta(hours=1)", "it has no type, so it is no field | Write lasts: …"),
+    ("key = UUID(int=5)", "it has no type, so it is no field | Write key: …"),
     ("users = inverse('t')", "it has no type, so it is no field | Write users: …"),
     ("it: Unknown", "its type cannot be read: name 'Unknown' is not defined | Import or define"),
     ("it: list[Unknown] = inverse('t')", "its type cannot be read: name 'Unknown' is not defined | Import"),
@@ -261,7 +264,7 @@ LINES = [
     ("it: int = True", "the default True does not fit: expected an integer | Give one that fits"),
     ("it: float = float('inf')", "the default inf does not fit: expected a finite number | Give one that fits"),
     ("it: date = '2023-02-29'", "does not fit: expected a date that exists | Give one that fits"),
-    ("it: datetime = datetime(2024, 1, 1)", "does not fit: expected a time with a zone | Give one that fits"),
+    ("it: datetime = datetime(2024, 1, 1)", "does not fit: expected a moment with a zone | Give one that fits"),
     ("it: Annotated[Decimal, Digits(4, 2)] = Decimal('1.234')", "does not fit: expected at most 2 digits | Give one"),
     (
         "it: Annotated[Decimal, Digits(4, 2)] = 1.5",

@@ -111,7 +111,7 @@ BY_VALUE = [
     ("self.size == 2**40", "is not valid here: expected an integer of 32 bits"),
     ("self.price == 1.5", "1.5 is not valid here: expected a decimal number"),
     ("self.price == Decimal('0.001')", "expected at most 2 digits after the point"),
-    ("self.placed_at < datetime(2024, 1, 1)", "expected a time with a zone"),
+    ("self.placed_at < datetime(2024, 1, 1)", "expected a moment with a zone"),
     ("self.day == '2023-02-29'", "expected a date that exists"),
     ("self.status == 'newish'", "expected one of new, old"),
     ("self.status == Other.new", "expected a value of type Status"),
