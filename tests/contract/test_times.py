@@ -215,7 +215,7 @@ def test_time_that_passes_makes_no_event_and_a_change_is_judged_by_the_time_it_i
     assert followed.events == [{"kind": "UPDATED", "task": {"name": "late"}}]
 
 
-def test_the_new_types_have_one_form_filters_and_a_sort(service: Service) -> None:
+def test_durations_times_and_uuids_have_one_form_filters_and_a_sort(service: Service) -> None:
     for length in LENGTHS:
         assert sent(service, "POST", "/tasks", {"lasts": length}).json()["lasts"] == length
     listed = [row["lasts"] for row in service.rows("/tasks?sort=lasts&fields=lasts")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn
@@ -21,7 +21,7 @@ import pytest
 
 from diptych import BigInt, Digits, Json, Model, OnDelete, Resource, computed, grant, inverse
 from tests.support.in_process import Answer, Service, in_process
-from tests.support.running import NewDatabase
+from tests.support.running import NewDatabase, Postgres
 
 
 class Color(StrEnum):
@@ -55,6 +55,8 @@ class Parcel(Resource):
     maybe_day: date | None = None
     moment: datetime
     maybe_moment: datetime | None = None
+    at: time
+    maybe_at: time | None = None
     flag: bool = False
     maybe_flag: bool | None = None
     color: Color
@@ -86,6 +88,7 @@ GOOD: dict[str, Any] = {
     "ratio": 2.0,
     "day": "2026-01-02",
     "moment": "2026-01-02T00:00:00.000000Z",
+    "at": "08:30:00.000000",
     "flag": True,
     "color": "red",
     "data": {"a": 1},
@@ -106,6 +109,7 @@ TYPES: dict[str, Any] = {
     "ratio": (int, float),
     "day": str,
     "moment": str,
+    "at": str,
     "flag": bool,
     "color": str,
     "id": str,
@@ -121,6 +125,7 @@ SQLITE = {
     "ratio": ("'abc'", "9e999", "-9e999", HOSTILE),
     "day": ("''", HOSTILE, "'infinity'", "5"),
     "moment": ("''", HOSTILE, "'2026-01-02 03:04:05'", "5"),
+    "at": ("''", HOSTILE, "'24:00'", "5"),
     "flag": ("7", "'abc'", "0.5", HOSTILE),
     "color": ("'green'", "''", HOSTILE),
     "data": (
@@ -143,12 +148,13 @@ POSTGRES = {
     "ratio": ("'NaN'", "'Infinity'", "'-Infinity'"),
     "day": ("'infinity'", "'-infinity'", "'0044-03-15 BC'", "'12026-01-01'"),
     "moment": ("'infinity'", "'-infinity'", "'0044-03-15 12:00 BC'", "'12026-01-01'"),
+    "at": ("'24:00'",),
     "color": ("'green'", "''", HOSTILE),
     "data": ("""'{"a": "\\u0000"}'""", """'{"a\\ud800": "\\ud800", "b": "\\udc00x"}'""", "'1e400'", """'"\\ud800"'"""),
     "created_at": ("'infinity'",),
 }
 CASES = {"sqlite": SQLITE, "postgres": POSTGRES}
-PLAIN = "id version text number big money whole ratio day moment flag color data maybeNumber maybeRatio maybeData maybeMoment"
+PLAIN = "id version text number big money whole ratio day moment at flag color data maybeNumber maybeRatio maybeData maybeMoment"
 
 
 @pytest.fixture(scope="module")
@@ -313,6 +319,15 @@ def _changes(service: Service, streamed: list[Any], before: str) -> None:
     assert streamed[-1]["parcel"] is not None, "the row shows as soon as it is mended"
     for change in log:
         check(change["parcel"] or {})
+
+
+def test_the_end_of_a_day_is_no_time_on_postgres(postgres: Postgres) -> None:
+    """`time` of PostgreSQL goes to 24:00, and a Time to 23:59:59.999999."""
+    with asyncio.Runner() as runner, in_process(model, postgres.create(), runner, ROWS) as service:
+        service.execute(f"UPDATE parcels SET maybe_at = '24:00' WHERE id = '{VICTIM}'")
+        assert service.get(f"/parcels/{VICTIM}?fields=maybeAt").json() == {"maybeAt": None}
+        service.execute(f"UPDATE parcels SET at = '24:00' WHERE id = '{VICTIM}'")
+        assert service.get(f"/parcels/{VICTIM}?fields=at").status == 404
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "é", "x" * 300, "\ud800".encode("utf-8", "surrogatepass")])

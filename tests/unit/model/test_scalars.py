@@ -26,6 +26,8 @@ from diptych.model.call_defs import ArgumentDef
 from diptych.model.decimal_scalar import decimal
 from diptych.model.enum_scalar import enumeration
 from diptych.model.operators import OPERATORS
+from diptych.model.read.fields import TYPES
+from diptych.model.scalar_values import from_json, to_json
 from diptych.model.scalars import (
     BIGINT,
     BOOLEAN,
@@ -33,10 +35,13 @@ from diptych.model.scalars import (
     DATETIME,
     FLOAT,
     ID,
+    IDS,
     INT,
     INTEGER_ID,
     JSON,
+    PLAIN,
     STRING,
+    TIME,
     Scalar,
     encode_json,
 )
@@ -50,7 +55,8 @@ class Color(StrEnum):
 
 MONEY = decimal(6, 2)
 ENUM = enumeration(Color)
-ALL = (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, JSON, MONEY, ENUM)
+SAMPLED = (STRING, ID, INTEGER_ID, INT, BIGINT, FLOAT, BOOLEAN, DATE, DATETIME, TIME, JSON, MONEY, ENUM)
+"""Those of the tables below; `scalars.ALL` has all without parameters."""
 UUID = "01890a5d-ac96-774b-bcce-b302099a8057"
 HUGE = 10**5_000
 LONG = "9" * 5_000
@@ -90,6 +96,10 @@ GOOD: list[tuple[Scalar, Any, Any]] = [
     (DATETIME, "2025-12-31T23:30:00-01:00", "2026-01-01T00:30:00.000000Z"),
     (DATETIME, "2026-01-01T00:00:00-23:59", "2026-01-01T23:59:00.000000Z"),
     (DATETIME, "0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"),
+    (TIME, "00:00", "00:00:00.000000"),
+    (TIME, "14:30:00", "14:30:00.000000"),
+    (TIME, "08:05:09.5", "08:05:09.500000"),
+    (TIME, "23:59:59.999999", "23:59:59.999999"),
     (JSON, None, None),
     (JSON, {"a": [1, 2.5, "x", None, True, {}]}, {"a": [1, 2.5, "x", None, True, {}]}),
     (JSON, 2**63 - 1, 2**63 - 1),
@@ -105,18 +115,18 @@ GOOD: list[tuple[Scalar, Any, Any]] = [
 ]
 
 BAD: list[tuple[Scalar, Any]] = [
-    *((scalar, value) for scalar in ALL if scalar is not JSON for value in (None, [], {}, ["x"], {"a": 1})),
-    *((scalar, "a\x00b") for scalar in ALL if scalar not in (ID, INTEGER_ID)),
-    *((scalar, "a\ud800b") for scalar in ALL if scalar not in (ID, INTEGER_ID)),
-    *((scalar, "\udfff") for scalar in ALL if scalar not in (ID, INTEGER_ID)),
+    *((scalar, value) for scalar in SAMPLED if scalar is not JSON for value in (None, [], {}, ["x"], {"a": 1})),
+    *((scalar, "a\x00b") for scalar in SAMPLED if scalar not in (ID, INTEGER_ID)),
+    *((scalar, "a\ud800b") for scalar in SAMPLED if scalar not in (ID, INTEGER_ID)),
+    *((scalar, "\udfff") for scalar in SAMPLED if scalar not in (ID, INTEGER_ID)),
     *(
         (scalar, number)
-        for scalar in ALL
+        for scalar in SAMPLED
         if scalar not in (ID, INTEGER_ID)
         for number in (float("nan"), float("inf"), -float("inf"), HUGE, -HUGE)
     ),
-    *((scalar, True) for scalar in ALL if scalar not in (BOOLEAN, JSON)),
-    *((scalar, LONG) for scalar in ALL if scalar not in (ID, INTEGER_ID, STRING, JSON)),
+    *((scalar, True) for scalar in SAMPLED if scalar not in (BOOLEAN, JSON)),
+    *((scalar, LONG) for scalar in SAMPLED if scalar not in (ID, INTEGER_ID, STRING, JSON)),
     (STRING, 3),
     (STRING, 1.5),
     (ID, 1.5),
@@ -171,6 +181,20 @@ BAD: list[tuple[Scalar, Any]] = [
     (DATETIME, "9999-12-31T23:59:59-00:01"),
     (DATETIME, "0000-01-01T00:00:00Z"),
     (DATETIME, 1769860800),
+    (TIME, "24:00"),
+    (TIME, "23:59:60"),
+    (TIME, "9:00"),
+    (TIME, "0900"),
+    (TIME, "09"),
+    (TIME, "09:00:00."),
+    (TIME, "09:00.5"),
+    (TIME, "09:00:00.1234567"),
+    (TIME, "09:00:00Z"),
+    (TIME, "09:00:00+01:00"),
+    (TIME, "2026-01-31T09:00:00"),
+    (TIME, "٠٩:٠٠"),
+    (TIME, ""),
+    (TIME, 32400),
     (JSON, {"a": "\x00"}),
     (JSON, ["\ud800"]),
     (JSON, {"\x00": 1}),
@@ -337,7 +361,7 @@ anything = st.recursive(
 
 
 @pytest.mark.slow
-@cases("scalar", ALL, ids=name_of)
+@cases("scalar", SAMPLED, ids=name_of)
 @given(value=anything)
 def test_whatever_is_given_either_fits_or_is_a_value_error(scalar: Scalar, value: Any) -> None:
     for parse in (scalar.parse, scalar.parse_text) if isinstance(value, str) else (scalar.parse,):
@@ -408,3 +432,16 @@ def test_a_scalar_is_in_every_table(scalar: Scalar) -> None:
         if scalar not in (JSON, INTEGER_ID):
             assert member(sql("x"), "a", scalar, database)  # as a member of a value object
     assert set(scalar.ops) <= OPERATORS.keys()
+
+
+def test_all_scalars_but_these_have_a_plain_python_type() -> None:
+    assert {*scalars.ALL} - {*PLAIN.values()} == {*IDS, BIGINT, JSON}
+
+
+@pytest.mark.parametrize("scalar", PLAIN.values(), ids=repr)
+def test_a_plain_python_type_is_converted_and_named_in_messages(scalar: Scalar) -> None:
+    example = example_of(ArgumentDef("a", "a", scalar))
+    value = from_json(scalar, example)
+    assert type(value) is scalar.python
+    assert to_json(scalar, value) == example
+    assert scalar.python.__name__ in TYPES

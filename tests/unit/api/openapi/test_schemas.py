@@ -27,7 +27,8 @@ from diptych.ask.measures import Limits
 from diptych.demo.model import model as default
 from diptych.errors import Code, Refusal
 from diptych.model.decimal_scalar import decimal
-from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, Scalar
+from diptych.model.operators import OPERATORS, takes_list
+from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, TIME, Scalar
 from diptych.model.view import View
 from diptych.policy.values import Binder
 from tests.contract.http import data
@@ -62,6 +63,7 @@ SCALARS = {
         BOOLEAN,
         DATE,
         DATETIME,
+        TIME,
         decimal(12, 2),
         decimal(9, 0),
         decimal(18, 18),
@@ -105,6 +107,10 @@ TEXTS: dict[str, tuple[list[Any], list[Any]]] = {
             "2026-01-31T12:00:00+24:00",
         ],
     ),
+    "Time": (
+        ["00:00", "09:30:00", "09:30:00.5", "23:59:59.999999"],
+        ["24:00", "23:59:60", "9:00", "09:30:00.1234567", "09:30:00.", "09:30Z", "09:30:00+01:00", "09:30\n", ""],
+    ),
     "Decimal(12,2)": (
         ["0", "1", "-1.5", "1.50", "9999999999.99", "007", "-0", "0" * 30 + "1"],
         ["10000000000", "1.555", "1.500", ".5", "1.", "", "+1", "1e5", "1,5", "x", "1\n"],
@@ -123,6 +129,7 @@ JSONS: dict[str, tuple[list[Any], list[Any]]] = {
     "Boolean": ([], ["true", 0]),
     "Date": ([], [20240101]),
     "DateTime": ([], [0]),
+    "Time": ([], [930]),
     "Decimal(12,2)": ([0, 9999999999, -9999999999, 5.0], [10**10, -(10**10), 1.5, True]),
     "Decimal(9,0)": ([999999999], [10**9]),
     "Decimal(18,18)": ([0], [1, -1]),
@@ -192,8 +199,8 @@ def values_of(scalar: Scalar, flawed: bool) -> st.SearchStrategy[Any]:
 def comparisons(draw: st.DrawFn, scalar: Scalar, flawed: bool) -> Any:
     found: dict[str, Any] = {}
     for op in draw(st.lists(st.sampled_from(scalar.ops), min_size=1, max_size=2, unique=True)):
-        one = st.booleans() if op == "isNull" else values_of(scalar, flawed)
-        found[op] = draw(st.lists(one, max_size=3) if op == "in" and draw(st.booleans()) else one)
+        one = st.booleans() if OPERATORS[op].takes == "truth" else values_of(scalar, flawed)
+        found[op] = draw(st.lists(one, max_size=3) if takes_list(op) and draw(st.booleans()) else one)
     return found
 
 
@@ -259,7 +266,7 @@ def test_every_filter_takes_a_value_of_its_schema(name: str, role: str) -> None:
             good = scalar.choices[0] if scalar.choices else TEXTS.get(scalar.name, (["0"],))[0][0]
             for op in scalar.ops if key not in RESERVED else ():
                 part = found[key if op == "eq" else f"{key}[{op}]"]
-                value = {"isNull": True, "in": [good, good]}.get(op, good)
+                value = {"truth": True, "list": [good, good]}.get(OPERATORS[op].takes, good)
                 assert validator(document, part["schema"]).is_valid(value)
                 text = ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
                 assert is_accepted(view, each.resource.name, urlencode({part["name"]: text}))
