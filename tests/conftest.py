@@ -41,6 +41,8 @@ ORDER = {f"tests/{folder}": number for number, folder in enumerate(("system", "p
 """The folders of tests: those whose tests take longest come first."""
 _SCHEMAS = 32
 """How many GraphQL schemas services share."""
+_LEFT_OUT = pytest.StashKey[int]()
+"""How many tests are left out, since they need a database that is not to be tested with."""
 
 
 # What is drawn at random is the same in every run, however slow the machine; a proof (`make prove`) draws anew.
@@ -94,8 +96,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "postgres" not in STORES:
         left_out = [item for item in items if needs_postgres(item)]
         config.hook.pytest_deselected(items=left_out)
+        config.stash[_LEFT_OUT] = len(left_out)
         kept = set(items) - set(left_out)
         items[:] = [item for item in items if item in kept]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A run that leaves out tests says why, since it may leave out all of a file."""
+    if left_out := config.stash.get(_LEFT_OUT, 0):
+        terminalreporter.write_line(f"STORES={','.join(STORES)}: {left_out} tests are left out, which need PostgreSQL.")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from diptych.model.duration import read_duration
+from diptych.model.operators import OPERATORS, ORDERED, SETS, takes_list
 from tests.support.effort import scaled
 from tests.support.in_process import Service, in_process
 from tests.support.model_files import model_of
@@ -118,22 +119,21 @@ class Draw:
 
     def term(self) -> tuple[str, dict[str, Any]]:
         name = self.random.choice(NAMES)
-        op = self.random.choice(("has", "hasAny", "hasAll", "isEmpty", "isNull") if name in ELEMENTS else ORDERED)
+        op = self.random.choice(SETS if name in ELEMENTS else ORDERED)
         return name, {op: self.operand(name, op)}
 
     def operand(self, name: str, op: str) -> Any:
         pool = ELEMENTS.get(name) or [value for value in PLAIN.get(name, ["2024-02-29", "2026-01-30"]) if value]
         if name == "lag":
             pool = ["PT0S", "P1D", "-P700D"]
-        if op in ("isEmpty", "isNull"):
+        if OPERATORS[op].takes == "truth":
             return bool(self.random.randrange(2))
-        if op in ("in", "hasAny", "hasAll"):
+        if takes_list(op):
             return self.random.choices(pool, k=self.random.choice((0, 1, 2)))
         return self.random.choice(pool)
 
 
 NAMES = [*PLAIN, *ELEMENTS, *COMPUTED]
-ORDERED = ("eq", "ne", "lt", "lte", "gt", "gte", "in", "isNull")
 
 
 def holds(where: dict[str, Any], row: dict[str, Any]) -> bool:

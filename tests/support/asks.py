@@ -51,7 +51,7 @@ from diptych.ask.walk import reads
 from diptych.model.declare.roles import Viewer
 from diptych.model.defs import FieldDef, ResourceDef, Resources
 from diptych.model.model import Model
-from diptych.model.operators import FOLDED, MAX_SEARCHED, OPERATORS, SEARCHES, op_of
+from diptych.model.operators import FOLDED, MAX_SEARCHED, OPERATORS, SEARCHES, op_of, takes_list
 from diptych.model.resource_view import RelationView, ResourceView
 from diptych.model.rules.expr import Col, Compare, Expr, Has, IsNull, Slot, and_, not_, or_, rewrite
 from diptych.model.scalars import (
@@ -485,10 +485,11 @@ class Drawer:
         op = self.one_of(scalar.ops)
         if op == "isNull":
             return IsNull(column) if self.chance(2) else not_(IsNull(column))
-        if op == "in":
+        if takes_list(op):
             raw = [self.value(each.resource, field, op) for _ in range(self.count(3))]
-            return Compare("in", column, self.slot(scalar, raw, many=True))
-        value = self.slot(scalar, self.value(each.resource, field, op))
+            value = self.slot(scalar, raw, many=True)
+        else:
+            value = self.slot(scalar, self.value(each.resource, field, op))
         comparison = Compare(op_of(op), column, value)
         return not_(comparison) if OPERATORS[op].negates else comparison
 

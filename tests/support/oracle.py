@@ -13,6 +13,7 @@ shown by `cursor(read, keys)`: "<cursor>" unless told otherwise.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -268,21 +269,22 @@ def columns(expr: Expr) -> list[tuple[str, ...]]:
     return []
 
 
+_SIGNS: Mapping[str, Callable[[Any, Any], object]] = {
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "lte": operator.le,
+    "gt": operator.gt,
+    "gte": operator.ge,
+}
+
+
 def compare(op: str, left: Any, right: Any) -> bool:
     """A comparison with null is false."""
     if left is None or right is None:
         return False
+    if op in _SIGNS:
+        return bool(_SIGNS[op](left, right))
     match op:
-        case "eq":
-            return bool(left == right)
-        case "lt":
-            return bool(left < right)
-        case "lte":
-            return bool(left <= right)
-        case "gt":
-            return bool(left > right)
-        case "gte":
-            return bool(left >= right)
         case "in":
             return left in right
         case "contains":

@@ -12,6 +12,8 @@ import copy
 import re
 from typing import Any
 
+from diptych.model.operators import takes_list
+
 Document = dict[str, Any]
 
 READING = (400, 401, 403, 406, 429, 431, 503, 504)
@@ -156,7 +158,7 @@ def _filters(document: Document, where: str) -> list[Document]:
             continue
         for op, value in document["components"]["schemas"][kind]["properties"].items():
             part = {"name": name if op == "eq" else f"{name}[{op}]", "in": "query", "schema": _text(value)}
-            if op == "in":
+            if takes_list(op):
                 several = {"type": "array", "items": _text(value["anyOf"][0]), "minItems": 1, "maxItems": 250}
                 part |= {"style": "form", "explode": False, "schema": several}
             flat.append(part)

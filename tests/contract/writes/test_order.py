@@ -48,10 +48,13 @@ LADDER: list[tuple[int, str, str, dict[str, str], Any, str]] = [
     (403, "PATCH", f"/posts/{POST[1]}", STALE, {"authorId": NOBODY}, "zoe"),
     (401, "DELETE", f"/posts/{POST[1]}", STALE, None, "zoe"),
     (403, "PATCH", f"/users/{ANN}", STALE, {"email": "ben@example.com"}, "zoe"),
+    (403, "PATCH", f"/orders/{ORDER[1]}", STALE, {"status": "paid"}, "ann"),
+    (412, "PATCH", f"/orders/{ORDER[1]}", STALE, {"status": "delivered"}, "ann"),
     (412, "PATCH", f"/users/{ANN}", STALE, {"email": "ben@example.com"}, "ann"),
     (412, "PATCH", f"/orders/{ORDER[1]}", STALE, {"status": "delivered", "customerId": NOBODY}, "staff"),
     (412, "DELETE", f"/users/{ANN}", STALE, None, "ann"),
     (409, "PATCH", f"/orders/{ORDER[1]}", {}, {"status": "delivered", "customerId": NOBODY}, "staff"),
+    (409, "PATCH", f"/orders/{ORDER[1]}", {}, {"status": "delivered"}, "ann"),
     (409, "PATCH", f"/orders/{ORDER[1]}", {}, {"customerId": NOBODY}, "staff"),
     (409, "DELETE", f"/users/{ANN}", {}, None, "ann"),
 ]
