@@ -18,6 +18,7 @@
 const MAX_PAGE = 100
 const MAX_BATCH = 20
 const MAX_TOKENS = 16
+/** As OPERATORS in src/diptych/model/operators.py; tests/unit/model/test_operators.py compares them. */
 const OPERATORS = new Set(
   'eq ne lt lte gt gte in contains startsWith endsWith ieq icontains istartsWith iendsWith has hasAny hasAll isEmpty isNull'.split(' '),
 )

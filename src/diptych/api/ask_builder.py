@@ -62,7 +62,7 @@ class AskBuilder(Filters):
             self.faults.append(Fault(path, message))
 
     def done(self, code: Code, message: str) -> None:
-        """Raise all faults that were collected, if any."""
+        """Raise all faults that were collected, if any: those of a read. `write` and `call` hand theirs on."""
         if self.faults:
             raise Refusal(code, message, self.faults)
 
@@ -272,7 +272,8 @@ class AskBuilder(Filters):
         return CallWish(ask, slots, sources, path, tuple(self.faults), code, self.implied)
 
     def write(self, ask: Write, path: Path) -> WriteWish:
-        """The wish of a write, with its faults; refused if the role may never make it."""
+        """The wish of a write. Fields that the role may never write are refused here, with 403. Its faults are part of
+        it: `WriteEngine.binder` raises them together with those of the values."""
         if self.denied:
             raise not_yours(self.view, self.denied)
         slots, sources = tuple(self.slots.slots), tuple(self.slots.sources)

@@ -4,7 +4,8 @@
 
 The endpoints, `diptych explain` and the errors of `diptych dev` all use it, so they cannot differ; the same for
 GraphQL is `graphql/understand.py`. The order of checks is part of the contract: grammar, then what the role may send,
-then types, then values.
+then the shape of a body, then values. This module refuses the first two; the faults of the shape are part of the Wish,
+and `WriteEngine.binder` raises them. Types and constraints are checked when values are bound (`policy/values.py`).
 """
 
 from __future__ import annotations

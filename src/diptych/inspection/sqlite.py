@@ -68,7 +68,10 @@ class _Table:
         return FoundColumn(name, kind, nullable, default or "", counted, hidden in (2, 3), holds=holds)
 
     def _holds(self, name: str, kind: str) -> str:
-        """What the rows hold, where the declared type does not say: SQLite keeps any value in any column."""
+        """What the rows hold, where the declared type does not say: SQLite keeps any value in any column.
+
+        A column that is declared TIME is text, and never `time`: the form of Diptych's own times is not looked for.
+        """
         column, upper = _quoted(name), kind.upper()
         if "DATE" in upper or "TIME" in upper:
             for word, form in (("day", _DAY), ("moment", _MOMENT)):

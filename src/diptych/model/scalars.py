@@ -12,6 +12,7 @@ are never output.
     Int         int              INTEGER           integer          42
     Decimal     Decimal          INTEGER (scaled)  numeric(p,s)     "12.50"
     DateTime    str              TEXT              timestamptz      "2026-01-02T03:04:05.000000Z"
+    Time        str              TEXT              time             "14:30:00.000000"
 
 Scalars with parameters are made by `decimal_scalar`, `enum_scalar`, `list_scalar` and `value_scalar`; `scalar_values`
 converts values between JSON and Python.

@@ -4,9 +4,10 @@
     Boolean    1                           true                        true
     Decimal    1250                        12.50                       12.50
     DateTime   2026-01-02T03:04:05.000000Z timestamptz                 "2026-01-02T03:04:05+00:00"
+    Time       14:30:00.000000             time                        "14:30:00"
     JSON       text                        json, jsonb                 nested JSON
 
-Other types have the same form in both.
+Other types have the same form in both: a Duration is a number of microseconds, a UUID its text.
 """
 
 from __future__ import annotations

@@ -307,7 +307,8 @@ _TEXTS: Mapping[Scalar, Schema] = {
     TIME: {"type": "string", "pattern": r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?$"},
     DURATION: {"type": "string", "pattern": _DURATION},
 }
-"""The schemas of scalars in filters, where they differ from those of responses."""
+"""The schemas of what requests may write (filters, bodies, arguments), where they take more forms than responses
+have."""
 
 
 def scalar_name(scalar: Scalar) -> str:

@@ -170,6 +170,7 @@ class Move(Struct, frozen=True):
     source: enum.Enum
     target: enum.Enum
     to: Role | None = None
+    """The role, as in `grant(…, to=role)`; None for every role that may write the field."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -55,6 +55,7 @@ class Slot(Struct, frozen=True):
     index: int
     scalar: Scalar
     many: bool = False
+    """Is the value a list, of elements of this scalar?"""
 
 
 class ViewerId(Struct, frozen=True):
