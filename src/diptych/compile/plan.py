@@ -57,6 +57,7 @@ class SlotBind(Struct, frozen=True):
     slot: int
     scalar: Scalar
     many: bool = False
+    """Is the value a list, of elements of this scalar?"""
 
 
 class KeyBind(Struct, frozen=True):

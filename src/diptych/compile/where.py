@@ -21,7 +21,7 @@ from diptych.compile.related import RelatedValues
 from diptych.compile.sets import as_element, membership
 from diptych.compile.system.searching import SearchIndex
 from diptych.compile.table_ref import GroupRef, TableRef, key_text, same_key
-from diptych.compile.time_arithmetic import between, shifted
+from diptych.compile.time_arithmetic import difference, shifted
 from diptych.model.aggregates import measure_scalar
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.folding import fold
@@ -217,12 +217,12 @@ class Expressions(RelatedValues):
             return same_key(target, target.resource.key_columns, row, relation.refers_by)
         if relation.kind == "many":
             return same_key(target, relation.refers_by, row, mine)
-        between = self.open(relation.link)
-        where = self.all(between, same_key(between, relation.refers_by, row, mine), link)
+        links = self.open(relation.link)
+        where = self.all(links, same_key(links, relation.refers_by, row, mine), link)
         key = join(", ", map(target.column, target.resource.key_columns))
-        theirs = join(", ", map(between.column, relation.leads_by))
+        theirs = join(", ", map(links.column, relation.leads_by))
         several = "({})" if relation.other_columns else "{}"
-        return sql(several + " IN (SELECT {} FROM {}{})", key, theirs, self.source(between), where)
+        return sql(several + " IN (SELECT {} FROM {}{})", key, theirs, self.source(links), where)
 
     # values
 
@@ -284,7 +284,7 @@ class Expressions(RelatedValues):
             kind = self.scalar(expr.of, row.resource) or DATETIME
             return shifted(self.value(expr.of, row), kind, expr.delta, database)
         kind = self.scalar(expr.left, row.resource) or DATETIME
-        return between(self.value(expr.left, row), self.value(expr.right, row), kind, database)
+        return difference(self.value(expr.left, row), self.value(expr.right, row), kind, database)
 
     def _slice(self, expr: Slice, row: TableRef) -> Fragment:
         length = "" if expr.length is None else f", {expr.length}"

@@ -110,7 +110,7 @@ def _try(values: list[Any], index: int, parse: Parse, raw: Any, source: Source, 
 
 
 def parser(slot: Slot, source: Source, limits: Limits) -> Parse:
-    """The parser of a slot's value, with its limits and constraints."""
+    """The parser of a slot's value: of each element if `slot.many`, then the constraints of its source."""
     text = source.text
     parse = slot.scalar.parse_text if text else slot.scalar.parse
     if source.make is not None:
