@@ -79,11 +79,7 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step], changed
     try:
         link = pool.take_nowait() or await pool.take()
         try:
-            try:
-                row = await link.read(step.sql, step.parameters)
-            except asyncpg.InvalidCachedStatementError:  # a table was altered: what was prepared is void
-                link.statements.clear()
-                row = await link.read(step.sql, step.parameters)
+            row = await link.row(step.sql, step.parameters)
             if row is not None:
                 changed()
             return row
