@@ -21,13 +21,11 @@ from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.admission import RECEIVED
 from diptych.fair.eager import Waiting, in_task, start
-from diptych.fair.idempotency_quota import IdempotencyQuota
-from diptych.fair.planning_budget import PlanningBudget
 from diptych.identity.issuers.trusted import Issuers
-from diptych.identity.tokens import load_secret, load_tokens
+from diptych.identity.tokens import load_tokens
 from diptych.identity.viewer import Context
 from diptych.model.model import Model
-from diptych.policy.limits import Check, Checks
+from diptych.policy.limits import Check
 from diptych.serve.asgi import Receive, Scope, Send
 from diptych.serve.express import Express, express_of
 from diptych.serve.handler import Handler, log
@@ -50,10 +48,10 @@ from diptych.serve.logs import REQUEST, log_access, log_nothing
 from diptych.serve.on_demand import CONSOLE_RECENT, EXPLAINING, MAIL, SLOW_LOG, SOCKETS
 from diptych.serve.process_limits import ProcessLimits
 from diptych.serve.public_address import prefix_of, with_resource_metadata, without_prefix
-from diptych.serve.rate_headers import ADMITTED_PATHS, rate_limiter
+from diptych.serve.rate_headers import ADMITTED_PATHS
 from diptych.serve.refusals import refusal_reply
-from diptych.serve.request_limits import request_limits
 from diptych.serve.service_metrics import ServiceMetrics
+from diptych.serve.start_engine import make_engine
 from diptych.serve.start_jobs import start_jobs
 from diptych.serve.stream.send_queue import StreamLimits
 
@@ -187,20 +185,8 @@ class Diptych:
             importlib.import_module(MAIL).post_of(config, self.model.title)  # reports what is wrong with it
         elif self.model.sign_up is not None:
             log.warning("nobody can sign up: the setting smtp says how mails are sent")
-        checks = Checks(request_limits(config), self._checks)
-        engine = self._engine(
-            self.model,
-            self.store,
-            checks,
-            await load_secret(self.store),
-            config.plan_cache,
-            PlanningBudget(config.planning_share),
-            IdempotencyQuota(config.replay_size, config.replay_share),
-        )
+        engine = await make_engine(self._engine, self.model, self.store, config, self._checks)
         engine.note_price = self.metrics.prices.observe
-        if config.replicas:
-            engine.reader = self.store.read_from(config.replicas, self.model)
-        engine.rates = rate_limiter(self.model, config, self.store)
         context = Context(self.model, tokens, self.store, Issuers(config.issuers, self.model.roles))
         handler = self._handles(engine, context, config)  # a setting that is refused leaves nothing running
         handler.recent, handler.metrics = self._recent, self.metrics
@@ -222,13 +208,13 @@ class Diptych:
         if scope["type"] == "http":
             request = self._request(scope, receive)
             REQUEST.set(request)
+            early = self._refused_early(request)
             try:
-                reply = self._refused_early(request) or await self._in_time(request, self._handle(request))
+                reply = await self._in_time(request) if early is None else self._finished(request, early)
             except asyncio.CancelledError:
                 if has_gone(send):
                     return
                 raise
-            reply = self._finished(request, reply)
             if reply.stream is not None:
                 await self.stream(reply, scope, receive, send)
             elif not reply_at_once(send, reply, body := b"" if scope["method"] == "HEAD" else reply.body):
@@ -262,14 +248,14 @@ class Diptych:
         return self._wait(request, reply) if isinstance(reply, Waiting) else self._finished(request, reply)
 
     async def _wait(self, request: Request, work: Awaitable[Reply]) -> Reply:
-        """Await a reply; whoever called `respond` has entered its task in the deadlines."""
+        """Await a reply in a task that was entered in the deadlines."""
         try:
             reply = await work
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or not self.deadlines.is_over(task):
+            task, deadlines = asyncio.current_task(), self.deadlines
+            if task is None or not deadlines.is_over(task):
                 raise
-            reply = self._late(request, task)
+            reply = refusal_reply(request, _LATE if deadlines.waits_for_body(task) else _TOO_LONG)
         return self._finished(request, reply)
 
     def _refused_early(self, request: Request) -> Reply | None:
@@ -284,22 +270,13 @@ class Diptych:
         handler = self._handler
         return self._first(request) if handler is None else handler.handle(request)
 
-    async def _in_time(self, request: Request, reply: Awaitable[Reply]) -> Reply:
-        """Await a reply for as long as the request timeout allows."""
-        deadlines = self.deadlines
-        task = deadlines.enter()
+    async def _in_time(self, request: Request) -> Reply:
+        """The reply to a request, for which there is as much time as the request timeout allows."""
+        task = self.deadlines.enter()
         try:
-            return await reply
-        except asyncio.CancelledError:
-            if not deadlines.is_over(task):
-                raise
-            return self._late(request, task)
+            return await self._wait(request, self._handle(request))
         finally:
-            deadlines.leave(task)
-
-    def _late(self, request: Request, task: asyncio.Task[Any]) -> Reply:
-        """The reply to a request that was cancelled by its timeout."""
-        return refusal_reply(request, _LATE if self.deadlines.waits_for_body(task) else _TOO_LONG)
+            self.deadlines.leave(task)
 
     def _finished(self, request: Request, reply: Reply) -> Reply:
         """The reply as it is sent; one that is whole is logged."""
