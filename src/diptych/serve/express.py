@@ -1,4 +1,4 @@
-"""The express path: known reads, answered with no coroutine in between.
+"""The express path: known requests, answered with no coroutine in between if nothing has to be waited for.
 
     reply = express.answer(request, body, traits)          None: the request goes the whole way (`handler.py`)
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from diptych.api.graphql.http import LEGACY
 from diptych.api.reply import Reply
 from diptych.db.freshness import FRESHNESS
 from diptych.engine.read import Engine
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Express:
-    """Answers the known reads of one handler."""
+    """Answers the known requests of one handler."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -43,15 +44,16 @@ class Express:
         self._numbers = handler.engine.store.numbers
 
     def answer(self, request: Request, body: bytes, traits: HeadTraits) -> Reply | Waiting[Reply] | None:
-        """The reply to a known read, or the rest of the work for it; None for all other requests."""
+        """The reply to a known request, or the rest of the work for it; None for all others."""
         endpoint: Any = self._rest
-        if not traits.is_rest:
-            if request.path != "/graphql":
+        if request.method == "POST":
+            if request.path == "/graphql":
+                endpoint = self._handler.graphql
+            elif traits.media != LEGACY:
                 return None
-            endpoint = self._handler.graphql
         try:
             caller = self._find_caller(traits.authorization)
-            found = None if caller is None else endpoint.known_read(request, body, caller)
+            found = None if caller is None else endpoint.known(request, body, caller)
         except Refusal:  # what is wrong is found again, in its order
             return None
         if caller is None or found is None or not self._is_free(request, caller):
@@ -61,7 +63,7 @@ class Express:
         try:
             if self._rates is not None:
                 enter(self._rates, request, caller)
-            reply = endpoint.read_now(request, caller, found, traits.media)
+            reply = endpoint.run_known(request, caller, found, traits.media)
         except Refusal as refusal:
             return self._rated(request, refusal_reply(request, refusal))
         except Exception:
@@ -102,9 +104,10 @@ class Express:
 
 
 def express_of(handler: Handler) -> Express | None:
-    """The express path of a handler; None if something observes its requests, so that all go the whole way."""
+    """The express path of a handler; None if all its requests go the whole way: something observes
+    them, or it is recorded who makes changes."""
     is_plain = type(handler.engine) is Engine and "handle" not in vars(handler) and handler.compresses
-    return Express(handler) if is_plain else None
+    return Express(handler) if is_plain and not handler.engine.model.audited else None
 
 
 async def ready(reply: Reply) -> Reply:

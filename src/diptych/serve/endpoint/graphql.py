@@ -96,20 +96,21 @@ class GraphqlEndpoint:
             headers = (_allow("POST"),) if refusal.code is Code.METHOD_NOT_ALLOWED else ()
             return http.error_reply(refusal, media, headers)
 
-    def known_read(self, request: Request, body: bytes, caller: Caller) -> Recognised | None:
-        """The prepared operation of a POST, if it is a query that is one statement and is known."""
+    def known(self, request: Request, body: bytes, caller: Caller) -> Recognised | None:
+        """The prepared operation of a POST, if it is plain and known."""
         if len(body) > self.max_body or self.persisted.trusted_only or self.engine.usage is not None:
             return None
         sent = http.read_body(body)
         if sent.extensions is not None or sent.documentId is not None:
             return None
-        found = self.planner.known_read(sent, caller)
-        return None if found is None or not found[2].is_statement else found
+        found = self.planner.known(sent, caller)
+        return None if found is None or not found[2].is_plain else found
 
-    def read_now(self, request: Request, caller: Caller, found: Recognised, media: str) -> Reply | Awaitable[Reply]:
-        """The reply to a known query, or an awaitable of it."""
+    def run_known(self, request: Request, caller: Caller, found: Recognised, media: str) -> Reply | Awaitable[Reply]:
+        """The reply to a known operation, or an awaitable of it."""
         _, variables, known = found
-        assert known.prepared is not None
+        if known.prepared is None:
+            return self._write_known(known, variables, caller, media)
         try:
             answers = self.engine.answer_now(known.prepared, variables, caller.viewer)
         except Refusal as refusal:
@@ -117,6 +118,12 @@ class GraphqlEndpoint:
         if isinstance(answers, ROW):
             return Reply(200, _HEAD[media], known.join(answers))
         return self._read_later(answers, caller, found, media)
+
+    async def _write_known(self, known: KnownOperation, variables: Variables, caller: Caller, media: str) -> Reply:
+        try:
+            return await self._write(known, variables, caller, media, None)
+        except Refusal as refusal:
+            return http.error_reply(refusal, media)
 
     async def _read_later(
         self, answers: Awaitable[Sequence[bytes | None]], caller: Caller, found: Recognised, media: str

@@ -112,10 +112,10 @@ class Planner:
             except Unmade as more:
                 unmade = more
 
-    def known_read(self, parameters: Parameters, caller: Caller) -> Recognised | None:
-        """The prepared operation of a query that is known; None for all others."""
+    def known(self, parameters: Parameters, caller: Caller) -> Recognised | None:
+        """The prepared operation of a request that is known; None for all others."""
         entry = self._entries.get((parameters.query, parameters.operationName, caller.signature))
-        if type(entry) is not KnownDocument or not entry.reads:
+        if type(entry) is not KnownDocument:
             return None
         variables = parameters.variables or {}
         known = entry.known.get(entry.document.shape(variables))

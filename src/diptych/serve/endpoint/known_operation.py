@@ -57,9 +57,11 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
 
     @property
-    def is_statement(self) -> bool:
-        """Is it a query that is one statement, whose results are the response?"""
-        return self.prepared is not None and not (self.calls or self.with_change_cursor or self.lookups)
+    def is_plain(self) -> bool:
+        """Is it a query that is one statement, whose results are the response, or mutations of single rows?"""
+        if self.prepared is None:
+            return bool(self.changes) and not self.nests
+        return not (self.calls or self.with_change_cursor or self.lookups)
 
     @property
     def is_deprecated(self) -> bool:

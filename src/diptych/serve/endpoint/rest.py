@@ -41,7 +41,7 @@ from diptych.serve.endpoint.rest_changes import RestChangeLog
 from diptych.serve.endpoint.rest_export import ALL, FORMATS, RestExport, formatted, media_header, wanted_format
 from diptych.serve.endpoint.rest_links import METHODS as LINK_METHODS
 from diptych.serve.endpoint.rest_links import RestLinks
-from diptych.serve.endpoint.rest_writes import RestWrites, accept_patch
+from diptych.serve.endpoint.rest_writes import KnownCreation, RestWrites, accept_patch
 from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -136,8 +136,11 @@ class RestEndpoint:
             return await self.writes.handle(request, caller, target)
         return await self._answered(request, caller, target, read_query(request.query, target), media)
 
-    def known_read(self, request: Request, body: bytes, caller: Caller) -> KnownTarget | None:
-        """The prepared request of a GET, if it is a read that is known."""
+    def known(self, request: Request, body: bytes, caller: Caller) -> KnownTarget | KnownCreation | None:
+        """The prepared request of a GET or a POST, if it is a read or the creation of a row, and is known."""
+        if request.method == "POST":
+            created = self.engine.model.by_path.get(request.path[1:])
+            return None if created is None else self.writes.known_creation(request, caller, Target(created.name), body)
         collection, _, last = request.path.rpartition("/")
         by_id = len(last) == UUID_LENGTH and not request.query
         if by_id and (row := self._rows.get((collection, caller.signature))) is not None and "%" not in last:
@@ -157,8 +160,12 @@ class RestEndpoint:
         """Could the last segment of a path be a call of the collection, where another one is an id?"""
         return any(len(segment) == UUID_LENGTH for _, segment in self.engine.model.calls[target.resource])
 
-    def read_now(self, request: Request, caller: Caller, found: KnownTarget, media: str) -> Reply | Awaitable[Reply]:
-        """The reply to a known read, or an awaitable of it."""
+    def run_known(
+        self, request: Request, caller: Caller, found: KnownTarget | KnownCreation, media: str
+    ) -> Reply | Awaitable[Reply]:
+        """The reply to a known request, or an awaitable of it."""
+        if isinstance(found, KnownCreation):
+            return self.writes.create(request, caller, found, None)
         query, known = found
         if known.page:
             page = self.engine.answer_list_now(known.prepared, query.inputs, caller.viewer)

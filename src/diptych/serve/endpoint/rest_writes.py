@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from diptych.api.understand import Versions, check_write
 from diptych.ask.measures import too_many_writes
 from diptych.engine.refusals import joined, moved
 from diptych.engine.write import IdempotentReply, WriteEngine
-from diptych.engine.write_op import WriteOp, WriteResult
+from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
 from diptych.errors import Code, Fault, Refusal
 from diptych.identity.viewer import Caller
 from diptych.serve.endpoint.cost_header import cost_of_parts, with_cost
@@ -50,6 +50,14 @@ def accept_patch(methods: Sequence[str], *, many: bool = False) -> tuple[Header,
     """The `Accept-Patch` header (RFC 5789), if PATCH is allowed, of one row or of many."""
     takes = _MANY if many else _PATCHES
     return ((b"accept-patch", ", ".join(takes).encode()),) if "PATCH" in methods else ()
+
+
+class KnownCreation(NamedTuple):
+    """The creation of a row that was planned before."""
+
+    target: Target
+    prepared: PreparedWrite
+    body: Any
 
 
 class RestWrites:
@@ -114,8 +122,7 @@ class RestWrites:
         if method == "POST" and not target.batch:
             known = self.planner.known_creation(request, caller, target, body)
             if known is not None:
-                finish = partial(self.planner.created, request, target, known)
-                return await self._write(request, caller, (WriteOp(known, body),), finish, kept)
+                return await self.create(request, caller, KnownCreation(target, known, body), kept)
         sent = WriteRequest(request, caller, target, read_query(request.query, target), kept)
         if method == "POST" and (target.batch or isinstance(body, list)):
             return await self._create_many(sent, body)
@@ -124,6 +131,20 @@ class RestWrites:
         if kind == _MERGE_PATCH and target.id is not None:
             self._refuse_relations(sent, body, sent.versions)
         return await self._run(sent, self.planner.plan(sent, body))
+
+    def known_creation(self, request: Request, caller: Caller, target: Target, raw: bytes) -> KnownCreation | None:
+        """The creation of a row by a POST in JSON, if it is known."""
+        body = read_json(raw) if len(raw) <= self.max_body else None
+        known = self.planner.known_creation(request, caller, target, body)
+        return None if known is None else KnownCreation(target, known, body)
+
+    def create(
+        self, request: Request, caller: Caller, creation: KnownCreation, kept: IdempotentReply[Reply] | None
+    ) -> Awaitable[Reply]:
+        """Create a row by a write that was planned before."""
+        target, known, body = creation
+        finish = partial(self.planner.created, request, target, known)
+        return self._write(request, caller, (WriteOp(known, body),), finish, kept)
 
     def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Awaitable[Reply]:
         ops = planned.nest or (planned.op,)

@@ -1,7 +1,7 @@
 """What the headers of a request say, read once for all requests that repeat them.
 
-    traits_of(b"GET", {b"host": b"x", b"accept": b"*/*"})      →  HeadTraits(authorization=None, is_rest=True, …)
-    traits_of(b"GET", {b"host": b"x", b"if-none-match": b"*"})  →  None
+    traits_of(b"GET", {b"accept": b"*/*"})         →  HeadTraits(authorization=None, media="application/json", …)
+    traits_of(b"GET", {b"if-none-match": b"*"})    →  None
 
 Only heads whose every header is known to be harmless have traits: requests with any other are read by the handler.
 """
@@ -51,8 +51,6 @@ class HeadTraits(Struct, frozen=True, eq=False):
     """What the headers of a request say, if they ask for nothing special."""
 
     authorization: bytes | None
-    is_rest: bool
-    """Is it a GET, which may be for a resource? Else it is a POST, which may be for GraphQL."""
     media: str
     """The media type of the response."""
     coding: bytes
@@ -63,12 +61,12 @@ def traits_of(method: bytes, headers: Mapping[bytes, bytes]) -> HeadTraits | Non
     """The traits of a head; None if requests with it always go the whole way."""
     if not headers.keys() <= READ | IGNORED:
         return None
-    accept, media, is_rest = headers.get(b"accept", b""), None, method == b"GET"
-    if is_rest:
+    accept, media = headers.get(b"accept", b""), None
+    if method == b"GET":
         media = LEGACY if accept in _ACCEPTS_JSON else None
     elif method == b"POST" and content_type(headers.get(b"content-type", b"")) == ("application/json", "utf-8"):
         media = negotiate(accept, (*OFFERS, _STREAM))
     if media is None or media == _STREAM:
         return None
     coding = accepted_coding(headers.get(b"accept-encoding", b""))
-    return HeadTraits(headers.get(b"authorization"), is_rest, media, coding)
+    return HeadTraits(headers.get(b"authorization"), media, coding)
