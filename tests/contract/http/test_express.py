@@ -52,6 +52,8 @@ READS: dict[str, tuple[str, bytes]] = {
     "a query of several": ("/graphql", document("{ users { name } posts { title } }")),
     "a connection": ("/graphql", document("{ usersConnection(first: 1) { pageInfo { endCursor } nodes { name } } }")),
     "a query by id": ("/graphql", document(ONE, f'{{"id": "{ANN}"}}')),
+    "a query of a literal id": ("/graphql", document(f'{{ user(id: \\"{ANN}\\") {{ name }} }}')),
+    "a query of literals": ("/graphql", document('{ users(first: 2, where: {name: {startsWith: \\"A\\"}}) { name } }')),
     "a query for nobody": ("/graphql", document(ONE, f'{{"id": "{NOBODY}"}}')),
     "a query of a value that is none": ("/graphql", document(ONE, '{"id": 1.5}')),
     "a query that is too dear": ("/graphql", document(NEST, '{"n": 100}')),

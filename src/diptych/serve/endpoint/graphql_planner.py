@@ -9,7 +9,7 @@ are those with errors, whose messages quote the text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from graphql import GraphQLSchema, OperationType
@@ -21,7 +21,7 @@ from diptych.api.graphql.http import Parameters
 from diptych.api.graphql.introspection import Answer, introspection_of
 from diptych.api.graphql.literals import Literals, lift
 from diptych.api.graphql.node_lookup import NodeLookup
-from diptych.api.graphql.operation import Root, TranslatedOperation
+from diptych.api.graphql.operation import TranslatedOperation
 from diptych.api.graphql.schema import build_schema
 from diptych.api.graphql.understand import read_operation, translate_operation
 from diptych.api.reply import DocumentRefusal
@@ -47,6 +47,7 @@ from diptych.serve.endpoint.known_operation import (
     KnownDocument,
     KnownOperation,
     RefusedDocument,
+    pieces_of,
 )
 from diptych.serve.endpoint.role_schemas import RoleSchemas, Unmade
 from diptych.serve.http.request import Request, wants_cursor
@@ -115,11 +116,31 @@ class Planner:
     def known(self, parameters: Parameters, caller: Caller) -> Recognised | None:
         """The prepared operation of a request that is known; None for all others."""
         entry = self._entries.get((parameters.query, parameters.operationName, caller.signature))
+        variables = parameters.variables or {}
+        if type(entry) is Literals:
+            return self._known_lifted(entry, parameters.operationName, variables, caller)
         if type(entry) is not KnownDocument:
             return None
-        variables = parameters.variables or {}
         known = entry.known.get(entry.document.shape(variables))
         return None if known is None else (entry, variables, known)
+
+    def _known_lifted(
+        self, literals: Literals, name: str | None, variables: Variables, caller: Caller
+    ) -> Recognised | None:
+        """The same for a document whose literals were lifted: they must fit, as those of `_lifted`."""
+        entry = self._entries.get((literals.rest, name, caller.signature))
+        if type(entry) is not KnownDocument or not literals.fit(self.engine.limits):
+            return None
+        inputs = {**variables, LITERALS: literals}
+        known = entry.known.get(entry.document.shape(inputs))
+        if known is None or known.literals is None:
+            return None
+        try:
+            for fetch, parse in known.literals:
+                parse(fetch(inputs))
+        except ValueError:
+            return None
+        return entry, inputs, known
 
     def recognise(
         self, parameters: Parameters, request: Request | None, caller: Caller, *, streams: bool = False
@@ -276,7 +297,7 @@ class Planner:
             self.introspection.check(caller.viewer)
             asked = (key, repr(variables) if document.variables else "")
             meta = self.schemas.answer(asked, view, lambda: introspection_of(document, variables, schema))
-        pieces = _pieces(operation.roots, meta)
+        pieces = pieces_of(operation.roots, meta)
         if operation.watch is not None:
             return KnownOperation(
                 None, pieces, watch=self.live.watch_engine.prepare(operation.watch, view, Code.BAD_USER_INPUT, measures)
@@ -375,17 +396,3 @@ def _all(bindings: tuple[Binding, ...] | None) -> tuple[Binding, ...]:
     if bindings is None:
         raise ValueError("a literal that is not the value of a slot")
     return bindings
-
-
-def _pieces(roots: Sequence[Root], meta: Answer) -> tuple[bytes, ...]:
-    """The constant JSON of a response, split where the results go."""
-    pieces: list[bytes] = []
-    constant = b'{"data":{'
-    for index, root in enumerate(roots):
-        constant += b"," * (index > 0) + b'"' + root.label.encode() + b'":'
-        if root.kind in ("ask", "call"):
-            pieces.append(constant)
-            constant = b""
-        else:
-            constant += root.constant or meta[root.label]
-    return (*pieces, constant + b"}}")

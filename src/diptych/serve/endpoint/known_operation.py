@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from graphql import OperationType
 
     from diptych.api.graphql.document import Document
+    from diptych.api.graphql.introspection import Answer
+    from diptych.api.graphql.operation import Root
 
 Binding = tuple[Fetch, Parse]
 _KNOWN, _ENTRY, _PER_TOKEN = 1_000, 1_500, 320
@@ -122,3 +124,17 @@ class RefusedDocument(Struct, frozen=True, eq=False):
     @property
     def size(self) -> int:
         return _ENTRY + footprint(self.refusal.errors)
+
+
+def pieces_of(roots: Sequence[Root], meta: Answer) -> tuple[bytes, ...]:
+    """The constant JSON of a response, split where the results go."""
+    pieces: list[bytes] = []
+    constant = b'{"data":{'
+    for index, root in enumerate(roots):
+        constant += b"," * (index > 0) + b'"' + root.label.encode() + b'":'
+        if root.kind in ("ask", "call"):
+            pieces.append(constant)
+            constant = b""
+        else:
+            constant += root.constant or meta[root.label]
+    return (*pieces, constant + b"}}")
