@@ -26,17 +26,16 @@ def test_a_hangup_starts_the_service_anew_and_refuses_no_connection(tmp_path: Pa
         command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None and process.stderr is not None
-    out, err = Said(), Said()
+    out, err, stopped = Said(), Said(), threading.Event()
     readers = [out.follow(process.stdout), err.follow(process.stderr)]
     try:
         address = out.wait(r"^GraphQL  (\S+)/graphql\n").expand(r"\1")
         client = Client(address)
         assert not has_new_settings(client)
         answers: list[Answer | OSError] = []
-        stopped = threading.Event()
 
         def ask() -> None:
-            while not stopped.is_set():
+            while not stopped.wait(0.005):
                 try:
                     answers.append(client.get("/users?first=2"))
                 except OSError as error:
@@ -45,7 +44,11 @@ def test_a_hangup_starts_the_service_anew_and_refuses_no_connection(tmp_path: Pa
         asking = threading.Thread(target=ask)
         asking.start()
         settings.write_text("max_page = 50\n")
-        for hangups in (1, 2):  # the new program takes one as well
+        for hangups in (1, 2):  # the new program takes one as well, as soon as it serves
+            count = len(answers)
+            while len(answers) < count + 2:
+                assert asking.is_alive()
+                time.sleep(0.01)
             process.send_signal(signal.SIGHUP)
             until = time.monotonic() + PATIENCE
             while out.text.count("GraphQL") <= hangups:
@@ -58,6 +61,7 @@ def test_a_hangup_starts_the_service_anew_and_refuses_no_connection(tmp_path: Pa
         assert answers and not failed, (failed, err.text)
         assert process.poll() is None
     finally:
+        stopped.set()
         process.terminate()
         code = process.wait(PATIENCE)
         for reader in readers:
