@@ -14,9 +14,10 @@ SEED := $(or $(SEED),$(shell date +%s))
 
 export PYTHONDONTWRITEBYTECODE :=
 BIN = .venv/bin
-# Tests with a short form in `make test`, which draws a tenth or takes a sample: `make prove` draws all of it, and anew.
+# Tests with a short form in `make test`, which draws a tenth, takes a sample or leaves out what is marked `long`:
+# `make prove` draws all of it, and anew.
 # Folders that `make prove` runs alone are left out.
-DRAWN = $(shell grep -rlE "^from tests.support.effort import|@given" tests/unit tests/contract tests/system tests/proof --include='test_*.py' \
+DRAWN = $(shell grep -rlE "^from tests.support.effort import|@given|mark\.long" tests/unit tests/contract tests/system tests/proof --include='test_*.py' \
 	| grep -vE "^tests/(system/(overload|wire|caching)|proof/(long_running|attacks|interference))/" | sort)
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Only wheels: what an sdist would build with is in no lock.
@@ -37,10 +38,10 @@ serve: .venv/run.stamp ## serve the default model with sample data, from SQLite
 	@$(BIN)/diptych dev $(ARGS)
 
 quick: .venv/dev.stamp ## run the unit and contract tests on SQLite, those left out that are slow: the developer's loop
-	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests/unit tests/contract $(ARGS)
+	@STORES=sqlite $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not long" tests/unit tests/contract $(ARGS)
 
-test: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run all tests, PostgreSQL and the clients from npm included
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+test: .venv/dev.stamp .venv/js.stamp .venv/console.stamp ## run all tests but those marked long, PostgreSQL and the clients from npm included
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not long" $(ARGS)
 
 POOLER ?= transaction
 pooled: .venv/dev.stamp ## run the contract tests on PostgreSQL behind PgBouncer: POOLER=transaction or session

@@ -89,9 +89,20 @@ def needs_postgres(item: pytest.Item) -> bool:
     )
 
 
+def is_long(item: pytest.Item) -> bool:
+    """Does a test have the parameters of one of its markers `long_where`?"""
+    given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return any(
+        all(given[name] in values for name, values in mark.kwargs.items()) for mark in item.iter_markers("long_where")
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no worker is left with it in the end; without what needs a database that is
     not to be tested with."""
+    for item in items:
+        if is_long(item):
+            item.add_marker("long")
     items.sort(key=lambda item: ORDER.get("/".join(item.nodeid.split("/")[:2]), len(ORDER)))
     if "postgres" not in STORES:
         left_out = [item for item in items if needs_postgres(item)]

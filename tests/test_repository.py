@@ -142,7 +142,7 @@ def test_ci_repeats_tests_that_exist() -> None:
 
 
 def test_make_prove_runs_every_test_that_has_a_short_form() -> None:
-    """What `make test` draws less of, or samples, is done in full by `make prove` or `make soak`."""
+    """What `make test` draws less of, samples or leaves out, is done in full by `make prove` or `make soak`."""
     program = shutil.which("make")
     assert program is not None
     free = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
@@ -152,6 +152,7 @@ def test_make_prove_runs_every_test_that_has_a_short_form() -> None:
     runs = [line.split() for line in printed.splitlines() if line.startswith("PROVE=long ")]
     named = {word for words in runs for word in words if word.startswith("tests/")}
     assert len(named) > 50
-    short = re.compile(r"^from tests\.support\.effort import|^ *@given\(", re.MULTILINE)
+    short = re.compile(r"^from tests\.support\.effort import|^ *@given\(|mark\.long", re.MULTILINE)
     files = [file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py") if short.search(file.read_text())]
     assert [str(file) for file in files if not {str(file), *map(str, file.parents)} & named] == []
+    assert not any("-m" in words[words.index("pytest") :] for words in runs), "all marked tests of these files are run"

@@ -25,6 +25,7 @@ from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.errors import StartError
 from tests.support.behind_pooler import MODE, behind_pooler
+from tests.support.effort import long_where
 from tests.support.pooler import NEEDED, newer, pgbouncer, program, version
 from tests.support.running import PATIENCE, Postgres, served, token
 
@@ -273,6 +274,7 @@ def test_the_stores_of_tests_can_be_put_behind_a_pooler(postgres: Postgres, mode
 
 @pytest.mark.skipif(bool(MODE), reason="these tests run behind a pooler already")
 @pytest.mark.timeout(600)
+@long_where(mode="session")
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_the_contract_holds_behind_a_pooler(mode: str) -> None:
     path = newer() if mode == "transaction" else program()

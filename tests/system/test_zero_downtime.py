@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.effort import LONG
+from tests.support.effort import LONG, long_where
 from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, environment, make_tables, stop, token
 
 DEPLOY = ROOT / "deploy"
@@ -223,6 +223,7 @@ def front(name: str, ports: tuple[int, int], folder: Path) -> Iterator[Client]:
             process.terminate()
 
 
+@long_where(proxy=["haproxy", "caddy"])
 @pytest.mark.parametrize("proxy", ["nginx", "haproxy", "caddy"])
 def test_nodes_are_replaced_behind_a_proxy_under_load(proxy: str, new_sqlite: NewDatabase, tmp_path: Path) -> None:
     """HAProxy and Caddy ask their nodes whether they are ready. nginx does not: there, the sockets stay open."""

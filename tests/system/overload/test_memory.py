@@ -22,6 +22,7 @@ from diptych.api.graphql.schema import build_schema
 from diptych.demo.model import model
 from diptych.serve.endpoint import graphql_planner as planner
 from tests.contract.http.data import ROWS
+from tests.support.effort import long_where
 from tests.support.in_process import Service, in_process
 from tests.support.running import ROOT, NewDatabase
 from tests.system.overload import storm
@@ -63,6 +64,7 @@ def held() -> int:
     return owned(gc.get_objects(), set())
 
 
+@long_where(new_database="postgres")
 def test_storms_of_requests_that_are_never_alike_leave_memory_flat(service: Service, small: None) -> None:
     storm.blow(service, range(SENT))
     before, found = held(), lengths()
