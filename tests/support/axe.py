@@ -17,6 +17,10 @@ def inject(page: Page) -> None:
     page.evaluate(AXE.read_text())
 
 
+COLOURS = "{runOnly: ['color-contrast', 'link-in-text-block']}"
+"""The rules that look at colours: of a page in a second theme, nothing else is new."""
+
+
 def violations(page: Page, rules: str = "{}") -> list[str]:
     """The rules that a page breaks, each with the first place."""
     options = f"{{...{rules}, resultTypes: ['violations']}}"  # of what passes, axe would describe every place

@@ -300,7 +300,7 @@ def test_a_device_is_connected_by_typing_its_code(page: Page, stage: Stage) -> N
     expect(page.get_by_role("heading")).to_have_text("Not connected")
 
 
-@cases("which", sampled(PAGES, 3))  # test_look.py looks at all pages
+@cases("which", sampled(PAGES, 6))  # test_look.py looks at all pages
 def test_everyone_can_read_the_pages(browser: Browser, stage: Stage, which: str) -> None:
     """Text and fields stand out in light and in dark; nothing is cut off on a small screen or in large letters."""
     for page in watched(browser.new_context(java_script_enabled=False)):
