@@ -33,7 +33,7 @@ from diptych.serve.http.request import Request
 from tests.support import edge_cases
 from tests.support.asks import Drawn, asks
 from tests.support.edge_cases import load
-from tests.support.effort import scaled
+from tests.support.effort import long_where, scaled
 from tests.support.oracle import Oracle
 from tests.support.proof import Proof, Reveal, exactly, shown_cursor
 from tests.support.reading import parsed
@@ -187,6 +187,7 @@ def panels(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Panel
         found.close()
 
 
+@long_where(panels=[("default", 0), ("edge_cases", 1)])
 @pytest.mark.parametrize("who", ["anonymous", "someone", "integer", "service", "narrow", "middle", "top"])
 def test_both_styles_and_both_stores_and_the_oracle_agree(panels: Panels, who: str) -> None:
     viewer = panels.proof.viewers()[who]

@@ -33,7 +33,7 @@ from tests.support.random_aggregates import Draw, Drawn
 from tests.support.reading import parsed
 from tests.support.running import Postgres
 
-EXAMPLES = scaled(180, 18)
+EXAMPLES = scaled(180, 9)
 """For each of two models, and each of seven viewers."""
 WHO = ["anonymous", "someone", "integer", "service", "narrow", "middle", "top"]
 

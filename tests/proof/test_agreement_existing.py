@@ -33,7 +33,7 @@ from tests.support.proof import Proof
 from tests.support.reading import parsed
 from tests.support.running import NewDatabase
 
-EXAMPLES = scaled(300, 12)
+EXAMPLES = scaled(300, 8)
 TEXTS = ("Ann", "ann", "Żal", "a,b%", 'x"y', "\\", "", "zz", "Ä")
 DAYS = {"rented": ("2026-01-02", "2026-01-03", "2025-12-31"), "returned": ("2026-01-03", "2026-02-01")}
 

@@ -23,7 +23,7 @@ from tests.support.in_process import Answer, Service, in_process
 from tests.support.oracle_nests import MODEL, Change, Drawer, Ledger, batch_of
 from tests.support.running import Postgres
 
-SEQUENCES = scaled(3_000, 30)
+SEQUENCES = scaled(3_000, 12)
 LENGTH = 8
 TABLES = ("post_tags", "posts", "tags", "writers", "memos")
 

@@ -30,10 +30,10 @@ from diptych.serve.http.direct import CompleteRequest
 from tests.support.effort import scaled
 from tests.support.running import Client, NewDatabase, Service, running
 
-TENANTS = scaled(200, 24)
-OPEN = scaled(50, 8)
-REQUESTS = scaled(20_000, 800)
-CLIENTS = 8
+TENANTS = scaled(200, 12)
+OPEN = scaled(50, 4)
+REQUESTS = scaled(20_000, 200)
+CLIENTS = scaled(8, 3)
 ADDRESS = "http://127.0.0.1:8000/t/{tenant}"
 DOWN = "down"
 MARK = re.compile(rb"mark[0-9a-f]{16}")

@@ -35,7 +35,7 @@ from diptych.model.rules.expr import FALSE, TRUE, Expr, Slot, or_
 from diptych.model.view import View
 from diptych.policy.limits import Checks
 from tests.support import edge_cases
-from tests.support.effort import scaled
+from tests.support.effort import long_where, scaled
 from tests.support.oracle import Oracle, Row, Sight
 from tests.support.oracle_writes import Wish
 from tests.support.proof_writes import kind, viewers
@@ -77,6 +77,10 @@ class World:
             return found
         finally:
             await session.end()
+
+
+CROSSED = long_where(world="default", new_database="sqlite"), long_where(world="edge_cases", new_database="postgres")
+"""Each model and each database is in `make test`, and not each pair of them."""
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -123,6 +127,8 @@ def _computed_in_python(row: Row, name: str) -> bool:
     return field is not None and field.python is not None
 
 
+@CROSSED[0]
+@CROSSED[1]
 def test_what_is_said_of_a_row_and_its_fields_is_what_the_oracle_sees(world: World) -> None:
     seen = check_reading(world)
     assert min(seen["row True"], seen["row False"], seen["field True"], seen["field False"]) > 20, seen
@@ -195,6 +201,8 @@ def check_change(world: World, wish: Wish, viewer: Viewer) -> str:
     return "other"
 
 
+@CROSSED[0]
+@CROSSED[1]
 def test_where_nothing_is_said_to_refuse_a_change_it_is_made(world: World) -> None:
     random = Random(10)
     drawn, seen = Wishes(world.model, random), Counter[str]()

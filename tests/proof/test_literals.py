@@ -33,8 +33,8 @@ from tests.support.edge_cases import rows
 from tests.support.effort import scaled
 from tests.support.in_process import Answer, Service, in_process
 
-ROUNDS = scaled(4_000, 200)
-EXAMPLES = scaled(300, 20)
+ROUNDS = scaled(4_000, 120)
+EXAMPLES = scaled(300, 10)
 HOLE = re.compile("¤([a-z]*)")
 STRINGS: tuple[str, ...] = (
     "",

@@ -24,8 +24,8 @@ from tests.support.effort import LONG, scaled
 from tests.support.running import NewDatabase
 from tests.unit.compile.test_tables import Outside
 
-MIGRATIONS = scaled(50, 3)
-STRIDE = 1 if LONG else 9
+MIGRATIONS = scaled(50, 2)
+STRIDE = 1 if LONG else 19
 """Statements between two kills."""
 MADE = ("tables", "unique", "indexes", "partial", "references", "checks", "searches", "defaults")
 """What migrations make; triggers and the record are completed by whoever opens the database."""

@@ -40,7 +40,7 @@ def migrated(case: Case, folder: Path, url: str) -> Project:
 
 def kinds_for(url: str) -> list[str]:
     """The kinds of change to try: the short form samples them, more closely on SQLite."""
-    return sampled(CASES, 2 if url.startswith("sqlite") else 4)
+    return sampled(CASES, 5 if url.startswith("sqlite") else 8)
 
 
 # Alembic
@@ -66,7 +66,7 @@ def test_alembic_finds_no_difference_after_a_random_walk(tmp_path: Path, new_dat
     now = walk.model()
     project.make(now, "first")
     project.apply(now)
-    for number in range(scaled(60, 8)):
+    for number in range(scaled(60, 4)):
         insert(project.outside, walk.random.choice([*now.resources.values()]), number)
         while True:
             answers, _ = walk.change()

@@ -201,7 +201,7 @@ def test_a_random_walk_over_models(tmp_path: Path, new_database: NewDatabase, wa
     project.make(now, "first")
     project.apply(now)
     outside = project.outside
-    changes = scaled(300, 40 if outside.is_sqlite else 12)
+    changes = scaled(300, 12 if outside.is_sqlite else 8)
     for number in range(changes):
         insert(outside, walk.random.choice(list(now.resources.values())), number)
         before = rows(outside, now)
@@ -281,7 +281,7 @@ def test_a_migration_that_is_killed_is_finished(tmp_path: Path, new_database: Ne
     opened(anew.url, new)
     wanted = structure(anew)
     folder = tmp_path / "migrations"
-    points = [*range(2, 80, 3)] if LONG else random.sample(range(8, 60), 2)
+    points = [*range(2, 80, 3)] if LONG else random.sample(range(8, 60), 1)
     killed = 0
     for point in points:
         project = Project(folder, new_database())

@@ -26,7 +26,7 @@ from diptych.move.runner import Moved, MoveRun
 from diptych.move.side import Row, Side, StoredChange
 from diptych.move.sqlite import SqliteSide
 from tests.support import edge_cases
-from tests.support.effort import scaled
+from tests.support.effort import long_where, scaled
 from tests.support.existing import run_sql
 from tests.support.in_process import in_process
 from tests.support.model_files import model_of
@@ -109,7 +109,7 @@ def fill(database: str, seed: int) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("seed", range(scaled(40, 3)))
+@pytest.mark.parametrize("seed", range(scaled(40, 1)))
 def test_rows_of_every_type_come_back_as_they_were(seed: int, new_sqlite: NewDatabase, postgres: Postgres) -> None:
     first, between, last = new_sqlite(), postgres.create(), new_sqlite()
     fill(first, seed)
@@ -247,6 +247,8 @@ def interrupted(side: Side, method: str) -> Side:
     return side
 
 
+@long_where(way="to PostgreSQL", window="before the source is closed")
+@long_where(way="to SQLite", window="after it")
 @pytest.mark.parametrize("way", ["to PostgreSQL", "to SQLite"])
 @pytest.mark.parametrize("window", ["before the source is closed", "after it"])
 def test_a_switch_that_is_interrupted_is_finished(

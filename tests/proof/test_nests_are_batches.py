@@ -29,7 +29,7 @@ from tests.support.effort import scaled
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 
-DRAWS = scaled(300, 30)
+DRAWS = scaled(300, 10)
 
 
 class Owner(Resource):

@@ -22,7 +22,7 @@ from tests.support.running import PATIENCE, Postgres, Service, make_tables, runn
 
 NODES, GREEDY, HONEST = 3, 16, 4
 AMOUNT, PERIOD = (1_200, 60) if LONG else (80, 4)
-SECONDS = 60.0 if LONG else 6.0
+SECONDS = 60.0 if LONG else 4.0
 PRICE = 5
 SLICE = 0.1
 SOURCE = (

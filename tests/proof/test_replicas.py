@@ -24,7 +24,7 @@ from tests.support.effort import LONG, scaled
 from tests.support.node import Node
 from tests.support.running import Postgres
 
-PAIRS = scaled(100_000, 1_500)
+PAIRS = scaled(100_000, 500)
 CLIENTS = scaled(64, 12)
 DELAYS = (0.0, 0.0, 0.02, 0.3, 1.0, 2.0)
 

@@ -33,7 +33,7 @@ from tests.support.running import NewDatabase, environment
 from tests.support.webhooks import Message, Receiver
 
 ROOT = Path(__file__).parents[2]
-CHANGES, ROWS = scaled(20_000, 240), scaled(200, 20)
+CHANGES, ROWS = scaled(20_000, 160), scaled(200, 20)
 KILLS = scaled(20, 2)
 GOOD, SLOW, FAILING = scaled(25, 3), scaled(10, 1), scaled(10, 1)
 LIARS = ("redirecting", "hanging", "lying", "closing", "flaky")

@@ -15,7 +15,7 @@ from tests.support.effort import scaled
 from tests.support.in_process import in_process
 from tests.support.running import ROOT
 
-KILLS = scaled(20, 3)
+KILLS = scaled(20, 2)
 
 
 def test_no_change_is_missing_from_the_chain_after_kills(database: str) -> None:

@@ -88,8 +88,10 @@ def test_an_idle_service_takes_next_to_no_time_beside_a_virtual_environment(
         pids = processes(service.process.pid)
         assert len(pids) >= 2
         assert watches(pids[0]) == 1
-        share = min(share_of_a_core(pids, WATCHED) for _ in range(3))
-        assert share < 0.01, f"{share:.2%} of a core"
+        shares: list[float] = []
+        while not shares or (shares[-1] >= 0.01 and len(shares) < 3):  # a busy machine can only make it seem more
+            shares.append(share_of_a_core(pids, WATCHED))
+        assert shares[-1] < 0.01, [f"{share:.2%} of a core" for share in shares]
 
 
 def test_it_starts_again_on_the_same_database(new_sqlite: NewDatabase) -> None:

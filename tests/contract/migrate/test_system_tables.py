@@ -27,6 +27,7 @@ from diptych.identity.owner import fixed_owner
 from tests.contract.jobs.bindery import ANN, BOB, model
 from tests.contract.jobs.test_jobs import post, settle
 from tests.contract.migrate.scene import Project, structure
+from tests.support.effort import scaled
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 from tests.unit.compile.test_tables import Outside
@@ -241,8 +242,8 @@ def test_an_upgrade_that_is_killed_is_there_as_a_whole_or_not_at_all(old: Outsid
         assert (shape(old) == before) is not is_upgraded
         if is_upgraded:
             break
-        point, kills = point + 1, kills + 1
-    assert kills > 10
+        point, kills = point + scaled(1, 3), kills + 1
+    assert kills > scaled(10, 3)
     assert sorted(old.sql(f"SELECT {QUEUED} FROM diptych_jobs")) == jobs
     assert dict(old.sql("SELECT id, turn FROM diptych_jobs WHERE turn > 0")) == {"a1": 2, "a2": 3, "a3": 4, "b1": 2}
 

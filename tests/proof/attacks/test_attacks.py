@@ -15,7 +15,7 @@ MOST_TOLD = 16_384
 INTERNAL = re.compile(
     rb"Traceback|sqlite|apsw|asyncpg|graphql-core|msgspec|integer string conversion|recursion|RecursionError|\.py\b|SELECT |diptych_"
 )
-_SENT = {"text": 1, "prepass": 1, "other": scaled(3, 1), "answered": scaled(3, 2)}
+_SENT = {"text": 1, "prepass": 1, "other": scaled(3, 1), "answered": scaled(3, 1)}
 """How often an attack is sent: what comes far enough to be remembered must be no other when it comes again."""
 _LATER = {"text": ("text",), "prepass": ("text", "prepass"), "other": ("text", "prepass", "other")}
 

@@ -25,7 +25,7 @@ from tests.support.running import NewDatabase
 admin, auditor = Role("admin"), Role("auditor")
 ANN, BOB, CAT = (f"01900000-0000-7000-8000-00000000000{digit}" for digit in "abc")
 ROWS = [f"01900000-0000-7000-8000-0000000001{number:02x}" for number in range(4)]
-ROUNDS, CHANGES = scaled(12, 2), 30
+ROUNDS, CHANGES = scaled(12, 1), 30
 
 
 class User(Resource, ids="client"):

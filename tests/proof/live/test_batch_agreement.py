@@ -26,7 +26,7 @@ from tests.proof.live.proving import FeedProof
 from tests.support import edge_cases
 from tests.support.asks import DrawnWatch
 from tests.support.edge_cases import pool
-from tests.support.effort import LONG, scaled
+from tests.support.effort import LONG, long_where, scaled
 from tests.support.following import ready_for, settle
 from tests.support.oracle import wire
 from tests.support.random_writes import Wishes
@@ -140,6 +140,8 @@ def prove(proof: BatchProof, seeds: range) -> None:
 
 
 @pytest.mark.timeout(scaled(1_200))
+@long_where(proof="default", new_database="sqlite")
+@long_where(proof="edge_cases", new_database="postgres")
 def test_a_batch_shows_to_each_group_what_it_alone_is_shown(proof: BatchProof) -> None:
     prove(proof, range(SEQUENCES))
     print(dict(proof.seen))

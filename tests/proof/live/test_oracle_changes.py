@@ -26,7 +26,7 @@ from diptych.policy import access
 from diptych.policy.access import Watched, narrow_watch
 from tests.proof.live.proving import FeedProof
 from tests.support import edge_cases
-from tests.support.effort import LONG, scaled
+from tests.support.effort import LONG, long_where, scaled
 from tests.support.running import NewDatabase
 
 MEMORY = "sqlite:///:memory:"
@@ -43,6 +43,8 @@ def proof(request: pytest.FixtureRequest, new_database: NewDatabase) -> Iterator
 
 
 @pytest.mark.timeout(scaled(1_200))
+@long_where(proof="default", new_database="sqlite")
+@long_where(proof="edge_cases", new_database="postgres")
 def test_streams_and_logs_and_the_oracle_agree_about_changes(proof: FeedProof) -> None:
     proof.prove(range(SEQUENCES))
     print(dict(proof.seen))

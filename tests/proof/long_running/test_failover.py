@@ -21,8 +21,8 @@ from tests.support.cluster import Server, new_primary
 from tests.support.effort import scaled
 from tests.support.running import Client, Postgres, scratch
 
-PROMOTIONS = scaled(20, 2)
-FOLLOWERS = scaled(200, 54)
+PROMOTIONS = scaled(20, 1)
+FOLLOWERS = scaled(200, 27)
 
 
 class Pair:

@@ -27,7 +27,7 @@ from tests.support.effort import scaled
 from tests.support.running import Postgres
 
 WRITERS = 64
-CHANGES = scaled(20_000, 1_500)
+CHANGES = scaled(20_000, 600)
 DELAY = scaled(500, 40) / 1000
 """Seconds that a transaction takes at most until it commits."""
 SHARED = 40

@@ -29,8 +29,8 @@ from tests.support.effort import scaled
 from tests.support.running import NewDatabase, Postgres, environment
 
 ROOT = Path(__file__).parents[3]
-JOBS = scaled(3_000, 90)
-KILLS = scaled(60, 3)
+JOBS = scaled(3_000, 40)
+KILLS = scaled(60, 2)
 SECONDS = scaled(1_800, 120)
 _TWICE = "SELECT number FROM effects WHERE number >= 0 GROUP BY number, step HAVING count(*) > 1"
 ANN = "01900000-0000-7000-8000-00000000000a"

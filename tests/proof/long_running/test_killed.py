@@ -20,7 +20,7 @@ from tests.support.effort import scaled
 from tests.support.running import PATIENCE, NewDatabase, Postgres
 
 WRITERS = 16
-KILLS = scaled(50, 2)
+KILLS = scaled(50, 1)
 ENDED = scaled(1_000, 40)
 Disturb = Callable[[Mortal, Tally], Awaitable[None]]
 

@@ -24,7 +24,7 @@ from tests.support.effort import LONG, scaled
 from tests.support.running import NewDatabase, Postgres
 
 FOLLOWERS = scaled(200, 27)
-KILLS = scaled(30, 2)
+KILLS = scaled(30, 1)
 PERIOD = 2.0 if LONG else 0.5
 """Seconds between a service that is ready and the next kill, at least."""
 CHANGES = 20

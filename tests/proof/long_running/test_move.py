@@ -21,7 +21,7 @@ from tests.support.running import Client, NewDatabase, Postgres, Service, enviro
 
 JSON = {"content-type": "application/json"}
 ROWS = scaled(1_000_000, 2_000)
-KILLS = scaled(25, 2)
+KILLS = scaled(25, 1)
 RATE = 200
 """Writes a second."""
 KEPT = ("--feed-rows", "10000000")

@@ -14,7 +14,7 @@ from tests.proof.long_running.parts import Mortal, http, mortal, rows, tell, tok
 from tests.support.effort import scaled
 
 CLIENTS = 8
-KILLS = scaled(50, 2)
+KILLS = scaled(50, 1)
 ORDERS = 12
 
 

@@ -24,8 +24,8 @@ from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Reco
 from tests.support.effort import scaled
 
 CLIENTS = 16
-WRITES = scaled(3_000, 320)
-IMAGES = scaled(2_000, 100)
+WRITES = scaled(3_000, 160)
+IMAGES = scaled(2_000, 50)
 ORDERS = 3
 SEED = 20
 CHECKPOINT = 100

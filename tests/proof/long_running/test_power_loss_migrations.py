@@ -23,7 +23,7 @@ from tests.proof.long_running.power_loss import Acknowledged, Event, Image, Reco
 from tests.support.effort import scaled
 
 ROWS = 60
-IMAGES = scaled(2_000, 80)
+IMAGES = scaled(2_000, 40)
 SEED = 21
 TITLE = "title {} " + "x" * 700
 _ID = "00000000-0000-7000-8000-{:012x}"

@@ -36,7 +36,7 @@ from diptych.identity.tokens import load_tokens
 from tests.proof.long_running.crowd import memory, share
 from tests.proof.long_running.parts import Answer, Mortal, mortal, tell, wires
 from tests.proof.long_running.test_attack import Stream, graphql, http, signed
-from tests.support.effort import LONG, scaled
+from tests.support.effort import LONG, long_where, scaled
 from tests.support.running import ROOT, Client, NewDatabase
 
 TURN = scaled(100, 3)
@@ -237,6 +237,7 @@ def fill(service: Client, user: str, bearer: str, many: int) -> str:
 
 
 @pytest.mark.timeout(3_600)
+@long_where(store="postgresql")
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_honest_callers_are_served_while_everything_is_tried_at_once(
     store: str, new_sqlite: NewDatabase, request: pytest.FixtureRequest
