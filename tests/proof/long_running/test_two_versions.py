@@ -35,9 +35,9 @@ from tests.support.effort import LONG, scaled
 from tests.support.machine import Machine
 from tests.support.running import Client, Postgres, diptych, running
 
-RATE = scaled(300, 120)
+RATE = scaled(300, 60)
 """Requests in a second, of all clients together."""
-CLIENTS = scaled(24, 12)
+CLIENTS = scaled(24, 6)
 SECONDS = scaled(20, 1)
 """How long each phase lasts, at least."""
 ROWS = scaled(20_000, 1_500)
