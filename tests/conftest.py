@@ -93,7 +93,8 @@ def is_long(item: pytest.Item) -> bool:
     """Does a test have the parameters of one of its markers `long_where`?"""
     given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     return any(
-        all(given[name] in values for name, values in mark.kwargs.items()) for mark in item.iter_markers("long_where")
+        all(given.get(name, ...) in values for name, values in mark.kwargs.items())
+        for mark in item.iter_markers("long_where")
     )
 
 

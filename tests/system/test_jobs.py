@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.effort import long_where
 from tests.support.running import Client, NewDatabase, Service, diptych, served
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/jobs."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "background-jobs.md"
 ANN = "01900000-0000-7000-8000-00000000000a"

@@ -7,7 +7,11 @@ import re
 
 import pytest
 
+from tests.support.effort import long_where
 from tests.support.running import Answer, NewDatabase, running
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract."""
 
 STAGES = ("understand", "check", "compile", "run", "reply")
 USERS = json.dumps({"query": "{ users(first: 3) { name } }"}).encode()

@@ -7,8 +7,12 @@ import pytest
 from diptych.identity import email_links
 from diptych.identity.records import Account, unix_time
 from diptych.identity.verified_emails import email_is_verified
+from tests.support.effort import long_where
 from tests.support.mailbox import text_of
 from tests.system.accounts.club import PASSWORD, Club, follow
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 NEW = "another horse"
 

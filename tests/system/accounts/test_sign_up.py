@@ -11,10 +11,14 @@ from diptych import Model, ModelError, Resource, Role, SignUp
 from diptych.identity import email_links
 from diptych.identity.records import ACCOUNTS, EMAIL_LINKS, hashed, unix_time
 from diptych.identity.verified_emails import email_is_verified
+from tests.support.effort import long_where
 from tests.support.mailbox import text_of
 from tests.system.accounts.club import HERE, PASSWORD, Club, clubbed, follow
 from tests.system.accounts.club_model import Member, closed
 from tests.system.oauth.flow import forms
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 
 def test_someone_signs_up_on_pages_and_goes_on_to_the_app(club: Club) -> None:

@@ -13,9 +13,13 @@ from diptych.identity import second_factor, totp
 from diptych.identity.records import RECOVERY_CODES, SECOND_STEPS, TOTP_KEYS, unix_time
 from diptych.identity.second_factor import SecondFactor
 from diptych.identity.signed import parse_token
+from tests.support.effort import long_where
 from tests.system.accounts.club import PASSWORD, Club, follow
 from tests.system.accounts.test_addresses import account_of, do
 from tests.system.oauth.flow import Browser, Heard, forms
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 VECTORS = {
     59: "94287082",

@@ -19,7 +19,11 @@ from diptych.identity import passwords
 from diptych.identity.records import Account
 from tests.contract.http.data import ANN as ANN_ID
 from tests.contract.identity.desk import ANN, PASSWORD, NewDesk
+from tests.support.effort import long_where
 from tests.support.running import PATIENCE, ROOT, Command, NewDatabase, environment, make_tables, served, token
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 GROUPS = {
     "account": ("add", "disable", "enable", "list", "password", "remove", "reset-totp", "roles"),

@@ -15,7 +15,11 @@ import pytest
 
 from tests.contract.http.data import ANN, BEN
 from tests.contract.identity.issuer import AUDIENCE, RSA, issuing
+from tests.support.effort import long_where
 from tests.support.running import JS, PATIENCE, Client, NewDatabase, Said, running, stop
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 CLIENTS = {
     name: {"secret": f"the secret of {name}, which is long enough", "algorithm": algorithm, "claims": claims}

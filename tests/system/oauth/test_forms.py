@@ -10,9 +10,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.support.effort import scaled
+from tests.support.effort import long_where, scaled
 from tests.system.oauth.flow import FORM, PASSWORD, VERIFIER, Browser, Heard, basic, encoded, forms
 from tests.system.oauth.stage import BACK, HERE, Stage
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 FORMS = scaled(5_000, 300)
 _JUNK = [

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from tests.contract.http.data import ANN
+from tests.support.effort import long_where
 from tests.support.running import NewDatabase, Service, node, served
 from tests.system.oauth.authlib_client import NONCE, sign_in_by_authlib
 from tests.system.oauth.flow import PASSWORD
 from tests.system.oauth.stage import HERE, staged
+
+pytestmark = long_where(new_database="postgres")
+"""What differs between the databases is tested in process: tests/contract/identity."""
 
 BACK = "https://app.example/auth/callback/diptych"
 
