@@ -210,10 +210,17 @@ def own_names(node: ast.ClassDef) -> set[str]:
 
 
 @cache
+def sources() -> dict[str, list[ast.AST]]:
+    """All nodes of each file of ours: to walk along a tree takes most of the time."""
+    files = sorted(SRC.rglob("*.py"))
+    return {str(file.relative_to(SRC)): [*ast.walk(ast.parse(file.read_text("utf-8")))] for file in files}
+
+
+@cache
 def classes_between() -> dict[str, ast.ClassDef]:
     """The classes of ours that are both a subclass of theirs and a base of ours."""
-    trees = (ast.parse(file.read_text("utf-8")) for file in sorted(SRC.rglob("*.py")))
-    found = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and bases(node))
+    nodes = (node for nodes in sources().values() for node in nodes)
+    found = (node for node in nodes if isinstance(node, ast.ClassDef) and bases(node))
     return {node.name: node for node in found if node.name in SUBCLASSES}
 
 
@@ -227,14 +234,14 @@ def inherited_names(node: ast.ClassDef) -> set[str]:
 class Scan:
     """The uses in one file."""
 
-    tree: ast.Module
+    nodes: list[ast.AST]
     used: set[tuple[str, str]] = field(default_factory=set)
     known: set[ast.Attribute] = field(default_factory=set)
     """Accesses whose object is known to be one of theirs, or of ours."""
 
     def __post_init__(self) -> None:
         modules = dict(self.imported())
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.ClassDef):
                 for owner in bases(node):
                     self.inherit(node, owner)
@@ -248,7 +255,7 @@ class Scan:
 
     def imported(self) -> Iterator[tuple[str, str]]:
         """Notes what is imported from submodules of theirs; gives the submodules among it, by name."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.ImportFrom) and node.module and is_library(node.module) and "." in node.module:
                 for alias in node.names:
                     self.used.add((node.module, alias.name))
@@ -279,7 +286,7 @@ class Scan:
 
 @cache
 def scans() -> dict[str, Scan]:
-    return {str(file.relative_to(SRC)): Scan(ast.parse(file.read_text("utf-8"))) for file in sorted(SRC.rglob("*.py"))}
+    return {file: Scan(nodes) for file, nodes in sources().items()}
 
 
 def test_the_list_holds_what_the_source_uses_and_no_more() -> None:
@@ -290,9 +297,9 @@ def test_the_list_holds_what_the_source_uses_and_no_more() -> None:
     }
 
 
-def definitions(tree: ast.Module) -> Iterator[str]:
+def definitions(nodes: list[ast.AST]) -> Iterator[str]:
     """Every name that a file defines as a member of something."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and is_set(node):
@@ -302,12 +309,12 @@ def definitions(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_part_is_used_of_an_object_that_the_scan_does_not_know() -> None:
-    ours = {name for scan in scans().values() for name in definitions(scan.tree)} | ORDINARY
+    ours = {name for scan in scans().values() for name in definitions(scan.nodes)} | ORDINARY
     theirs = {name for owner, name in LISTED if owner.rpartition(".")[2][0].isupper()} - ours
     unknown = [
         f"src/diptych/{file}:{node.lineno}: {ast.unparse(node)}"
         for file, scan in scans().items()
-        for node in ast.walk(scan.tree)
+        for node in scan.nodes
         if isinstance(node, ast.Attribute) and node not in scan.known and node.attr not in ours
         if node.attr in theirs or (node.attr.startswith("_") and not node.attr.startswith("__"))
     ]
