@@ -30,6 +30,9 @@ from diptych.serve.refusals import internal, refusal_reply
 if TYPE_CHECKING:
     from diptych.serve.handler import Handler
 
+_LONGEST = 16 << 10
+"""Bytes of a body that is read before rates and admission are asked."""
+
 
 class Express:
     """Answers the known requests of one handler."""
@@ -45,12 +48,9 @@ class Express:
 
     def answer(self, request: Request, body: bytes, traits: HeadTraits) -> Reply | Waiting[Reply] | None:
         """The reply to a known request, or the rest of the work for it; None for all others."""
-        endpoint: Any = self._rest
-        if request.method == "POST":
-            if request.path == "/graphql":
-                endpoint = self._handler.graphql
-            elif traits.media != LEGACY:
-                return None
+        endpoint = self._endpoint(request, body, traits)
+        if endpoint is None:
+            return None
         try:
             caller = self._find_caller(traits.authorization)
             found = None if caller is None else endpoint.known(request, body, caller)
@@ -73,6 +73,17 @@ class Express:
         if request.coding and len(reply.body) >= COMPRESSED:
             return start(self._later(request, ready(reply)))
         return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
+
+    def _endpoint(self, request: Request, body: bytes, traits: HeadTraits) -> Any:
+        """The endpoint that may know a request; None if it is not on this path."""
+        if request.method == "POST":
+            if len(body) > _LONGEST:
+                return None
+            if request.path == "/graphql":
+                return self._handler.graphql
+            if traits.media != LEGACY:
+                return None
+        return self._rest
 
     def _is_free(self, request: Request, caller: Caller) -> bool:
         """Can a caller be answered at once? If so, it is the caller from here on."""
