@@ -95,10 +95,10 @@ def serve_here(
         async with prepared as app:
             operators = listen_for_operators(config)
             with inherited or listen(config) as listener:
-                announce(app.config, listener.getsockname()[1])
-                announce_operators(operators)
                 server = Server(uvicorn_settings(config, lambda: app))
                 hangup.watch(server, listener)
+                announce(app.config, listener.getsockname()[1])
+                announce_operators(operators)
                 await server.serve(sockets=[listener, *operators])
 
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
