@@ -34,7 +34,7 @@ def shifted(of: Fragment, scalar: Scalar, delta: dt.timedelta, database: str) ->
     return sql(f"(CASE WHEN {{0}} IS NOT NULL THEN {bounded} END)", of)
 
 
-def difference(left: Fragment, right: Fragment, scalar: Scalar, database: str) -> Fragment:
+def elapsed(left: Fragment, right: Fragment, scalar: Scalar, database: str) -> Fragment:
     """The time from the second to the first, in microseconds."""
     if database == "sqlite":
         if scalar is DATE:

@@ -21,7 +21,7 @@ from diptych.compile.related import RelatedValues
 from diptych.compile.sets import as_element, membership
 from diptych.compile.system.searching import SearchIndex
 from diptych.compile.table_ref import GroupRef, TableRef, key_text, same_key
-from diptych.compile.time_arithmetic import difference, shifted
+from diptych.compile.time_arithmetic import elapsed, shifted
 from diptych.model.aggregates import measure_scalar
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.folding import fold
@@ -284,7 +284,7 @@ class Expressions(RelatedValues):
             kind = self.scalar(expr.of, row.resource) or DATETIME
             return shifted(self.value(expr.of, row), kind, expr.delta, database)
         kind = self.scalar(expr.left, row.resource) or DATETIME
-        return difference(self.value(expr.left, row), self.value(expr.right, row), kind, database)
+        return elapsed(self.value(expr.left, row), self.value(expr.right, row), kind, database)
 
     def _slice(self, expr: Slice, row: TableRef) -> Fragment:
         length = "" if expr.length is None else f", {expr.length}"

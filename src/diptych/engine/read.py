@@ -31,9 +31,10 @@ from diptych.engine.page_sizes import fixed_sizes, page_slots
 from diptych.engine.plan_cache import PlanCache
 from diptych.engine.python_fields import finish
 from diptych.engine.rate_limiter import SPENDER, RateLimiter
-from diptych.engine.read_plan import ROW, Paged, PlansBySize, PreparedRead, ReadPlan, Row, ready, without_viewer
+from diptych.engine.read_plan import ROW, Paged, PlansBySize, PreparedRead, ReadPlan, Row, without_viewer
 from diptych.engine.usage import Usage
 from diptych.errors import Code, Refusal
+from diptych.fair.eager import ready
 from diptych.fair.idempotency_quota import IdempotencyQuota
 from diptych.fair.planning_budget import PlanningBudget
 from diptych.lru import LRUCache, footprint

@@ -29,11 +29,6 @@ ROW = (tuple, list)
 """The columns of a statement that has run."""
 
 
-async def ready(row: Row) -> Sequence[bytes | None]:
-    """A row that is there, for who awaits it."""
-    return row
-
-
 class Paged(Struct, frozen=True, eq=False):
     """A paginated list of an Ask: what its cursors are bound to, and the slots and types that they are made of."""
 

@@ -61,3 +61,8 @@ async def in_task() -> None:
     """Return in a task, whether or not the caller runs in one."""
     if asyncio.current_task() is None:
         await asyncio.sleep(0)
+
+
+async def ready(value: T) -> T:
+    """A value that is there, for who awaits it."""
+    return value

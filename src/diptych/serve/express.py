@@ -19,7 +19,7 @@ from diptych.db.freshness import FRESHNESS
 from diptych.engine.read import Engine
 from diptych.errors import Refusal
 from diptych.fair.caller import CALLER, UNKNOWN, host_name
-from diptych.fair.eager import Waiting, start
+from diptych.fair.eager import Waiting, ready, start
 from diptych.identity.viewer import Caller
 from diptych.serve.http.coding import encode
 from diptych.serve.http.head_traits import HeadTraits
@@ -119,11 +119,6 @@ def express_of(handler: Handler) -> Express | None:
     them, or it is recorded who makes changes."""
     is_plain = type(handler.engine) is Engine and "handle" not in vars(handler) and handler.compresses
     return Express(handler) if is_plain and not handler.engine.model.audited else None
-
-
-async def ready(reply: Reply) -> Reply:
-    """A reply that is there, for who awaits it."""
-    return reply
 
 
 def _name(request: Request) -> str:

@@ -71,7 +71,7 @@ KnownTarget = tuple[Query, KnownRead]
 ANSWERED = (bytes, PageParts)
 
 
-async def first(answers: Awaitable[Sequence[bytes | None]]) -> bytes | None:
+async def _first(answers: Awaitable[Sequence[bytes | None]]) -> bytes | None:
     """The answer to the only Ask of a request."""
     return (await answers)[0]
 
@@ -175,7 +175,7 @@ class RestEndpoint:
         answers = self.engine.answer_now(known.prepared, query.inputs, caller.viewer)
         if isinstance(answers, ROW):
             return self._shown(request, query, known, answers[0])
-        return self._shown_later(request, query, known, first(answers))
+        return self._shown_later(request, query, known, _first(answers))
 
     async def _shown_later(
         self, request: Request, query: Query, known: KnownRead, answer: Awaitable[PageParts | bytes | None]

@@ -2,9 +2,8 @@
 
     connect → token, path → accept → connection_init → ack → subscribe … next … complete
 
-An operation has its own task while it is executed; one that waits has none, nor has an open subscription. The token is
-verified again for every operation. When it is no longer valid the socket is closed with 4403, and clients reconnect
-with a new one.
+An operation has a task while it is executed; one that waits has none, nor has an open subscription. The token is
+verified for each operation. When it is not valid any more, the socket is closed with 4403, and clients connect anew.
 """
 
 from __future__ import annotations
