@@ -316,7 +316,7 @@ async def _changed(store: Store, step: Step) -> None:
 
 def test_a_batch_wakes_once(on_sqlite: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that stands: a batch ends when its time is over, and a busy machine takes longer for it."""
-    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: 0.0, perf_counter=lambda: 0.0))
 
     async def work(store: Store) -> None:
         calls: list[int] = []
