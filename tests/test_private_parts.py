@@ -92,7 +92,7 @@ PARTS: dict[str, str] = {
     HANDSHAKE: "accept data_to_send fail handshake_exc",
     CONNECTION: "_protocol",
     STATEMENT: "_state fetchmany get_name",
-    WIRE: "_is_cancelling _wait_for_cancellation bind_execute",
+    WIRE: "_is_cancelling _wait_for_cancellation bind_execute is_connected is_in_transaction",
 }
 UNWRITTEN = {CYCLE: "receive send"}
 """Bound methods that uvicorn gives to the application; `__self__` of them is the object."""
@@ -104,7 +104,8 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "cycle.flow": (FLOW,),
     "self.flow": (FLOW,),
     "self._cycle.flow": (FLOW,),
-    "protocol": (HTTP, SOCKET),
+    "protocol": (HTTP, SOCKET, WIRE),
+    "self.protocol": (WIRE,),
     "self._protocol": (HTTP, SOCKET),
     "self._frames": (SOCKET,),
     "self.parser": (PARSER,),

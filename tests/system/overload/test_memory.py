@@ -124,6 +124,7 @@ BY_THE_MODEL = {
 """Functions of what a model declares, or of what there are few values of."""
 _LIST = """
 import asyncio
+from types import SimpleNamespace
 from diptych import Diptych, lru
 from diptych.demo.model import model
 from diptych.db.postgres.pool import Link
@@ -134,7 +135,7 @@ async def main():
     handler = await app.start()
     warm_up()
     handler.graphql, handler.oauth
-    link, proxies = Link(None, ""), Proxies("127.0.0.1")
+    link, proxies = Link(SimpleNamespace(_protocol=None), ""), Proxies("127.0.0.1")
     for each in lru.bounds():
         print(each.name, each.entries, each.bytes, sep="|")
     await app.stop()
