@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import time
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,27 @@ def test_a_token_that_ends_or_is_revoked_is_refused_as_ever(fresh: Fresh) -> Non
     service.runner.run(revoke())
     assert asking.at_once("GET", url, b"", headers) is None
     assert asking.at_once("GET", url, b"", headers | {b"authorization": b"Bearer x"}) is None
+
+
+def test_a_token_that_has_expired_is_refused_as_ever(fresh: Fresh) -> None:
+    asking = Asking(fresh())
+    token = asking.service.token(ANN, ttl=2)
+    headers, url = {b"host": b"x", b"authorization": b"Bearer " + token.encode()}, f"/users/{ANN}"
+    for _ in range(SIGHTS):
+        assert asking.whole("GET", url, b"", headers).status == 200
+    caller = asking.service.handler.context.caller(headers[b"authorization"])
+    assert caller is not None
+    while time.time() <= caller.expires:
+        time.sleep(0.05)
+    assert asking.at_once("GET", url, b"", headers) is None
+
+
+def test_a_long_response_is_compressed_as_ever(shop: Service) -> None:
+    asking = Asking(shop)
+    headers = asking.headers(b"", ANN, "admin") | {b"accept-encoding": b"gzip"}
+    whole = [seen(asking.whole("GET", "/posts?first=50", b"", headers)) for _ in range(SIGHTS)][-1]
+    fast = asking.at_once("GET", "/posts?first=50", b"", headers)
+    assert fast is not None and seen(fast) == whole and (b"content-encoding", b"gzip") in fast.headers
 
 
 def test_a_row_that_changes_is_shown_as_it_is(fresh: Fresh) -> None:
