@@ -42,6 +42,7 @@ from diptych.serve.endpoint.rest_export import ALL, FORMATS, RestExport, formatt
 from diptych.serve.endpoint.rest_links import METHODS as LINK_METHODS
 from diptych.serve.endpoint.rest_links import RestLinks
 from diptych.serve.endpoint.rest_writes import KnownCreation, RestWrites, accept_patch
+from diptych.serve.http.head_traits import ACCEPTS_JSON
 from diptych.serve.http.request import Request, cursor_headers, may_keep, not_modified, variant, wants_cursor
 
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -49,8 +50,6 @@ _LISTING = (*_READING, "QUERY")
 _BATCH = ("POST", "OPTIONS")
 _OFFERS = ("application/json", *FORMATS)
 _TYPE: Header = (b"content-type", JSON_TYPE)
-_ACCEPTS_JSON = frozenset((b"", b"*/*", b"application/json"))
-"""What most clients accept: nothing is left to negotiate."""
 
 
 class KnownRead(Struct, frozen=True, eq=False):
@@ -126,7 +125,7 @@ class RestEndpoint:
             if cancelled.call:
                 return await self.calls.cancel(request, caller, cancelled)
         accept = request.headers.get(b"accept", b"")
-        media = "application/json" if accept in _ACCEPTS_JSON else _negotiated(request, accept, target)
+        media = "application/json" if accept in ACCEPTS_JSON else _negotiated(request, accept, target)
         if request.method == "QUERY":
             try:
                 return await self._answered(request, caller, target, await self._sent_query(request, target), media)

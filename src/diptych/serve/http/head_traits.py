@@ -17,7 +17,7 @@ from diptych.api.media import content_type, negotiate
 from diptych.serve.http.coding import accepted_coding
 
 _STREAM = "text/event-stream"
-_ACCEPTS_JSON = frozenset((b"", b"*/*", b"application/json"))
+ACCEPTS_JSON = frozenset((b"", b"*/*", b"application/json"))
 """What most clients accept: nothing is left to negotiate."""
 READ = frozenset((b"accept", b"accept-encoding", b"authorization", b"content-length", b"content-type", b"host"))
 """Headers whose meaning is in the traits, or that were checked with the head."""
@@ -63,7 +63,7 @@ def traits_of(method: bytes, headers: Mapping[bytes, bytes]) -> HeadTraits | Non
         return None
     accept, media = headers.get(b"accept", b""), None
     if method == b"GET":
-        media = LEGACY if accept in _ACCEPTS_JSON else None
+        media = LEGACY if accept in ACCEPTS_JSON else None
     elif method == b"POST" and content_type(headers.get(b"content-type", b"")) == ("application/json", "utf-8"):
         media = negotiate(accept, (*OFFERS, _STREAM))
     if media is None or media == _STREAM:
