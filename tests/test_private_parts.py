@@ -92,7 +92,7 @@ PARTS: dict[str, str] = {
     HANDSHAKE: "accept data_to_send fail handshake_exc",
     CONNECTION: "_protocol",
     STATEMENT: "_state fetchmany get_name",
-    WIRE: "_is_cancelling _wait_for_cancellation bind_execute is_connected is_in_transaction",
+    WIRE: "_is_cancelling _wait_for_cancellation bind_execute bind_execute_many is_connected is_in_transaction",
 }
 UNWRITTEN = {CYCLE: "receive send"}
 """Bound methods that uvicorn gives to the application; `__self__` of them is the object."""

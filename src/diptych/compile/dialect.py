@@ -155,11 +155,17 @@ class Dialect(Struct, frozen=True, eq=False):
     wrap_list: Callable[[list[Any]], Any]
 
     def plan(
-        self, statement: Fragment, columns: int = 1, searches: bool = False, page: PageLayout | None = None
+        self,
+        statement: Fragment,
+        columns: int = 1,
+        searches: bool = False,
+        page: PageLayout | None = None,
+        *,
+        batches: bool = False,
     ) -> Plan:
         """The plan of a whole statement."""
         text, binds = to_sql(statement, self.placeholder)
-        return Plan(text, binds, tuple(map(self.getter, binds)), columns, searches, page)
+        return Plan(text, binds, tuple(map(self.getter, binds)), columns, searches, page, batches)
 
     def value(self, what: Bind) -> Fragment:
         """A bound value, with the cast that it needs."""

@@ -164,6 +164,8 @@ class Plan(Struct, frozen=True, eq=False):
     """Does it search texts, or compare JSON? Then its time is not bounded by the number of its rows."""
     page: PageLayout | None = None
     """If its columns are parts of a page, how that is put together."""
+    batches: bool = False
+    """May it run in one transaction with others? It only reads, and its time is bounded by the number of its rows."""
 
     @property
     def size(self) -> int:

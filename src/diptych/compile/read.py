@@ -61,9 +61,9 @@ def compile_reads(
     reads = Reads(model, dialect, sizes)
     if as_columns and len(asks) == 1 and not with_change_cursor and has_columns(asks[0]):
         statement, columns, layout = reads.page_columns(asks[0], reads.open(asks[0].resource))
-        return dialect.plan(statement, columns, reads.searches, layout)
+        return dialect.plan(statement, columns, reads.searches, layout, batches=not reads.searches)
     whole = reads.statement_with_cursor(asks) if with_change_cursor else reads.statement(asks)
-    return dialect.plan(whole, len(asks) + with_change_cursor, reads.searches)
+    return dialect.plan(whole, len(asks) + with_change_cursor, reads.searches, batches=not reads.searches)
 
 
 class Reads(PastRows):

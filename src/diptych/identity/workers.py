@@ -38,7 +38,7 @@ class Workers:
 
     def __init__(self, threads: int, waiting: int, name: str, busy: str, nice: int = 0) -> None:
         self._threads = ThreadPoolExecutor(threads, name, partial(_set_priority, nice))
-        self._semaphore = FairSemaphore(threads, waiting, _WAIT)
+        self._semaphore: FairSemaphore[None] = FairSemaphore(threads, waiting, _WAIT)
         self._busy = busy
 
     @asynccontextmanager

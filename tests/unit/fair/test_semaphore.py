@@ -151,7 +151,7 @@ def _is_none_of(odd: frozenset[str], who: str, _: str) -> bool:
 
 
 def test_the_last_places_are_kept_for_those_who_have_none() -> None:
-    semaphore = FairSemaphore(8, 100, 5)
+    semaphore: FairSemaphore[None] = FairSemaphore(8, 100, 5)
     assert [semaphore.acquire_nowait("a") for _ in range(8)] == [True] * 6 + [False] * 2
     assert [semaphore.acquire_nowait("b") for _ in range(3)] == [True, False, False]
     assert semaphore.acquire_nowait("c") and not semaphore.acquire_nowait("d")
@@ -163,7 +163,7 @@ def test_the_last_places_are_kept_for_those_who_have_none() -> None:
 
 @cases("size", range(1, 12))
 def test_whoever_comes_alone_gets_something_and_leaves_something(size: int) -> None:
-    semaphore = FairSemaphore(size, 100, 5)
+    semaphore: FairSemaphore[None] = FairSemaphore(size, 100, 5)
     own = sum(semaphore.acquire_nowait("a") for _ in range(size))
     assert own == (size if size == 1 else size - max(1, size // 4))
     assert semaphore.acquire_nowait("b") is (size > 1)
@@ -173,7 +173,7 @@ def test_whoever_comes_alone_gets_something_and_leaves_something(size: int) -> N
 
 def test_those_who_wait_are_served_in_turn() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(4, 100, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(4, 100, 5)
         order: list[str] = []
 
         async def hold(who: str) -> None:
@@ -192,7 +192,7 @@ def test_those_who_wait_are_served_in_turn() -> None:
 
 def test_a_wait_has_an_end() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(1, 100, 0.1)
+        semaphore: FairSemaphore[None] = FairSemaphore(1, 100, 0.1)
         assert semaphore.acquire_nowait("a")
         with pytest.raises(Refusal, match="busy"):
             await semaphore.acquire("b")
@@ -206,7 +206,8 @@ def test_no_place_is_lost_whoever_goes_and_when() -> None:
     """Callers who give up at any moment: while they wait, when they are called, when they have the place."""
 
     async def work() -> None:
-        semaphore, dice = FairSemaphore(5, 1_000, 0.02), random.Random(7)
+        semaphore: FairSemaphore[None] = FairSemaphore(5, 1_000, 0.02)
+        dice = random.Random(7)
         under_way: Counter[str] = Counter()
 
         async def hold(who: str) -> None:
@@ -237,7 +238,7 @@ def test_no_place_is_lost_whoever_goes_and_when() -> None:
 
 def test_whoever_is_called_and_has_gone_passes_it_on() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(1, 10, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(1, 10, 5)
         assert semaphore.acquire_nowait("a")
         one, two = asyncio.create_task(semaphore.acquire("b")), asyncio.create_task(semaphore.acquire("c"))
         await asyncio.sleep(0)
@@ -252,7 +253,7 @@ def test_whoever_is_called_and_has_gone_passes_it_on() -> None:
 
 def test_whoever_goes_is_in_line_no_longer() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(1, 10, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(1, 10, 5)
         assert semaphore.acquire_nowait("a")
         for _ in range(20):
             wait = asyncio.create_task(semaphore.acquire("b"))
@@ -266,7 +267,7 @@ def test_whoever_goes_is_in_line_no_longer() -> None:
 
 def test_closing_sends_all_home() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(1, 10, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(1, 10, 5)
         assert semaphore.acquire_nowait("a")
         waits = [asyncio.create_task(semaphore.acquire(who)) for who in ("b", "", "c")]
         await asyncio.sleep(0)
@@ -336,15 +337,15 @@ def test_time_of_the_loop_is_earned_back(monkeypatch: pytest.MonkeyPatch) -> Non
 # statements that run long
 
 
-def slow(semaphore: FairSemaphore, who: str, seconds: float) -> None:
+def slow(semaphore: FairSemaphore[None], who: str, seconds: float) -> None:
     """Hold a permit for so long."""
     assert semaphore.acquire_nowait(who)
-    semaphore.release(who, asyncio.get_running_loop().time() - seconds)
+    semaphore.release(who, seconds)
 
 
 def test_a_caller_of_long_statements_has_one_permit_at_a_time() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(8, 100, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(8, 100, 5)
         for _ in range(100):
             slow(semaphore, "a", 0.04)  # short ones are free
         assert semaphore.acquire_nowait("a") and semaphore.acquire_nowait("a")
@@ -369,7 +370,7 @@ def test_a_caller_of_long_statements_has_one_permit_at_a_time() -> None:
 
 def test_all_callers_of_long_statements_have_a_quarter() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(8, 100, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(8, 100, 5)
         for who in "abcd":
             slow(semaphore, who, 5)
         assert [semaphore.acquire_nowait(who) for who in "abcd"] == [True, True, False, False]
@@ -382,7 +383,7 @@ def test_all_callers_of_long_statements_have_a_quarter() -> None:
 
 def test_long_statements_are_forgiven_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(8, 100, 5)
+        semaphore: FairSemaphore[None] = FairSemaphore(8, 100, 5)
         slow(semaphore, "a", 3)
         assert semaphore.acquire_nowait("a") and not semaphore.acquire_nowait("a")
         later = time.monotonic() + 5
@@ -401,7 +402,7 @@ def test_whoever_has_a_network_has_one_name() -> None:
 
 def test_all_that_wait_can_be_refused_and_others_may_come() -> None:
     async def work() -> None:
-        semaphore = FairSemaphore(1, 10, 60.0)
+        semaphore: FairSemaphore[None] = FairSemaphore(1, 10, 60.0)
         assert semaphore.acquire_nowait("a")
         waiting = [asyncio.create_task(semaphore.acquire(caller)) for caller in "abc"]
         await asyncio.sleep(0)

@@ -95,8 +95,13 @@ class Link:
         statement: Any = await self._prepare(sql)
         return await self.protocol.bind_execute(statement._state, parameters, "", 1, False, None)
 
+    async def read_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Any:
+        """All rows of a statement that runs several times, sent in one go; an error if it is void."""
+        statement: Any = self.statements.get(sql) or await self._prepare(sql)
+        return await self.protocol.bind_execute_many(statement._state, parameters, "", None, True)
+
     async def rows(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Any:
-        """All rows of a statement that runs several times, sent in one go."""
+        """The same for a statement that changes something."""
         statement = self.statements.get(sql)
         if statement is None:
             statement = await self._prepare(sql)
@@ -148,7 +153,8 @@ class Pool:
         settings: str | None = "",
     ) -> None:
         self.size = size
-        self.semaphore = FairSemaphore(size, waiting, wait)
+        self.most_waiting = waiting
+        self.semaphore: FairSemaphore[Link] = FairSemaphore(size, waiting, wait, unclaimed=self._keep)
         self.health = WriteHealth(reason_of)
         self._connect = connect
         self._settings = settings
@@ -232,17 +238,50 @@ class Pool:
         return link
 
     async def take(self) -> Link:
-        """Wait for a permit, and return a free connection or a new one."""
+        """Wait for a permit, and return the connection that came with it, a free one or a new one."""
+        self._check()
+        caller = CALLER.get()
+        if self.semaphore.acquire_nowait(caller):
+            return await self.claim(caller, None)
+        self._check_queue()
+        return await self.claim(caller, await self.semaphore.acquire(caller))
+
+    def queue(self, caller: str) -> asyncio.Future[Link | None]:
+        """Wait for a permit, which is to be claimed (`claim`) or forsaken (`FairSemaphore.forsake`)."""
+        self._check()
+        self._check_queue()
+        return self.semaphore.enqueue(caller)
+
+    def _check(self) -> None:
         if self._closed:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         if self.is_stalled:
             raise Refusal(Code.UNAVAILABLE, _AWAY)
-        caller = CALLER.get()
-        if not self.semaphore.acquire_nowait(caller):
-            if self.is_unreachable and not self._is_connected:
-                raise Refusal(Code.UNAVAILABLE, _AWAY)
-            await self.semaphore.acquire(caller)
-        return self._free_link(caller) or await self._new(caller)
+
+    def _check_queue(self) -> None:
+        if self.is_unreachable and not self._is_connected:
+            raise Refusal(Code.UNAVAILABLE, _AWAY)
+
+    async def claim(self, caller: str, link: Link | None) -> Link:
+        """The connection for a permit: the one that came with it, a free one or a new one."""
+        if link is None or not link.protocol.is_connected():
+            return self._free_link(caller) or await self._new(caller)
+        if self.is_stalled:  # it was found to hang meanwhile
+            self.give(link)
+            raise Refusal(Code.UNAVAILABLE, _AWAY)
+        return link
+
+    def pass_on(self, caller: str, link: Link | None) -> None:
+        """Release a permit that is not used, with the connection that came with it."""
+        if not self.semaphore.release(caller, 0.0, link) and link is not None:
+            self._keep(link)
+
+    def _keep(self, link: Link) -> None:
+        """Take back a connection that was handed to a caller who was cancelled."""
+        if self._closed:
+            link.connection.terminate()
+        else:
+            self._free.append(link)
 
     def _free_link(self, caller: str) -> Link | None:
         while self._free:
@@ -334,9 +373,10 @@ class Pool:
             return
         # a transaction may still begin while a statement is being cancelled
         if not (link.foreign or protocol._is_cancelling() or protocol.is_in_transaction()):
-            self.answered = self._loop.time()
-            self._free.append(link)
-            self.semaphore.release(link.caller, link.since)
+            self.answered = now = self._loop.time()
+            since, link.since = link.since, now
+            if not self.semaphore.release(link.caller, now - since, link):
+                self._free.append(link)
             return
         task = asyncio.get_running_loop().create_task(self._mend(link))
         self._mending.add(task)
@@ -358,7 +398,7 @@ class Pool:
             link.connection.terminate()
         elif not link.connection.is_closed():
             self._free.append(link)
-        self.semaphore.release(link.caller, link.since)
+        self.semaphore.release(link.caller, self._loop.time() - link.since)
 
     def terminate_free(self) -> None:
         """Cut the free connections, without a word to the server."""

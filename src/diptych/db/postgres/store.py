@@ -23,6 +23,7 @@ from diptych.db.postgres.channel import NoticeChannel, relay_to
 from diptych.db.postgres.ddl import patiently
 from diptych.db.postgres.feed import Numbering, peek, trim
 from diptych.db.postgres.pool import Pool
+from diptych.db.postgres.read_batches import ReadBatches
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
 from diptych.db.postgres.sessions import Connector, PoolMode
@@ -86,6 +87,7 @@ class PostgresStore:
         self._wait = wait
         self._waiting = waiting
         self._pool: Pool | None = None
+        self._batches: ReadBatches | None = None
         connector = self._connector
         listens = partial(connector.connect_directly, "diptych listens") if connector.direct else None
         self._channel = NoticeChannel(listens, relay_to(relay))
@@ -122,6 +124,7 @@ class PostgresStore:
         self._pool = Pool(connector.connect, self._size, self._wait, self._waiting, connector.set_up)
         self._pool.acts = bool(model.audited)
         self._pool.add(connection)
+        self._batches = ReadBatches(self._pool)
         self._probing = Probe(self._pool.health, self.write)
         self._numbering = Numbering(self.run, lambda: self._channel.relay)
         return fitted
@@ -197,6 +200,20 @@ class PostgresStore:
         return []
 
     async def run(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
+        batches = self._batches
+        if batches is None or not plan.batches:
+            return await self._run_alone(plan, parameters)
+        statement = batches.statement(plan.sql)
+        answer = batches.join(statement, parameters)
+        if answer is not None and (row := await answer) is not None:
+            return _bounded(row)
+        begun = statement.begin()
+        try:
+            return await self._run_alone(plan, parameters)
+        finally:
+            statement.ran(begun)
+
+    async def _run_alone(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
         pool = self.pool if self._pool is None else self._pool
         void = 0
         try:

@@ -98,7 +98,7 @@ class SqliteStore:
         self.health = WriteHealth(reason_of)
         self._probing = Probe(self.health, self.write)
         self._waiting = waiting
-        self.semaphore = FairSemaphore(workers, waiting, _WAIT)
+        self.semaphore: FairSemaphore[None] = FairSemaphore(workers, waiting, _WAIT)
         self._pool: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._workers: list[SqliteConnection] = []
@@ -281,7 +281,7 @@ class SqliteStore:
 
         def done(_: Future[T]) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self.semaphore.release, caller, since)
+                loop.call_soon_threadsafe(lambda: self.semaphore.release(caller, loop.time() - since))
 
         try:
             if self._pool is None:
