@@ -128,6 +128,7 @@ from types import SimpleNamespace
 from diptych import Diptych, lru
 from diptych.demo.model import model
 from diptych.db.postgres.pool import Link
+from diptych.db.postgres.read_batches import ReadBatches
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.on_demand import warm_up
 async def main():
@@ -136,6 +137,7 @@ async def main():
     warm_up()
     handler.graphql, handler.oauth
     link, proxies = Link(SimpleNamespace(_protocol=None), ""), Proxies("127.0.0.1")
+    batches = ReadBatches(SimpleNamespace())
     for each in lru.bounds():
         print(each.name, each.entries, each.bytes, sep="|")
     await app.stop()
