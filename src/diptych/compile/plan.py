@@ -165,7 +165,8 @@ class Plan(Struct, frozen=True, eq=False):
     page: PageLayout | None = None
     """If its columns are parts of a page, how that is put together."""
     batches: bool = False
-    """May it run in one transaction with others? It only reads, and its time is bounded by the number of its rows."""
+    """May it run in one transaction with those of other requests? A read may whose time is bounded by the number of its
+    rows, and the creation of a row that is a change by itself and takes no number of a counter."""
 
     @property
     def size(self) -> int:

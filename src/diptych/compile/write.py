@@ -162,8 +162,9 @@ class _Writer:
         answer = None if self.follows and self._depends(self.follows) else self._inside()
         apart = [self.changed.answer] if self.changed.answer is not None and answer is None else []
         separate = compile_reads(apart, self.model, self.dialect, self.sizes) if apart else None
+        is_whole = self._is_whole(separate is not None)
         return WritePlan(
-            self.dialect.plan(self._statement(answer)),
+            self.dialect.plan(self._statement(answer), batches=is_whole and not self.resource.counters),
             self._hold(),
             self._before(),
             self._after(),
@@ -171,7 +172,7 @@ class _Writer:
             self.dialect.plan(self._why()),
             self.guards,
             self.states if self.write.verb != "create" else (),
-            self._lookup() if self._is_whole(separate is not None) else None,
+            self._lookup() if is_whole else None,
             self.locks,
             self.opening,
             self._merge(),

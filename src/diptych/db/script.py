@@ -31,6 +31,8 @@ class Step(Struct, frozen=True, eq=False):
     marked: bool = False
     many: Sequence[Sequence[Any]] = ()
     """If it runs several times in one go: the values of each time, instead of `parameters`. All rows are sent back."""
+    makes: str = ""
+    """The id of the row that it makes, if it may share a transaction with steps of other requests."""
 
 
 Script = Generator[Step, ResultRow, T]

@@ -132,4 +132,5 @@ class BoundWrite(Struct, eq=False):
         return self.op.prepared.cost.price(self.values)
 
     def step(self, plan: Plan, marked: bool = False) -> Step:
-        return Step(plan.sql, plan.parameters(self.values, self.viewer, self.keys), marked)
+        makes = self.id if plan.batches else ""
+        return Step(plan.sql, plan.parameters(self.values, self.viewer, self.keys), marked, (), makes)

@@ -129,6 +129,7 @@ from diptych import Diptych, lru
 from diptych.demo.model import model
 from diptych.db.postgres.pool import Link
 from diptych.db.postgres.read_batches import ReadBatches
+from diptych.db.postgres.write_batches import WriteBatches
 from diptych.serve.http.proxies import Proxies
 from diptych.serve.on_demand import warm_up
 async def main():
@@ -137,7 +138,7 @@ async def main():
     warm_up()
     handler.graphql, handler.oauth
     link, proxies = Link(SimpleNamespace(_protocol=None), ""), Proxies("127.0.0.1")
-    batches = ReadBatches(SimpleNamespace())
+    batches = ReadBatches(SimpleNamespace()), WriteBatches(SimpleNamespace())
     for each in lru.bounds():
         print(each.name, each.entries, each.bytes, sep="|")
     await app.stop()

@@ -28,7 +28,16 @@ from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
 from diptych.db.postgres.sessions import Connector, PoolMode
 from diptych.db.postgres.stall import StallWatch
-from diptych.db.postgres.writer import BROKEN, STORE_ERRORS, ForeignSession, open_session, run_change, write
+from diptych.db.postgres.write_batches import Lost, WriteBatches
+from diptych.db.postgres.writer import (
+    BROKEN,
+    STORE_ERRORS,
+    ForeignSession,
+    find_change,
+    open_session,
+    run_change,
+    write,
+)
 from diptych.db.script import ResultRow, Script, Step
 from diptych.db.store import FeedHead, FeedPeek, RelayState, ReplicaState, StoreLoad, insert_plan
 from diptych.db.violations import refusal_of
@@ -88,6 +97,7 @@ class PostgresStore:
         self._waiting = waiting
         self._pool: Pool | None = None
         self._batches: ReadBatches | None = None
+        self._write_batches: WriteBatches | None = None
         connector = self._connector
         listens = partial(connector.connect_directly, "diptych listens") if connector.direct else None
         self._channel = NoticeChannel(listens, relay_to(relay))
@@ -125,6 +135,7 @@ class PostgresStore:
         self._pool.acts = bool(model.audited)
         self._pool.add(connection)
         self._batches = ReadBatches(self._pool)
+        self._write_batches = None if model.audited else WriteBatches(self._pool)  # one actor for each transaction
         self._probing = Probe(self._pool.health, self.write)
         self._numbering = Numbering(self.run, lambda: self._channel.relay)
         return fitted
@@ -274,10 +285,26 @@ class PostgresStore:
         self._changed()
         return result
 
-    def change(self, step: Step, lookup: Callable[[], Step]) -> Awaitable[ResultRow]:
+    async def change(self, step: Step, lookup: Callable[[], Step]) -> ResultRow:
         if self._connector.shares:  # no backend could be asked for its outcome: it runs in a transaction with an id
-            return _nothing()
-        return run_change(self.pool, step, lookup, self._changed)
+            return None
+        batches = self._write_batches
+        if batches is None or not step.makes:
+            return await run_change(self.pool, step, lookup, self._changed)
+        statement = batches.statement(step.sql)
+        answer = batches.join(statement, step)
+        if answer is not None:
+            row = await answer
+            if type(row) is Lost:
+                return await find_change(self.pool, row.connection, lookup(), self._changed)
+            if row is not None:
+                self._changed()
+            return row  # type: ignore[no-any-return]
+        begun = statement.begin()
+        try:
+            return await run_change(self.pool, step, lookup, self._changed)
+        finally:
+            statement.ran(begun)
 
     async def session(self, *, reading: bool = False) -> ForeignSession:
         if reading:
@@ -377,10 +404,6 @@ async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
 
 
 _IS_STANDBY = Plan("SELECT CASE WHEN pg_is_in_recovery() THEN ''::bytea END")
-
-
-async def _nothing() -> ResultRow:
-    return None
 
 
 def _check_primary(is_standby: bool) -> None:

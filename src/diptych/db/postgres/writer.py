@@ -91,13 +91,18 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step], changed
             link.connection.terminate()
         finally:
             pool.give(link)
-        row = await _look(pool, link.connection, lookup())
-        if row is not None:
-            changed()
-        return row
     except (TimeoutError, *STORE_ERRORS, *BROKEN):
         with _as_refusals(pool.health):
             raise
+    return await find_change(pool, link.connection, lookup(), changed)
+
+
+async def find_change(pool: Pool, broken: Connection, lookup: Step, changed: Callable[[], None]) -> ResultRow:
+    """The row that a statement made before its connection broke; None if it made none."""
+    row = await _look(pool, broken, lookup)
+    if row is not None:
+        changed()
+    return row
 
 
 @contextmanager

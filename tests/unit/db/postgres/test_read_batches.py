@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from diptych.compile.plan import Plan
-from diptych.db.postgres import read_batches
+from diptych.db.postgres import batches
 from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
@@ -33,14 +33,14 @@ CALLS = 40
 def sizes() -> Iterator[list[int]]:
     """The sizes of the batches that run meanwhile."""
     found: list[int] = []
-    run = read_batches.ReadBatches._run_batch
+    run = batches.Batches._run_batch
 
     def noted(self: Any, *arguments: Any) -> Any:
         found.append(len(arguments[-1]))
         return run(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_batches.ReadBatches, "_run_batch", noted)
+        patch.setattr(batches.Batches, "_run_batch", noted)
         yield found
 
 
@@ -78,7 +78,7 @@ def test_reads_that_come_together_are_batches_and_each_gets_its_answer(postgres:
         with sizes() as found:
             assert await together(store, ECHO, values) == [value.encode() for value in values]
         assert sum(found) == CALLS - 1, "the first of them runs by itself"
-        assert max(found) == read_batches._MOST
+        assert max(found) == batches._MOST
 
     served(postgres, work)
 
