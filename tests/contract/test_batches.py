@@ -12,7 +12,6 @@ import pytest
 
 from diptych import Audited, Counter, Model, Resource, auto, grant
 from diptych.api.reply import Reply
-from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.serve.http.request import Request
 from tests.contract.http.data import ANN, BEN, NOBODY, ROWS
@@ -120,10 +119,17 @@ class Note(Resource, audit=Audited()):
     access = (grant("read", "create"),)
 
 
-def test_nor_is_what_is_audited_as_a_transaction_has_one_actor(postgres: Postgres, runner: asyncio.Runner) -> None:
-    with in_process(Model(Note), postgres.create(), runner) as service:
-        assert isinstance(service.app.store, PostgresStore)
+class Plain(Resource):
+    text: str
+    access = (grant("read", "create"),)
+
+
+def test_nor_is_anything_of_an_audited_model_as_a_transaction_has_one_actor(
+    postgres: Postgres, runner: asyncio.Runner
+) -> None:
+    with in_process(Model(Note, Plain), postgres.create(), runner) as service:
         with sizes() as found:
-            replies = together(service, *[("POST", "/notes", {"text": "x"})] * 30, token="")
+            for path in ("/notes", "/plains") * 2:
+                replies = together(service, *[("POST", path, {"text": "x"})] * 30, token="")
+                assert {reply.status for reply in replies} == {201}
         assert not found
-        assert {reply.status for reply in replies} == {201}

@@ -39,6 +39,15 @@ class Things:
 
     def __init__(self, store: PostgresStore, admin: asyncpg.Connection) -> None:
         self.store, self.admin = store, admin
+        self.noted = 0
+        """Changes of which this process told its followers."""
+        changed = store._changed
+
+        def noted() -> None:
+            self.noted += 1
+            changed()
+
+        store._changed = noted  # type: ignore[method-assign]
 
     async def make(self, number: int, name: str, caller: str = "ann") -> ResultRow:
         CALLER.set(caller)
@@ -82,6 +91,7 @@ def test_what_comes_together_is_committed_together(postgres: Postgres) -> None:
         assert sum(found) == CALLS - 1
         assert max(found) == batches._MOST
         assert await things.there() == {id_of(number): name for number, name in enumerate(names)}
+        assert things.noted == 3 + CALLS, "followers hear of each"
         commits = await things.admin.fetchval("SELECT count(DISTINCT xmin::text) FROM things WHERE name LIKE 'n%'")
         assert commits == len(found) + 1
 
@@ -97,23 +107,32 @@ def test_one_that_changes_nothing_says_so_and_the_others_are_made(postgres: Post
     served(postgres, work)
 
 
-def test_one_that_breaks_a_constraint_takes_nobody_along(postgres: Postgres) -> None:
+def test_one_that_breaks_a_constraint_takes_nobody_along(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that were rolled back with it say that they changed nothing, and run again by themselves."""
 
     async def work(things: Things) -> None:
         names = [f"n{number % 30}" for number in range(CALLS)]
+        ended: list[asyncpg.Connection] = []
+        monkeypatch.setattr(asyncpg.Connection, "terminate", ended.append)
         made = await things.together(names)
         there = await things.there()
         for number, (name, row) in enumerate(zip(names, made, strict=True)):
             assert row in (None, name.encode())
             assert (id_of(number) in there) == (row is not None)
+        assert not ended, "its outcome was known"
 
     served(postgres, work)
 
 
+CLOSED = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+
 @pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize(
+    "error", [CLOSED, ConnectionResetError(), asyncio.CancelledError()], ids=lambda e: type(e).__name__
+)
 def test_what_became_of_a_batch_whose_connection_breaks_is_looked_for(
-    postgres: Postgres, committed: bool, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, committed: bool, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(things: Things) -> None:
         broken = 0
@@ -126,7 +145,7 @@ def test_what_became_of_a_batch_whose_connection_breaks_is_looked_for(
                 return await running(self, sql, parameters)
             if committed:
                 await running(self, sql, parameters)
-            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+            raise error
 
         monkeypatch.setattr(Link, "read_many", breaking)
         names = [f"n{number}" for number in range(CALLS)]
