@@ -8,8 +8,9 @@ The loop runs callbacks first in, first out, and a callback that runs blocks all
 requests start at once. When it grows long, each request is measured, and its time in the loop is spent from a token
 bucket of its caller. Requests of callers whose bucket is empty wait in a fair queue. In each iteration of the loop as
 many are admitted as take about a quantum together, so callers with tokens wait for no more than that. As long as there
-is a queue, all requests pass through here: none overtakes another of the same caller. A caller that is alone has nobody
-to wait for, and the loop counts as busy only later.
+is a queue, all requests pass through here: none overtakes another of the same caller. The queue ends when it is so
+short that the loop would not count as busy if all of it were admitted: clients that send a request as soon as they have
+a response never let it become empty. A caller that is alone has nobody to wait for, and the loop counts as busy later.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ class Admission:
             self._last, self._since = caller, time.monotonic()
         if self._task is not None:
             return True
-        return lag > BUSY and (lag > BUSY_ALONE or time.monotonic() - self._since < _ALONE)
+        return lag > BUSY and (lag > BUSY_ALONE or not self._is_alone())
+
+    def _is_alone(self) -> bool:
+        return time.monotonic() - self._since >= _ALONE
 
     async def run(self, caller: str, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine once it is admitted, and return its result; a Refusal if the queue is full."""
@@ -95,19 +99,27 @@ class Admission:
             self._queue.remove(caller, waiter)
 
     async def _admit(self) -> None:
-        """Admit waiting requests until the queue is empty."""
+        """Admit waiting requests, some in each iteration of the loop, until few are left, and those at once."""
         try:
-            while self._queue:
-                for _ in range(max(1, int(_QUANTUM / max(self._expected, _QUANTUM / _AT_ONCE)))):
-                    admitted = self._queue.pop()
-                    if admitted is None:
-                        break
-                    if not admitted[1].done():
-                        admitted[1].set_result(None)
+            while not self._is_short():
+                self._let_go(max(1, int(_QUANTUM / max(self._expected, _QUANTUM / _AT_ONCE))))
                 await asyncio.sleep(0)  # they start in the next iteration of the loop,
                 await asyncio.sleep(0)  # and what arrives meanwhile in the one after that
+            self._let_go(len(self._queue))
         finally:
             self._task = None
+
+    def _is_short(self) -> bool:
+        """Would all that waits take at most half of what makes the loop count as busy?"""
+        return len(self._queue) * self._expected <= (BUSY_ALONE if self._is_alone() else BUSY) / 2
+
+    def _let_go(self, requests: int) -> None:
+        for _ in range(requests):
+            admitted = self._queue.pop()
+            if admitted is None:
+                break
+            if not admitted[1].done():
+                admitted[1].set_result(None)
 
     def stop(self) -> None:
         """Stop admitting requests that wait."""

@@ -189,6 +189,29 @@ def test_requests_of_one_caller_are_served_in_their_order() -> None:
     assert begun == list(range(200))
 
 
+def test_clients_that_never_let_the_queue_become_empty_leave_it_when_it_is_short() -> None:
+    """Each sends a request as soon as it has a response; once the loop was late, and since then it is not."""
+
+    async def work() -> int:
+        admission, queued = Admission(), 0
+        admission._buckets.spend("hog", 10)
+
+        async def client() -> None:
+            nonlocal queued
+            lag = BUSY_ALONE + 1
+            for _ in range(300):
+                if admission.is_needed("hog", lag):
+                    queued += 1
+                    await admission.run("hog", asked([], "hog", 0.00001))
+                await asyncio.sleep(0)
+                lag = 0.0
+
+        await asyncio.gather(*(client() for _ in range(32)))
+        return queued
+
+    assert 32 <= run(work) < 32 * 100
+
+
 def test_a_caller_that_is_alone_waits_later(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("diptych.fair.admission.time.monotonic", lambda: now)
