@@ -33,7 +33,6 @@ FORGET = (
     "DELETE FROM diptych_feed WHERE position IS NULL OR position < (SELECT max(position) FROM diptych_feed)",
     "UPDATE diptych_feed SET resource = ''",
 )
-BUSY_MS = 10_000
 
 
 @contextmanager
@@ -98,7 +97,6 @@ async def _drop_postgres(store: Store) -> None:
 
 def _remove_sqlite_orders(store: Store) -> tuple[int, int]:
     connection = connect_sqlite(store)
-    connection.set_busy_timeout(BUSY_MS)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     with connection:
         connection.execute(DELETE)

@@ -17,6 +17,8 @@ import asyncpg
 Kind = Literal["sqlite", "postgres"]
 
 # The same for every SQLite connection of the bench: floor and peer.
+BUSY_MS = 10_000
+"""The other servers have work in the background, and what a round has made is deleted."""
 SQLITE_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -48,6 +50,7 @@ def store_of_url(url: str) -> Store:
 def connect_sqlite(store: Store) -> apsw.Connection:
     """A connection as the floor and the bulk load use it."""
     connection = apsw.Connection(store.path)
+    connection.set_busy_timeout(BUSY_MS)
     for pragma in SQLITE_PRAGMAS:
         connection.execute(pragma).fetchall()
     return connection
