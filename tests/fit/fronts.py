@@ -15,7 +15,7 @@ import pytest
 
 from tests.fit.scenario import find_program
 from tests.fit.tools import ALL
-from tests.support.running import PATIENCE, ROOT, Client, stop
+from tests.support.running import PATIENCE, ROOT, Client, free_port, stop
 
 PAGE = ROOT / "docs" / "reference" / "proxies.md"
 Command = Callable[[str, Path, str], list[str]]
@@ -36,7 +36,7 @@ def proxy(name: str, config: str, service: Client, folder: Path, command: Comman
     if program is None:
         assert not ALL or os.environ.get("FIT_PROXIES") != "required", f"there is no {name}"
         pytest.skip(f"there is no {name} on this machine")
-    port = _free_port()
+    port = free_port()
     text = config.replace("8080", str(port)).replace("8000", str(service.port))
     (folder / "config").write_text(text, "utf-8")
     with open(folder / "log", "w", encoding="utf-8") as log:
@@ -53,12 +53,6 @@ def proxy(name: str, config: str, service: Client, folder: Path, command: Comman
             yield Client(f"http://127.0.0.1:{port}")
         finally:
             stop(process)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _wait(port: int, process: subprocess.Popen[str], log: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from urllib.parse import quote
 from tests.fit.rest import save_document
 from tests.fit.scenario import Scenarios, Tool
 from tests.fit.tools import MODULES, NODE, workspace
-from tests.support.running import Answer, Client, Said, Service
+from tests.support.running import Answer, Client, Said, Service, free_port
 
 TOOL = Tool("Prism", "REST tools", npm=("@stoplight/prism-cli",))
 LOWEST = (
@@ -25,8 +24,7 @@ LOWEST = (
 
 @contextmanager
 def prism(*arguments: str, folder: Path, token: str) -> Iterator[Client]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(NODE / "node"), str(MODULES / ".bin" / "prism"), *arguments, "--port", str(port)]
     said = Said()
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:

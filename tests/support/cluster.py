@@ -14,7 +14,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from typing import Any
 
 import asyncpg
 
-from tests.support.running import PATIENCE, Postgres, scratch
+from tests.support.running import PATIENCE, Postgres, free_port, scratch
 
 _CONF = """
 listen_addresses = '127.0.0.1'
@@ -136,13 +135,6 @@ class Server:
         other.configure(f"port = {other.port}\nsynchronous_standby_names = ''\n")
         other.start()
         return other
-
-
-def free_port(port: int = 0) -> int:
-    """A port of 127.0.0.1 that nobody uses."""
-    with socket.create_server(("127.0.0.1", port)) as free:
-        number: int = free.getsockname()[1]
-        return number
 
 
 def kill_server(folder: Path) -> None:

@@ -10,15 +10,14 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.running import PATIENCE
+from tests.support.running import PATIENCE, free_port
 
 
 class NatsServer:
     """A server without files; `kill` ends it as a crash does."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"nats://127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -25,8 +25,8 @@ import asyncpg
 import pytest
 import yaml
 
-from tests.support.cluster import free_port, kill_server
-from tests.support.running import PATIENCE, ROOT, Postgres, scratch
+from tests.support.cluster import kill_server
+from tests.support.running import PATIENCE, ROOT, Postgres, free_port, scratch
 
 RECIPE = ROOT / "deploy" / "patroni" / "db1.yml"
 _SUPERUSER = "postgres:change-me"

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.running import PATIENCE, stop
+from tests.support.running import PATIENCE, free_port, stop
 
 NEEDED = (1, 21)
 """The first version that tracks prepared statements."""
@@ -73,8 +73,7 @@ def pgbouncer(database: str, path: str = "", user: str = "postgres", **settings:
     folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))  # where its user may look
     address = urlsplit(database)
     host, name = parse_qs(address.query)["host"][0], address.path.lstrip("/")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     how = {"user": f" user={user}", "auth": "any"} if user else {"user": "", "auth": "trust"}
     ini = _INI.format(host=host, port=address.port or 5432, listen=port, folder=folder, **how)
     (folder / "ini").write_text(ini + "".join(f"{key} = {value}\n" for key, value in settings.items()))

@@ -16,6 +16,7 @@ import http.client
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -294,6 +295,15 @@ def node(script: str, *arguments: str, given: str = "") -> str:
 
 
 # databases
+
+
+def free_port(port: int = 0) -> int:
+    """A port of 127.0.0.1 that nobody uses, and that no client is given by chance: a server that starts anew has it."""
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", port or random.randrange(15_000, 32_000))) as free:
+            number: int = free.getsockname()[1]
+            return number
+        assert not port, "somebody uses it"
 
 
 def scratch(prefix: str = "diptych-", room: int = 4 << 30) -> str:

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -23,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.running import PATIENCE, ROOT, Client, scratch
+from tests.support.running import PATIENCE, ROOT, Client, free_port, scratch
 
 FILE = ROOT / "deploy" / "Containerfile"
 KNOWN = frozenset(
@@ -171,11 +170,6 @@ def container(tmp_path: Path) -> Iterator[Container]:
     root.chmod(0o755)
     yield Container(root)
     shutil.rmtree(root, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.mark.timeout(600)

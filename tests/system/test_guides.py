@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ import pytest
 
 from diptych.config import SETTINGS
 from docs.diagrams.draw import FOLDER, PICTURES
-from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, Postgres, diptych, environment, served
+from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, Postgres, diptych, environment, free_port, served
 from tests.system.caching.nginx import nginx
 from tests.system.oauth.test_docs_flows import agrees
 
@@ -35,12 +34,6 @@ def code(page: Path, language: str) -> list[str]:
 
 
 # the tutorial
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextmanager

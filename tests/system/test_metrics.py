@@ -6,7 +6,6 @@ import asyncio
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from diptych import Diptych
 from diptych.config import Config
 from diptych.demo.model import model
-from tests.support.running import Answer, Client, NewDatabase, Service, running, served
+from tests.support.running import Answer, Client, NewDatabase, Service, free_port, running, served
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,8 +130,7 @@ def test_prometheus_scrapes_it_with_the_recipe(new_sqlite: NewDatabase, tmp_path
             job.pop(name, None)
         recipe["rule_files"] = [str(ROOT / "deploy" / "prometheus" / "alerts.yml")]
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(recipe))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address = f"127.0.0.1:{free.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         command = ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--web.listen-address={address}"]
         command += [f"--storage.tsdb.path={tmp_path}/data", "--log.level=error"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

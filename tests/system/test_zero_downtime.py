@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import LONG, long_where
-from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, environment, make_tables, stop, token
+from tests.support.running import PATIENCE, ROOT, Client, NewDatabase, environment, free_port, make_tables, stop, token
 
 DEPLOY = ROOT / "deploy"
 CLIENTS = 6
@@ -168,12 +168,6 @@ def test_a_node_is_replaced_by_another_that_runs_beside_it(new_sqlite: NewDataba
                 load.wait(100)
         old.end()
     assert (load.failures[:3], load.answered > 250) == ([], True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -81,6 +81,7 @@ def begin_edit(page: Console, row: dict[str, Any], typed: str) -> None:
     cell = page.tab.locator("tbody tr").first.locator("td", has_text=row["note"])
     cell.focus()
     page.tab.keyboard.press("Enter")
+    expect(page.tab.get_by_label(re.compile("^note of"))).to_be_focused()
     page.tab.keyboard.press("Control+a")
     page.tab.keyboard.type(typed)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import threading
@@ -20,16 +19,10 @@ from diptych.config import Config
 from diptych.demo.data import insert_sample
 from diptych.demo.model import model
 from diptych.identity.accounts import Accounts
-from tests.support.running import PATIENCE, Client, NewDatabase, served
+from tests.support.running import PATIENCE, Client, NewDatabase, free_port, served
 from tests.system.console.opening import console
 
 EMAIL, PASSWORD = "boss@example.org", "correct horse battery"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import socket
 from pathlib import Path
 
 from diptych.cli.records import run_on_store
@@ -13,7 +12,7 @@ from diptych.db.store import Store
 from diptych.demo.data import FIRST_USER_ID
 from diptych.identity.accounts import Accounts
 from diptych.identity.revocation_list import RevocationList
-from tests.support.running import JS, ROOT, Command, NewDatabase, node, served
+from tests.support.running import JS, ROOT, Command, NewDatabase, free_port, node, served
 from tests.system.oauth.flow import PASSWORD
 
 PAGE = (ROOT / "docs" / "how-to" / "sign-in.md").read_text()
@@ -29,8 +28,7 @@ def test_the_apps_of_the_guide_sign_a_user_in(new_sqlite: NewDatabase, command: 
     (tmp_path / "app.mjs").write_text(app)
     (tmp_path / "auth.mjs").write_text(provider)
     (tmp_path / "node_modules").symlink_to(JS / "node_modules")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = str(listener.getsockname()[1])
+    port = str(free_port())
     database = new_sqlite()
     with served(database, "--sample") as service:
         run_on_store({"database": database, "model": None}, add_account)
