@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import threading
@@ -14,7 +15,7 @@ import apsw
 from diptych.ask.cursor import key_digest, row_version, sign
 from diptych.compile.plan import MAX_ANSWER, Plan, raise_long_sum
 from diptych.db.sqlite.unicode import has_no_half, unicode
-from diptych.db.sqlite.watchdog import StatementDeadline, Watchdog
+from diptych.db.sqlite.watchdog import SHORTEST, StatementDeadline, Watchdog
 from diptych.model.folding import fold
 
 BytesRow = tuple[bytes | None, ...] | list[bytes | None]
@@ -25,7 +26,7 @@ _TICK_SECONDS = 100e-6
 _BYTES_A_SECOND = 100e6
 """How fast long texts are read and put into a response, at least."""
 _UNLIMITED = 1 << 60
-INLINE_DEADLINE = 0.05
+INLINE_DEADLINE = SHORTEST
 """Deadline of a read in the loop, in seconds, however few steps it takes."""
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=0", "cache_size=-65536", "foreign_keys=ON")
@@ -38,6 +39,8 @@ a large file.
 """
 _QUIET = 1.0
 """Seconds without a write after which the file is mapped."""
+_FEW, _UNSHARED = 4, 50
+"""Where fewer reads than that share a snapshot, so many next ones have one of their own."""
 
 
 class SqliteConnection:
@@ -63,6 +66,12 @@ class SqliteConnection:
         self._map_at = math.inf
         """When the file is to be mapped."""
         self._is_mapped = False
+        self._shares = False
+        """Do reads share a snapshot at the moment?"""
+        self._reads = 0
+        """Those that share it."""
+        self._unshared = 0
+        """Reads that have one of their own before the next is shared."""
         if write:  # else a statement that looks for two rows is prepared anew whenever their ids are bound
             self.db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         else:
@@ -102,6 +111,10 @@ class SqliteConnection:
         """
         if now >= self._map_at:
             self._map(_MAPPED)
+        if self._shares:
+            self._reads += 1
+        elif self._is_mapped:
+            self._share()
         self._ticks = steps // _TICK
         guard, dog = self.guard, self._dog
         guard.until = now + INLINE_DEADLINE
@@ -114,9 +127,33 @@ class SqliteConnection:
             guard.until = math.inf  # without its lock: a read that is interrupted by mistake runs again in a worker
         return _row(plan, row)
 
+    def _share(self) -> None:
+        """Let the reads of this iteration of the loop share a snapshot, unless that was of little use lately.
+
+        The file is locked and unlocked once then, and not for each read, which is an eighth of a short one. Nobody can
+        tell: the snapshot ends before any callback that is scheduled later, so before anybody hears of a later commit.
+        Only a file that nobody writes to is read so; else readers would keep the log from being emptied.
+        """
+        if self._unshared:
+            self._unshared -= 1
+            return
+        asyncio.get_running_loop().call_soon(self._end_shared)
+        self._execute("BEGIN")
+        self._shares, self._reads = True, 1
+
+    def _end_shared(self) -> None:
+        if not self._shares:
+            return
+        self._shares = False
+        if self.db.in_transaction:  # else an error has ended it
+            self._execute("COMMIT")
+        if self._reads < _FEW:
+            self._unshared = _UNSHARED
+
     def map_later(self) -> None:
-        """Map the file once nobody has written for a while: to be called before each write, in the loop."""
+        """Map the file once nobody has written for a while: to be called before and after each write, in the loop."""
         self._map_at = time.perf_counter() + _QUIET
+        self._end_shared()
         if self._is_mapped:
             self._map(0)
 

@@ -88,7 +88,7 @@ class SqliteStore:
         path = f"./{path}" if path.startswith("file:") else path
         self._in_memory = path == ":memory:"
         self._maps = only_process and not self._in_memory
-        """May the file be mapped? Writes of other processes are not seen."""
+        """May the file be mapped, and reads share a snapshot? Writes of other processes are not seen."""
         self.path = f"file:/diptych-{id(self)}?vfs=memdb" if self._in_memory else path
         self.budget = budget
         self.timeout = timeout
@@ -388,6 +388,8 @@ class SqliteStore:
                 db.executemany(plan.sql, (plan.parameters(row, NOBODY, {}) for row in rows))
         finally:
             self._writer = connection
+            if self._maps and self._inline is not None:
+                self._inline.map_later()
 
 
 def _drive(db: apsw.Connection, fitting: Fitting[T]) -> T:

@@ -8,7 +8,8 @@ interrupts a connection whose deadline is past: SQLite obeys at the next row, in
     try: …                                    apsw.InterruptError after that
     finally: guard.end()
 
-The thread sleeps while nothing runs; else it checks every few milliseconds.
+The thread sleeps while nothing runs; else until the next deadline, or until that of a statement which begins meanwhile
+can be past. It checks no more often, since for each check it takes the GIL from the loop.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from contextlib import suppress
 
 import apsw
 
-_EVERY = 0.01
-"""Seconds between two checks."""
+SHORTEST = 0.05
+"""The shortest deadline in seconds, and the time between two checks, at most."""
+_AGAIN = 0.01
+"""Seconds between two checks, at least: a statement that was interrupted is interrupted again until it has ended."""
 _QUIET = 1
 """Checks without a running statement, after which the thread sleeps."""
 
@@ -59,6 +62,8 @@ class StatementDeadline:
         with self._lock:
             if self.until != math.inf:
                 self.until = 0.0
+                with suppress(apsw.Error):  # it is closed
+                    self._db.interrupt()
 
     def enforce(self, now: float) -> None:
         """Interrupt the connection if its deadline is past; again at each check, until the statement has ended."""
@@ -77,7 +82,7 @@ class Watchdog:
         self.used = False
         """Did a statement begin since the last check?"""
         self.asleep = True
-        self._closed = False
+        self._closed = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -103,15 +108,14 @@ class Watchdog:
 
     def close(self) -> None:
         """End the thread."""
-        self._closed = True
+        self._closed.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
 
     def _watch(self) -> None:
         quiet = 0
-        while not self._closed:
-            time.sleep(_EVERY)
+        while not self._closed.wait(self._due()):
             now = time.perf_counter()
             for guard in tuple(self._guards):
                 guard.enforce(now)
@@ -121,6 +125,11 @@ class Watchdog:
                 self._sleep()
                 quiet = 0
 
+    def _due(self) -> float:
+        """Seconds until the next check."""
+        first = min([guard.until for guard in tuple(self._guards)], default=math.inf)
+        return min(SHORTEST, max(_AGAIN, first - time.perf_counter()))
+
     def _is_running(self) -> bool:
         """Does a statement have a deadline?"""
         return any(guard.until != math.inf for guard in tuple(self._guards))
@@ -129,7 +138,7 @@ class Watchdog:
         """Sleep until a statement begins. None is missed, since `begin` sets its deadline before it reads `asleep`."""
         self._wake.clear()
         self.asleep = True
-        if self._is_running() or self._closed:
+        if self._is_running() or self._closed.is_set():
             self.asleep = False
         else:
             self._wake.wait()

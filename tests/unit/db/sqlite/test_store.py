@@ -30,6 +30,9 @@ LONG = Plan(
 )
 
 
+ENDLESS = Plan("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT CAST(count(*) AS TEXT) FROM n")
+
+
 class SlowClock:
     """A clock on a machine so busy that 10 ms pass between any two looks at it."""
 
@@ -120,3 +123,115 @@ def test_the_file_is_mapped_while_nobody_writes(
         return mapped
 
     assert asyncio.run(work()) == [only_process, False, only_process, False]
+
+
+COUNT = Plan("SELECT CAST(count(*) AS TEXT) FROM users")
+ADD = "INSERT INTO users (id, name, email) VALUES ('01900000-0000-7000-8000-00000000000a', 'a', 'a@example.org')"
+
+
+class Iterations:
+    """Reads of a store, in iterations of the loop."""
+
+    def __init__(self, path: str, store: SqliteStore) -> None:
+        self.path, self.store = path, store
+
+    def count(self) -> int:
+        row = self.store.run_now(COUNT, ())
+        assert row is not None and row[0] is not None
+        return int(row[0])
+
+    @property
+    def shares(self) -> bool:
+        assert self.store._inline is not None
+        return bool(self.store._inline.db.in_transaction)
+
+    def write_outside(self, sql: str) -> None:
+        db = apsw.Connection(self.path)
+        for name in ("diptych_seal", "diptych_digest", "diptych_version", "diptych_fold"):
+            db.create_scalar_function(name, lambda *_: None)
+        db.execute(sql)
+        db.close()
+
+
+def in_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[[Iterations], Coroutine[Any, Any, None]]
+) -> None:
+    """Work on a store whose file is mapped as soon as it is read."""
+    monkeypatch.setattr(connection_module, "_QUIET", 0.0)
+
+    async def run() -> None:
+        store = SqliteStore(f"{tmp_path}/a.db", only_process=True)
+        await store.open(model)
+        try:
+            await work(Iterations(f"{tmp_path}/a.db", store))
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+def test_reads_of_one_iteration_share_a_snapshot_and_the_next_has_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(it: Iterations) -> None:
+        seen = [it.count()]
+        assert it.shares
+        it.write_outside(ADD)
+        seen += [it.count() for _ in range(5)]
+        await asyncio.sleep(0)
+        assert not it.shares
+        assert [*seen, it.count()] == [0, 0, 0, 0, 0, 0, 1]
+
+    in_iterations(tmp_path, monkeypatch, work)
+
+
+def test_what_this_process_writes_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "_FEW", 0)
+
+    async def work(it: Iterations) -> None:
+        user = {"name": "b", "email": "b@example.org", "id": "01900000-0000-7000-8000-00000000000b"}
+        assert it.count() == 0 and it.shares
+        await it.store.insert(model.resources["User"], list(user), [list(user.values())])
+        assert it.count() == 1 and it.shares
+        change = asyncio.ensure_future(it.store.change(Step("DELETE FROM users", ()), lambda: Step("", ())))
+        assert not it.shares, "a write is under way"
+        reads = 0
+        while not change.done():
+            it.count()
+            reads += it.shares
+            await asyncio.sleep(0)
+        assert it.count() == 0 and reads, "a snapshot was shared in the iteration that ended it"
+
+    in_iterations(tmp_path, monkeypatch, work)
+
+
+def test_a_snapshot_is_shared_only_where_many_reads_come_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(it: Iterations) -> None:
+        it.count()
+        await asyncio.sleep(0)
+        shared = 0
+        for _ in range(connection_module._UNSHARED):
+            it.count()
+            shared += it.shares
+            await asyncio.sleep(0)
+        assert shared == 0
+        for _ in range(3):  # again, and then for as long as there are many
+            for _ in range(connection_module._FEW):
+                it.count()
+            assert it.shares
+            await asyncio.sleep(0)
+
+    in_iterations(tmp_path, monkeypatch, work)
+
+
+def test_an_interrupted_read_leaves_the_snapshot_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(it: Iterations) -> None:
+        it.count()
+        assert it.store.run_now(ENDLESS, ()) is None
+        assert it.shares and it.count() == 0
+        await asyncio.sleep(0)
+        assert not it.shares and it.count() == 0
+
+    in_iterations(tmp_path, monkeypatch, work)
