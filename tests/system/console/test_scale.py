@@ -30,7 +30,8 @@ def test_a_page_of_a_large_model_opens_quickly_and_counts_nothing(
     new_sqlite: NewDatabase, browser: Browser, tmp_path: Path
 ) -> None:
     (tmp_path / "things.py").write_text(source())
-    patient = ("--request-timeout=120", "--statement-timeout=60")  # also where others use the processors
+    # also where others use the processors, and each second of planning is charged as two
+    patient = ("--request-timeout=120", "--statement-timeout=60", "--planning-share=0")
     with running("dev", "things:model", *patient, database=new_sqlite(), cwd=tmp_path, noise="INFO") as service:
         for number in range(3):
             assert service.post("/thing7s", {f"field{number}": "x"}).status == 201
