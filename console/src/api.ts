@@ -84,9 +84,17 @@ export async function call(method: string, path: string, extra: Extra = {}): Pro
   return { status: response.status, headers: [...response.headers], text, json, ms, bytes: new Blob([text]).size }
 }
 
-/** The JSON of a response, or a Failure with what the service says. */
+/** Seconds that a read waits by itself when it comes too soon: a budget of the service is full again after ten. */
+const LONGEST_WAIT = 10
+
+/** The JSON of a response, or a Failure with what the service says. A read that comes too soon is sent once more. */
 export async function ask<T>(method: string, path: string, extra: Extra = {}): Promise<T> {
-  const answer = await call(method, path, extra)
+  let answer = await call(method, path, extra)
+  const seconds = Number(header(answer, 'retry-after') ?? Infinity)
+  if (answer.status === 429 && method === 'GET' && seconds <= LONGEST_WAIT) {
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+    answer = await call(method, path, extra)
+  }
   if (answer.status >= 400) throw failure(answer)
   return answer.json as T
 }

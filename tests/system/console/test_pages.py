@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.support.axe import COLOURS, inject, sideways, violations
 from tests.support.effort import sampled
@@ -73,6 +73,30 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(admin: Client,
                 found += [(path, theme, each) for each in violations(page.tab, COLOURS if theme == "dark" else "{}")]
             found += [(path, each) for each in sideways(page.tab)]
     assert found == []
+
+
+@pytest.mark.parametrize("seconds", [1, 60])
+def test_a_read_that_comes_too_soon_is_sent_again_unless_the_wait_is_long(
+    admin: Client, browser: Browser, seconds: int
+) -> None:
+    asked: list[str] = []
+
+    def too_soon(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            route.continue_()
+        else:
+            problem = {"detail": "Too many requests of yours were new.", "code": "RATE_LIMITED"}
+            headers = {"content-type": "application/problem+json", "retry-after": str(seconds)}
+            route.fulfill(status=429, headers=headers, body=json.dumps(problem))
+
+    with console(browser, admin) as page:
+        page.tab.route(re.compile(r"/orders\?"), too_soon)
+        page.goto("data/orders")
+        if seconds == 60:
+            page.tab.get_by_role("alert").get_by_role("button", name="Try again").click()
+        expect(page.tab.locator("tbody tr")).to_have_count(25)
+        assert len(asked) == 2
 
 
 def begin_edit(page: Console, row: dict[str, Any], typed: str) -> None:
