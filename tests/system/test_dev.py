@@ -135,6 +135,20 @@ def test_a_change_while_the_server_starts_is_not_missed(project: Path, new_sqlit
             time.sleep(0.1)
 
 
+def test_a_change_within_the_second_and_of_the_same_size_is_served(project: Path, new_sqlite: NewDatabase) -> None:
+    """Python takes cached bytecode for that of every source with its time, in seconds, and its size."""
+    file = project / "notes.py"
+    with running("dev", "notes:model", database=new_sqlite(), cwd=project) as service:
+        written = file.stat().st_mtime
+        for count in range(1, 4):
+            file.write_text(NOTES.replace("text: str", f"text{count}: str"))
+            os.utime(file, (written, written))
+            until = time.monotonic() + PATIENCE / 4
+            while service.get(f"/notes?fields=text{count}").status != 200:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+
 @contextmanager
 def session(project: Path, database: str) -> Iterator[tuple[subprocess.Popen[str], Said, Said]]:
     """`diptych dev` in a process group of its own, as a terminal has it."""

@@ -6,8 +6,9 @@
 2. Events are collected from before a process starts until it is ended: no change is missed.
 3. Only folders of source are watched, so virtual environments, caches and hidden folders take no watches; and only
    `.py` files count, so a database beside the model can be written to.
-4. A process that cannot start shows why and ends; the next change starts another one.
-5. The supervisor holds the listening socket: who connects during a reload is answered by the next process.
+4. The bytecode of what changed is removed, so that no process runs an older version of the same second and size.
+5. A process that cannot start shows why and ends; the next change starts another one.
+6. The supervisor holds the listening socket: who connects during a reload is answered by the next process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import cache_from_source
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -52,6 +54,14 @@ def supervise(target: Callable[..., None], *args: Any, roots: Iterable[Path]) ->
             log.info("Reloading: %s changed", ", ".join(map(_shown, changed)))
         process.terminate()
         process.join()
+        for file in changed:
+            _forget_bytecode(file)
+
+
+def _forget_bytecode(file: Path) -> None:
+    """Remove the cached bytecode of a file: Python takes it for that of any version of the same second and size."""
+    with suppress(OSError, NotImplementedError):
+        Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
 
 class SourceWatch:

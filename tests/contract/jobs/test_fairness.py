@@ -68,12 +68,13 @@ def order(shop: Service) -> str:
 
 
 def add(shop: Service, owner: str, number: int = 1, name: str = "tryOutBook", turn: int = 1) -> list[str]:
-    """Queue records without their rows, at this moment."""
+    """Queue records without their rows, at this moment; no two in the same millisecond."""
     ids = [f"{owner}-{time.perf_counter_ns()}-{index}" for index in range(number)]
     store = shop.app.store
     for id in ids:
         record = QueuedJob(id, name, "{}", owner, 0, "null", int(time.time() * 1000), 0, "", 0, owner, turn)
         shop.runner.run(store.write(partial(add_job, store.dialect, record)))
+        time.sleep(0.002)
     return ids
 
 

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from diptych.compile.plan import Plan
-from diptych.db.postgres import batches
+from diptych.db.postgres import batches, read_batches
 from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
@@ -191,7 +191,10 @@ def test_a_caller_that_goes_away_takes_nobody_along(postgres: Postgres) -> None:
     served(postgres, work)
 
 
-def test_a_caller_with_much_to_ask_waits_behind_itself(postgres: Postgres) -> None:
+def test_a_caller_with_much_to_ask_waits_behind_itself(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_batches, "_LATE", 60.0)  # a batch that is cancelled queues again
+    monkeypatch.setattr(read_batches.ReadBatches, "fast", 60.0)
+
     async def work(store: PostgresStore) -> None:
         warm = [asyncio.create_task(read(store, Plan(SLEEPS.sql), "0.03", f"{number}")) for number in range(10)]
         await asyncio.gather(*warm)  # every connection is made
