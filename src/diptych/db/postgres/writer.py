@@ -99,7 +99,8 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step], changed
 
 async def find_change(pool: Pool, broken: Connection, lookup: Step, changed: Callable[[], None]) -> ResultRow:
     """The row that a statement made before its connection broke; None if it made none."""
-    row = await _look(pool, broken, lookup)
+    with _as_refusals(pool.health):
+        row = await _look(pool, broken, lookup)
     if row is not None:
         changed()
     return row

@@ -260,13 +260,13 @@ def test_all_are_told_if_the_server_goes_away_and_none_waits(postgres: Postgres)
 
 def test_a_storm_of_reads_and_cancellations_loses_nothing(postgres: Postgres) -> None:
     async def work(store: PostgresStore) -> None:
-        dice = random.Random(7)
+        dice, reads = random.Random(7), scaled(20_000, 1_000)
         plans = (ECHO, SOME, Plan("SELECT convert_to('x' || $1::text, 'UTF8')", batches=True), BROKEN)
 
         async def one(number: int) -> None:
             plan = dice.choice(plans)
             value = dice.choice(("missing", str(number))) if plan is not BROKEN else dice.choice(("0", "1"))
-            await asyncio.sleep(dice.random() * 0.3)
+            await asyncio.sleep(dice.random() * reads / 1_000)
             task = asyncio.create_task(read(store, plan, value, dice.choice(("ann", "bob", "cid", ""))))
             if dice.random() < 0.2:
                 await asyncio.sleep(dice.random() * 0.002)
@@ -280,7 +280,7 @@ def test_a_storm_of_reads_and_cancellations_loses_nothing(postgres: Postgres) ->
                 right = {ECHO: value, SOME: None if value == "missing" else value, BROKEN: "12"}.get(plan, "x" + value)
                 assert answer == (None if right is None else right.encode())
 
-        await asyncio.gather(*(one(number) for number in range(scaled(20_000, 1_000))))
+        await asyncio.gather(*(one(number) for number in range(reads)))
         await asyncio.sleep(0.1)
 
     served(postgres, work, size=5)

@@ -11,11 +11,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from diptych.db.postgres import batches
+from diptych.db.postgres import batches, writer
 from diptych.db.postgres.pool import Link
 from diptych.db.postgres.store import PostgresStore
 from diptych.db.script import ResultRow, Step
 from diptych.demo.model import model
+from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from tests.support.behind_pooler import needs_own_session
 from tests.support.effort import scaled
@@ -154,6 +155,30 @@ def test_what_became_of_a_batch_whose_connection_breaks_is_looked_for(
         assert broken >= 2
         assert [id_of(number) in there for number in range(CALLS)] == [row is not None for row in made]
         assert (None in made) is not committed
+
+    served(postgres, work)
+
+
+@pytest.mark.parametrize("runs", [1, CALLS], ids=["alone", "batches"])
+def test_what_cannot_be_looked_for_is_refused(postgres: Postgres, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what became of it, as long as the database is gone."""
+
+    async def work(things: Things) -> None:
+        await things.together(["x"])
+
+        async def broken(*_: Any) -> Any:
+            raise CLOSED
+
+        async def gone(*_: Any) -> Any:
+            raise ConnectionRefusedError("nobody listens there")
+
+        monkeypatch.setattr(Link, "read_many", broken)
+        monkeypatch.setattr(Link, "row", broken)
+        monkeypatch.setattr(writer, "_inquire", gone)
+        tasks = [asyncio.create_task(things.make(number + 50, f"n{number}")) for number in range(runs)]
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {Refusal}
+        assert {answer.code for answer in answers if isinstance(answer, Refusal)} == {Code.UNAVAILABLE}
 
     served(postgres, work)
 
