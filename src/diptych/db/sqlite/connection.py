@@ -40,7 +40,7 @@ a large file.
 _QUIET = 1.0
 """Seconds without a write after which the file is mapped."""
 _FEW, _UNSHARED = 4, 50
-"""Where fewer reads than that share a snapshot, so many next ones have one of their own."""
+"""If fewer reads than that shared a snapshot, so many of the next have one of their own."""
 
 
 class SqliteConnection:
