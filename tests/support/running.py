@@ -306,11 +306,24 @@ def free_port(port: int = 0) -> int:
         assert not port, "somebody uses it"
 
 
-def scratch(prefix: str = "diptych-", room: int = 4 << 30) -> str:
+MEMORY = Path("/dev/shm")
+"""Where files are kept in memory, if the system has it."""
+
+
+def scratch(prefix: str = "", room: int = 4 << 30) -> str:
     """A new folder for files of databases that need not last: in memory, where there is room for them."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > room
-    return tempfile.mkdtemp(prefix=prefix, dir=memory if roomy else None)
+    remove_abandoned()
+    roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > room
+    return tempfile.mkdtemp(prefix=f"diptych-{os.getpid()}-{prefix}", dir=MEMORY if roomy else None)
+
+
+@lru_cache(maxsize=1)
+def remove_abandoned() -> None:
+    """Remove the folders that runs which were killed left in memory: gigabytes, which nothing else ever frees."""
+    for folder in MEMORY.glob("diptych-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 POSTGRES_BIN = os.environ.get("POSTGRES_BIN", "")

@@ -12,7 +12,7 @@ import pytest
 
 from diptych.api.reply import Reply
 from diptych.compile.locks import Locks
-from diptych.db.postgres.pool import Link
+from diptych.db.postgres.link import Link
 from diptych.db.postgres.store import PostgresStore
 from diptych.serve.http.request import Request
 from tests.contract.http.data import ANN

@@ -127,7 +127,7 @@ import asyncio
 from types import SimpleNamespace
 from diptych import Diptych, lru
 from diptych.demo.model import model
-from diptych.db.postgres.pool import Link
+from diptych.db.postgres.link import Link
 from diptych.db.postgres.read_batches import ReadBatches
 from diptych.db.postgres.write_batches import WriteBatches
 from diptych.serve.http.proxies import Proxies

@@ -24,7 +24,8 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from diptych.db.postgres.pool import Link, Pool
+from diptych.db.postgres.link import Link
+from diptych.db.postgres.pool import Pool
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.expiring import Ticker

@@ -14,7 +14,8 @@ from typing import Any
 import asyncpg
 
 from diptych.db.postgres.batches import Batches, Statement
-from diptych.db.postgres.pool import Link, Pool
+from diptych.db.postgres.link import Link
+from diptych.db.postgres.pool import Pool
 from diptych.fair.expiring import ExpiringSet
 
 Values = Sequence[Any]

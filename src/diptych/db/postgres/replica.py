@@ -16,7 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from diptych.db.postgres.pool import Link, Pool
+from diptych.db.postgres.link import Link
+from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.sessions import Connection, Connector
 from diptych.db.postgres.writer import BROKEN
 from diptych.db.store import ReplicaState

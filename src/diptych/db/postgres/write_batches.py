@@ -15,7 +15,8 @@ import asyncpg
 from msgspec import Struct
 
 from diptych.db.postgres.batches import Batches, Statement
-from diptych.db.postgres.pool import Link, Pool
+from diptych.db.postgres.link import Link
+from diptych.db.postgres.pool import Pool
 from diptych.db.postgres.sessions import Connection
 from diptych.db.script import Step
 

@@ -21,7 +21,8 @@ import asyncpg
 
 from diptych.ask.act import act_text
 from diptych.compile.system.audit import ACT_OF_SESSION
-from diptych.db.postgres.pool import FORGET, Link, Pool, reason_of
+from diptych.db.postgres.link import FORGET, Link
+from diptych.db.postgres.pool import Pool, reason_of
 from diptych.db.postgres.sessions import RUN_OF_SERVER, Connection
 from diptych.db.postgres.violations import VIOLATIONS, kind_in_postgres
 from diptych.db.script import Again, ResultRow, Script, Step, Violation

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from diptych.db.postgres import batches, writer
-from diptych.db.postgres.pool import Link
+from diptych.db.postgres.link import Link
 from diptych.db.postgres.store import PostgresStore
 from diptych.db.script import ResultRow, Step
 from diptych.demo.model import model
