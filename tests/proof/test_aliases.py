@@ -23,7 +23,7 @@ from diptych import Index, Json, Model, OnDelete, Resource, Unique, grant, inver
 from diptych.compile.dialect import POSTGRES, SQLITE
 from diptych.compile.fragment import identifier
 from diptych.compile.system.object import FeedTable
-from diptych.compile.system.objects import parts
+from diptych.compile.system.objects import system_objects
 from diptych.compile.tables import create
 from diptych.compile.verdict import Listing, compile_counts, compile_hidden
 from diptych.demo.model import model as default
@@ -60,7 +60,7 @@ def statements() -> str:
     for dialect in (SQLITE, POSTGRES):
         name: Any = dialect.name
         found += create(default, name)
-        found += [statement for part in parts(tables, name) for statement in part.create]
+        found += [statement for part in system_objects(tables, name) for statement in part.create]
         listing = Listing("Post", TRUE, FALSE)
         found += [plan(listing, default, dialect).sql for plan in (compile_counts, compile_hidden)]
     return _LITERAL.sub("''", "\n".join(found))

@@ -1,6 +1,6 @@
 """A model that has everything that can go wrong, and small data sets for any model.
 
-The model has every scalar, bare and nullable; fields and relations that depend on the row; a relation to
+The model has every scalar but Time, Duration and UUID, bare and nullable; fields and relations that depend on the row; a relation to
 itself; many to many through a link with a rule of its own; integer ids; computed fields. What may be written
 depends on the role, on the row before and after, on other rows, and on the field; there are fields that one may write and not
 read, and the other way round; states with roles; values that must be unique; and every way in which a deletion

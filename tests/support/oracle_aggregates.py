@@ -26,7 +26,7 @@ from diptych.ask.nodes import (
     TypeName,
 )
 from diptych.model.defs import ResourceDef
-from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, IsNull, Key, Measure, Not, Or, Slot, Via
+from diptych.model.rules.expr import TRUE, And, Col, Compare, Expr, GroupKey, IsNull, Measure, Not, Or, Slot, Via
 from diptych.model.scalars import BIGINT, DATE, Scalar
 from tests.support.oracle import Cut, Oracle, Row, compare, wire
 
@@ -41,7 +41,7 @@ class LongSum(Exception):
 class Group:
     """Rows that share the values of some keys."""
 
-    def __init__(self, keys: Mapping[Key, Any], rows: Sequence[Row]) -> None:
+    def __init__(self, keys: Mapping[GroupKey, Any], rows: Sequence[Row]) -> None:
         self.keys = keys
         self.rows = rows
 
@@ -123,7 +123,7 @@ class AggregateOracle(Oracle):
 
     def _type(self, of: Expr, resource: ResourceDef) -> Scalar:
         match of:
-            case Key(Col((name,))) | Measure("min" | "max", Col((name,))):
+            case GroupKey(Col((name,))) | Measure("min" | "max", Col((name,))):
                 return resource.fields[name].scalar
             case Measure("sum"):
                 return BIGINT
@@ -131,7 +131,7 @@ class AggregateOracle(Oracle):
 
     def _of_group(self, expr: Expr, group: Group) -> Any:
         match expr:
-            case Key():
+            case GroupKey():
                 return group.keys[expr]
             case Measure():
                 return self._measure(expr, group.rows)
@@ -179,7 +179,7 @@ class AggregateOracle(Oracle):
         return self._cut(read, rows)
 
 
-def _bucket(key: Key, value: Any, resource: ResourceDef) -> Any:
+def _bucket(key: GroupKey, value: Any, resource: ResourceDef) -> Any:
     """The first moment of the year, month, day or hour."""
     if value is None or key.by == "value":
         return value

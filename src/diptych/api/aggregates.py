@@ -29,7 +29,7 @@ from diptych.model.aggregates import (
     summary_type,
 )
 from diptych.model.resource_view import FieldView, ResourceView
-from diptych.model.rules.expr import Col, Expr, Key, Measure, Part, Via, all_leaves, and_, not_, or_
+from diptych.model.rules.expr import Col, Expr, GroupKey, Measure, Part, Via, all_leaves, and_, not_, or_
 from diptych.model.scalars import Scalar
 from diptych.model.view import View
 
@@ -137,7 +137,7 @@ class NumberFilters(ABC):
 
     # groups
 
-    def group_key(self, name: str, by: str, path: Path, resource: ResourceView) -> Key | None:
+    def group_key(self, name: str, by: str, path: Path, resource: ResourceView) -> GroupKey | None:
         """A key to group by, with its bucket."""
         field = groupable(resource).get(name)
         if field is None:
@@ -146,9 +146,9 @@ class NumberFilters(ABC):
         if by not in buckets(field.field.scalar):
             self.fault(path, f"'{by}' is none of {', '.join(buckets(field.field.scalar))}")
             return None
-        return Key(Col((name,)), by)
+        return GroupKey(Col((name,)), by)
 
-    def group_keys(self, keys: Iterable[Key | None], path: Path) -> tuple[Key, ...]:
+    def group_keys(self, keys: Iterable[GroupKey | None], path: Path) -> tuple[GroupKey, ...]:
         """All keys of groups: at least one, and each field once."""
         known = tuple(key for key in keys if key is not None)
         names = [key.of for key in known]
@@ -233,7 +233,7 @@ class NumberFilters(ABC):
         return OrderBy(by, descending)
 
 
-def key_of_groups(name: str, groups: Groups) -> Key | None:
+def key_of_groups(name: str, groups: Groups) -> GroupKey | None:
     """The key of groups by a field."""
     return next((key for key in groups.by if key.of == Col((name,))), None)
 

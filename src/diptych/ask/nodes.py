@@ -40,7 +40,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from diptych.model.rules.expr import TRUE, Expr, Key, Slot
+from diptych.model.rules.expr import TRUE, Expr, GroupKey, Slot
 
 
 class MemberPick(Struct, frozen=True):
@@ -158,7 +158,7 @@ class Page(Struct, frozen=True):
 class Groups(Struct, frozen=True):
     """How rows are grouped: by which keys, which groups (`having`), and whether they are a page, not a list."""
 
-    by: tuple[Key, ...]
+    by: tuple[GroupKey, ...]
     having: Expr = TRUE
     paged: bool = False
 

@@ -31,12 +31,12 @@ def reads(asks: Iterable[Read]) -> list[Read]:
     return collected
 
 
-def cells(parts: Iterable[Pick | ConnectionPart]) -> list[GroupValue]:
+def group_values(parts: Iterable[Pick | ConnectionPart]) -> list[GroupValue]:
     """All keys and measures that are picked, also inside objects and the nodes of a page."""
     collected: list[GroupValue] = []
     for part in picks(parts):
         if isinstance(part, GroupValue):
             collected.append(part)
         elif isinstance(part, GroupObject):
-            collected += cells(part.parts)
+            collected += group_values(part.parts)
     return collected

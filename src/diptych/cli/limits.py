@@ -34,7 +34,7 @@ def limits(top: int, **flags: Any) -> None:
         return
     print_table(("RATE", "LIMIT"), [(rate.name, rate.text) for rate in rates.values()])
     click.echo()
-    used = usage(asyncio.run(_rows(config, model)), rates, time.time())
+    used = usage_table(asyncio.run(_rows(config, model)), rates, time.time())
     if not used:
         click.echo("Nobody has used any of them lately.")
         return
@@ -46,7 +46,7 @@ async def _rows(config: Config, model: Model) -> list[RateRow]:
         return await all_rates(store)
 
 
-def usage(rows: Iterable[RateRow], rates: Mapping[str, RateDef], now: float) -> list[tuple[str, ...]]:
+def usage_table(rows: Iterable[RateRow], rates: Mapping[str, RateDef], now: float) -> list[tuple[str, ...]]:
     """The lines of a table, those who use most of a rate first; rows of rates that are no longer there are left out."""
     lines = []
     for row in rows:

@@ -19,9 +19,9 @@ def apart(guards: Iterable[Guard]) -> Iterator[Guard]:
             yield guard
 
 
-def looks(expr: Expr, path: tuple[str, ...]) -> bool:
+def looks_through(expr: Expr, path: tuple[str, ...]) -> bool:
     """Does it look through the relation at the end of the path?"""
     if not path:
         return True
     ways = (part for part in leaves(expr) if isinstance(part, Has) and part.relation == path[0])
-    return any(looks(part.where, path[1:]) for part in ways)
+    return any(looks_through(part.where, path[1:]) for part in ways)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from diptych.ask.nodes import Read
-from diptych.ask.walk import cells
+from diptych.ask.walk import group_values
 from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.keyset import SortColumn
 from diptych.compile.rows import Rows
@@ -71,7 +71,7 @@ class GroupedRows(Rows):
 
 def _exprs(read: Read) -> Iterator[Expr]:
     """All expressions over the groups."""
-    yield from (cell.of for cell in cells(read.pick))
+    yield from (cell.of for cell in group_values(read.pick))
     yield from (key.by for key in read.order)
     if read.groups is not None:
         yield read.groups.having

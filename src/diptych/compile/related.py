@@ -13,7 +13,7 @@ from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.table_ref import GroupRef, TableRef
 from diptych.model.defs import RelationDef, ResourceDef
-from diptych.model.rules.expr import TRUE, Col, Expr, Key, Measure, Via, is_condition, leaves
+from diptych.model.rules.expr import TRUE, Col, Expr, GroupKey, Measure, Via, is_condition, leaves
 from diptych.model.scalars import STRING, Scalar
 
 
@@ -43,7 +43,7 @@ class RelatedValues(ABC):
     @abstractmethod
     def scalar(self, expr: Expr, resource: ResourceDef) -> Scalar | None: ...
 
-    def of_others(self, expr: Key | Measure | Via, row: TableRef) -> Fragment:
+    def of_others(self, expr: GroupKey | Measure | Via, row: TableRef) -> Fragment:
         """A value of a group, or of related rows."""
         if isinstance(row, GroupRef) and expr in row.values:
             return row.values[expr]
@@ -82,7 +82,7 @@ class RelatedValues(ABC):
         parts, whole = measure_sql(self.dialect.name, measure.fn, scalar, names[-1] if names else "")
         return [sql(part, value) for part in parts], whole
 
-    def key_value(self, key: Key, row: TableRef) -> Fragment:
+    def key_value(self, key: GroupKey, row: TableRef) -> Fragment:
         """The key of the group that a row is in."""
         scalar = self.scalar(key.of, row.resource) or STRING
         value = self._valid(key.of, row, scalar)

@@ -19,7 +19,7 @@ from diptych.compile.indexes import ExistingIndex, has_unique_keys, wanted_index
 from diptych.compile.system.audit import audit_objects
 from diptych.compile.system.counters import number_existing_rows
 from diptych.compile.system.object import NOW, DialectName, FeedTable
-from diptych.compile.system.objects import parts
+from diptych.compile.system.objects import system_objects
 from diptych.compile.system.searching import search_indexes
 from diptych.compile.system.trash import trash_objects
 from diptych.compile.system.upgrade import RETIRED, added_columns
@@ -65,7 +65,7 @@ def create_missing(
     """
     followed = [resource for resource in model.resources.values() if resource.followed]
     tables = [(_for_triggers if resource.managed else existing_table)(resource, have) for resource in followed]
-    needed = parts(tables, dialect)
+    needed = system_objects(tables, dialect)
     needed += trash_objects(model.resources, dialect)
     needed += audit_objects(dialect) if model.audited else ()
     made: list[str] = []

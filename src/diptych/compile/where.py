@@ -36,9 +36,9 @@ from diptych.model.rules.expr import (
     Concat,
     Const,
     Expr,
+    GroupKey,
     Has,
     IsNull,
-    Key,
     KeyText,
     Mask,
     Matches,
@@ -169,6 +169,8 @@ class Expressions(RelatedValues):
                 return sql(self.dialect.starts_with, left, right)
             case "endsWith":
                 return sql(self.dialect.ends_with, left, right)
+        if op not in _SIGNS:
+            raise NotImplementedError(f"{op} has no SQL: write it here, in compile/where.py")
         return sql(_SIGNS[op], left, right)
 
     def _compared(self, expr: Compare, row: TableRef, scalar: Scalar) -> Fragment:
@@ -254,7 +256,7 @@ class Expressions(RelatedValues):
                 return sql("({})", join(" || ", (self.value(part, row) for part in of)))
             case Slice() | Shift() | Span() | Part() | KeyText() | RowDigest():
                 return self._derived(expr, row)
-            case Key() | Measure() | Via():
+            case GroupKey() | Measure() | Via():
                 return self.of_others(expr, row)
         return sql(self.dialect.boolean, self.condition(expr, row))
 
@@ -322,7 +324,7 @@ class Expressions(RelatedValues):
                 return TEXT_ID
             case RowDigest():
                 return INT
-            case Key(of):
+            case GroupKey(of):
                 return self.scalar(of, resource)
             case Via(relation, of):
                 return self.scalar(of, self.model.resources[resource.relations[relation].target])

@@ -23,7 +23,7 @@ from diptych.ask.guarded import Guard, GuardedWrite
 from diptych.ask.nodes import Pick
 from diptych.ask.wish import Follows
 from diptych.compile.dialect import Dialect
-from diptych.compile.following import apart, looks
+from diptych.compile.following import apart, looks_through
 from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.locks import Locks, locks_of, taking
 from diptych.compile.own_row import own_row
@@ -144,7 +144,7 @@ class _Writer:
         that leads back to its own table may find the row there as it was, or not yet."""
         if self.write.verb == "create" and self._names_counter(guard.becomes):  # the database numbers the row
             return True
-        if self.later and any(looks(guard.becomes, path) for path in self.later):
+        if self.later and any(looks_through(guard.becomes, path) for path in self.later):
             return True
         return guard.stored and self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
 

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from diptych.ask.nodes import Call, ConnectionPart, Field, Follow, Pick, Read, Watch, Write
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import cells, picks
+from diptych.ask.walk import group_values, picks
 from diptych.explain.rulebook import Matter, Rulebook
 from diptych.explain.understood import Wanted
 from diptych.model.rules.expr import Col, Expr, Has, Measure, Via, leaves
 from diptych.model.viewer_object import VIEWER
 from diptych.policy.bulk import asked
-from diptych.policy.upserts import parts
+from diptych.policy.upserts import possible_writes
 
 
 def matters_of(wanted: Wanted, rulebook: Rulebook) -> list[Matter]:
@@ -38,7 +38,7 @@ def of_read(read: Read, rulebook: Rulebook) -> Iterator[Matter]:
     if read.resource != VIEWER:  # everyone with a token may read who it is
         yield rulebook.verb(read.resource, "read")
     grouped = () if read.groups is None else (*read.groups.by, read.groups.having)
-    for expr in (read.where, *grouped, *(key.by for key in read.order), *(cell.of for cell in cells(read.pick))):
+    for expr in (read.where, *grouped, *(key.by for key in read.order), *(cell.of for cell in group_values(read.pick))):
         yield from of_filter(expr, read.resource, rulebook)
     yield from of_picks(read.pick, read.resource, rulebook)
 
@@ -83,7 +83,7 @@ def of_write(write: Write, values: SlotValues, rulebook: Rulebook) -> Iterator[M
     if write.rows is not None:
         yield from of_filter(write.rows.where, write.resource, rulebook)
         yield from of_picks(asked(write).pick, write.resource, rulebook)
-    for part in parts(write, rulebook.model.resources):
+    for part in possible_writes(write, rulebook.model.resources):
         yield from of_verb(part, rulebook)
         yield from (matter for _, matter in states(part, values, rulebook))
     yield from (rulebook.verb(target, "read") for target, _ in references(write, values, rulebook))

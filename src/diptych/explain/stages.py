@@ -39,7 +39,7 @@ from diptych.model.model import Model
 from diptych.model.rules.expr import FALSE
 from diptych.policy.guards import add_guards
 from diptych.policy.limits import Checks
-from diptych.policy.upserts import parts
+from diptych.policy.upserts import possible_writes
 
 _CLAUSES = r"\b(FROM|WHERE|ORDER BY|LIMIT)\b"
 _DIALECTS = (SQLITE, POSTGRES)
@@ -142,7 +142,7 @@ class Explanation:
 
     def _guards(self, write: Write) -> Iterator[str]:
         """The guards of a Write, in the order in which their failure is reported."""
-        for part in parts(write, self.model.resources):
+        for part in possible_writes(write, self.model.resources):
             title = "Guard  " if part is write else f"Guard of {'each ' * (write.rows is not None)}{part.verb}  "
             for guard in add_guards(part, self.wanted.view).guards:
                 yield from lay(f"{title}{self._guard_text(guard, write.resource)}", 0)

@@ -20,7 +20,7 @@ from diptych.model.model import Model
 from diptych.policy.access import narrow, narrow_watch
 from diptych.policy.bulk import reached
 from diptych.policy.guards import add_guards
-from diptych.policy.upserts import key_of_upsert, parts
+from diptych.policy.upserts import key_of_upsert, possible_writes
 
 
 def statements(wanted: Wanted, model: Model, dialect: Dialect) -> Iterator[tuple[Plan, BoundValues]]:
@@ -50,7 +50,7 @@ def write_plans(wanted: Wanted, write: Write, model: Model, dialect: Dialect) ->
     if write.key and write.verb in ("upsert", "delete"):
         key = key_of_upsert(write, wanted.view)
         yield compile_find(key.resource, key.has, key.seen, model, dialect, LOCKS[write.keep])
-    for part in parts(write, model.resources):
+    for part in possible_writes(write, model.resources):
         yield compile_write(add_guards(part, wanted.view), model, dialect).change
 
 

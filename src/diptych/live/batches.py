@@ -24,7 +24,7 @@ _PLANS = 1_000
 """Plans whose size of a batch is remembered."""
 
 
-class Batches:
+class EvaluationBatches:
     """The queued evaluations that have a key."""
 
     def __init__(self) -> None:

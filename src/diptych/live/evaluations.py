@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from diptych.fair.caller import CALLER
 from diptych.fair.pace import Pace
 from diptych.fair.semaphore import WAITED
-from diptych.live.batches import Batches
+from diptych.live.batches import EvaluationBatches
 from diptych.live.shares import CallerAccount, Evaluation, Shares
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Evaluations:
         """Is that task inside a work?"""
         self._checking = False
         self._under_way = 0
-        self._batches = Batches()
+        self._batches = EvaluationBatches()
         self._batch_weight = max(1, _MORE * at_once // _LARGE)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0

@@ -44,7 +44,7 @@ def _family(metric: Metric) -> Family:
     return family
 
 
-def render(metrics: Iterable[Metric], accept: str) -> tuple[bytes, str]:
+def render_metrics(metrics: Iterable[Metric], accept: str) -> tuple[bytes, str]:
     """The text of metrics, and its content type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(cast(Any, _Collected(metrics)))

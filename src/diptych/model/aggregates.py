@@ -17,7 +17,7 @@ from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import ResourceDef, Resources
 from diptych.model.naming import upper_first
 from diptych.model.resource_view import FieldView, ResourceView
-from diptych.model.rules.expr import Bucket, Col, Expr, Fn, Key, Mask, Measure, Part, Via, is_condition
+from diptych.model.rules.expr import Bucket, Col, Expr, Fn, GroupKey, Mask, Measure, Part, Via, is_condition
 from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, IDS, INT, STRING, Scalar
 
 SUM_DIGITS = 18
@@ -120,6 +120,6 @@ def expr_scalar(expr: Expr, resource: ResourceDef, resources: Resources) -> Scal
         case Measure(fn, of, relation):
             inner = resources[resource.relations[relation].target] if relation else resource
             return measure_scalar(fn, None if fn == "count" else expr_scalar(of, inner, resources))
-        case Key(of) | Mask(of=of):
+        case GroupKey(of) | Mask(of=of):
             return expr_scalar(of, resource, resources)
     return BOOLEAN if is_condition(expr) else None

@@ -21,7 +21,7 @@ from diptych.model.declare.webhook import Webhook
 from diptych.model.defs import ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.read.build import Builder
-from diptych.model.read.viewers import settled
+from diptych.model.read.viewers import canonical_viewer
 from diptych.model.rules.expr import ViewerValue
 from diptych.model.rules.looks import looked_at
 from diptych.model.scalars import Scalar
@@ -164,7 +164,7 @@ class Model:
         return viewer
 
     def _settled(self, viewer: Viewer) -> Viewer:
-        return settled(viewer, self.viewer_values) if self.viewer_values else viewer
+        return canonical_viewer(viewer, self.viewer_values) if self.viewer_values else viewer
 
     def viewer_as(self, role: str) -> Viewer:
         """The viewer for `--as ROLE`: anonymous, signed_in, or a role of the model."""

@@ -32,7 +32,7 @@ from diptych.ask.nodes import (
 )
 from diptych.errors import Code, Refusal
 from diptych.model.resource_view import RelationView, ResourceView
-from diptych.model.rules.expr import TRUE, And, Col, Expr, Has, Key, Measure, Or, Via, and_, mask, or_, rewrite
+from diptych.model.rules.expr import TRUE, And, Col, Expr, GroupKey, Has, Measure, Or, Via, and_, mask, or_, rewrite
 from diptych.model.view import View
 from diptych.policy.past_rows import certain
 
@@ -61,7 +61,7 @@ def _seen_versions(versions: ResourceView, view: View) -> Expr:
 
 
 def _groups(groups: Groups, resource: ResourceView, view: View) -> Groups:
-    by = tuple(Key(narrow_expr(key.of, resource, view), key.by) for key in groups.by)
+    by = tuple(GroupKey(narrow_expr(key.of, resource, view), key.by) for key in groups.by)
     return Groups(by, narrow_expr(groups.having, resource, view), groups.paged)
 
 

@@ -28,7 +28,7 @@ from diptych.ask.nodes import (
 )
 from diptych.ask.page_hint import PagedList, PageHint, page_hint
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import cells, picks
+from diptych.ask.walk import group_values, picks
 from diptych.model.defs import ResourceDef, Resources
 from diptych.model.rules.expr import (
     TRUE,
@@ -36,9 +36,9 @@ from diptych.model.rules.expr import (
     Col,
     Compare,
     Expr,
+    GroupKey,
     Has,
     IsNull,
-    Key,
     Mask,
     Matches,
     Measure,
@@ -76,7 +76,7 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
             return (where,)
         case Compare(left=left):
             return () if isinstance(left, Col) else (left,)
-        case Via(of=of) | Key(of) | Measure(of=of):
+        case Via(of=of) | GroupKey(of) | Measure(of=of):
             return (of,)
     return ()
 
@@ -263,7 +263,7 @@ class _Pricer:
 
     def _aggregate(self, read: Read, resource: ResourceDef, at: int, name: str) -> None:
         """The price of a summary or of groups: does not depend on how many rows they are of."""
-        shown = cells(read.pick)
+        shown = group_values(read.pick)
         self.costs[at] += TOTAL_PRICE + MEASURE_PRICE * sum(isinstance(cell.of, Measure) for cell in shown)
         self.costs[at] += sum(filter_price(cell.of, resource, self.resources) for cell in shown)
         if read.page is None or read.groups is None:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from diptych.ask.measures import Limits, RequestMeasures, too_many_levels
 from diptych.ask.nodes import Read
 from diptych.ask.slots import SlotValues
-from diptych.ask.walk import cells, reads
+from diptych.ask.walk import group_values, reads
 from diptych.errors import Code, Refusal
 from diptych.model.declare.roles import Viewer
 from diptych.model.rules.expr import TRUE, Measure
@@ -129,7 +129,7 @@ class Checks:
 
     def _aggregate(self, measures: RequestMeasures, read: Read) -> None:
         """Check the keys and measures of a summary or of groups."""
-        numbers = sum(isinstance(cell.of, Measure) for cell in cells(read.pick))
+        numbers = sum(isinstance(cell.of, Measure) for cell in group_values(read.pick))
         keys = 0 if read.groups is None else len(read.groups.by)
         if read.groups is not None:
             measures.filter_terms = max(measures.filter_terms, filter_terms(read.groups.having))

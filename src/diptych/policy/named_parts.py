@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from diptych.ask.nodes import ConnectionPart, Field, Follow, Pick, Read
-from diptych.ask.walk import cells, picks
+from diptych.ask.walk import group_values, picks
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef, Resources
 from diptych.model.rules.expr import Col, Expr, Has, May, Measure, Via, leaves
 
@@ -47,7 +47,7 @@ class NamedParts(Generic[T]):
             yield from self.expr(key.by, resource)
         if read.take in ("summary", "groups"):
             grouped = () if read.groups is None else (*read.groups.by, read.groups.having)
-            for expr in (*(cell.of for cell in cells(read.pick)), *grouped):
+            for expr in (*(cell.of for cell in group_values(read.pick)), *grouped):
                 yield from self.expr(expr, resource)
 
     def rows(self, resource: ResourceDef, parts: Iterable[Pick | ConnectionPart]) -> Iterator[T]:

@@ -47,7 +47,7 @@ def key_of_upsert(write: Write, view: View) -> UpsertKey:
     return UpsertKey(write.resource, fields, columns, and_(*equal, among), seen)
 
 
-def parts(write: Write, resources: Resources) -> tuple[Write, ...]:
+def possible_writes(write: Write, resources: Resources) -> tuple[Write, ...]:
     """The changes of one row that a Write can become: of an upsert these are an update and a creation."""
     if write.rows is not None:
         return (each_of(write),)

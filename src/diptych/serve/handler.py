@@ -48,7 +48,7 @@ from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
 from diptych.serve.public_address import known_issuer
-from diptych.serve.rate_headers import ADMITTED_PATHS, enter, settled, with_rate_headers
+from diptych.serve.rate_headers import ADMITTED_PATHS, enter, settle_rates, with_rate_headers
 from diptych.serve.read_tokens import routed
 from diptych.serve.readiness import Readiness
 from diptych.serve.refusals import internal, refusal_reply
@@ -182,7 +182,7 @@ class Handler:
                 rates = self.engine.rates
                 if rates is not None:
                     if rates.urgent:
-                        await settled(rates, request, caller)
+                        await settle_rates(rates, request, caller)
                     enter(rates, request, caller)
                 work = self._routed(request, caller)
                 if (accepts := request.headers.get(b"accept-encoding")) is not None and self.config.compression:
@@ -205,7 +205,7 @@ class Handler:
         """Count a request of a caller, who pays for it from here on; a Refusal if that is over a rate."""
         rates = self.engine.rates
         if rates is not None:
-            await settled(rates, request, caller)
+            await settle_rates(rates, request, caller)
             enter(rates, request, caller)
 
     async def _counted(self, request: Request, refusal: Refusal) -> Refusal:

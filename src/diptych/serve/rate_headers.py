@@ -51,7 +51,7 @@ def enter(rates: RateLimiter, request: Request, caller: Caller) -> None:
         spender.admit(request.begun)
 
 
-async def settled(rates: RateLimiter, request: Request, caller: Caller) -> None:
+async def settle_rates(rates: RateLimiter, request: Request, caller: Caller) -> None:
     """Wait until the caller's spending is shared, if it has spent so much that its next request should."""
     if not _is_unlimited(request.path):
         await rates.spender(caller, request.peer).settle()

@@ -16,7 +16,7 @@ from diptych.demo.model import model
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.live import batches, delivery
-from diptych.live.batches import Batches
+from diptych.live.batches import EvaluationBatches
 from diptych.live.shares import BatchKey, CallerAccount
 from diptych.model.scalars import STRING
 from tests.contract.http import data
@@ -216,7 +216,7 @@ class Queued:
 KEY = BatchKey("plan", 7)
 
 
-def queued(found: Batches, **many: int) -> dict[str, list[Any]]:
+def queued(found: EvaluationBatches, **many: int) -> dict[str, list[Any]]:
     accounts = {name: CallerAccount(name) for name in many}
     works = {name: [Queued(accounts[name]) for _ in range(number)] for name, number in many.items()}
     for name, each in works.items():
@@ -227,7 +227,7 @@ def queued(found: Batches, **many: int) -> dict[str, list[Any]]:
 
 def test_a_caller_with_many_is_not_in_the_way_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "MOST", 8)
-    found = Batches()
+    found = EvaluationBatches()
     works = queued(found, greedy=1_000, **{f"c{number}": 1 for number in range(6)})
     taken = found.companions(KEY, works["greedy"][0], lambda account: True)
     assert len(taken) == 7
@@ -235,7 +235,7 @@ def test_a_caller_with_many_is_not_in_the_way_of_others(monkeypatch: pytest.Monk
 
 
 def test_who_may_not_run_now_joins_no_batch() -> None:
-    found = Batches()
+    found = EvaluationBatches()
     works = queued(found, one=3, debtor=3)
     taken = found.companions(KEY, works["one"][0], lambda account: account.name != "debtor")
     assert taken == works["one"][1:]
@@ -243,7 +243,7 @@ def test_who_may_not_run_now_joins_no_batch() -> None:
 
 def test_all_come_in_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "MOST", 4)
-    found = Batches()
+    found = EvaluationBatches()
     works = queued(found, **{f"c{number}": 1 for number in range(12)})
     seen: set[Any] = set()
     for _ in range(4):
@@ -252,7 +252,7 @@ def test_all_come_in_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_size_of_batches_follows_the_time_that_they_take() -> None:
-    found = Batches()
+    found = EvaluationBatches()
     works = queued(found, many=400)["many"]
 
     def size() -> int:

@@ -33,7 +33,7 @@ from diptych.identity.viewer import Caller
 from diptych.live import service as live
 from diptych.live.log_page import LogPage
 from diptych.model.resource_view import FieldView, RelationView, ResourceView
-from diptych.model.rules.expr import TRUE, Col, Expr, Has, Key, Mask, Measure, Slot, Via, and_
+from diptych.model.rules.expr import TRUE, Col, Expr, GroupKey, Has, Mask, Measure, Slot, Via, and_
 from diptych.model.view import View
 from diptych.policy import access
 from diptych.policy import guards as change
@@ -50,7 +50,7 @@ def measured_field(patch: MonkeyPatch) -> None:
     groups = access._groups
 
     def narrowed(expr: Expr, resource: ResourceView, view: View) -> Expr:
-        is_key = isinstance(expr, Key)  # a key is the same everywhere
+        is_key = isinstance(expr, GroupKey)  # a key is the same everywhere
         return original(expr, _with_fields(resource, _open) if is_key else resource, view)
 
     def grouped(each: Groups, resource: ResourceView, view: View) -> Groups:

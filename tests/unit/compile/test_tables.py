@@ -15,7 +15,7 @@ import pytest
 
 from diptych import Model, OnDelete, Resource, Unique
 from diptych.compile.system.object import DialectName, FeedTable
-from diptych.compile.system.objects import parts
+from diptych.compile.system.objects import system_objects
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.store import Store
@@ -392,7 +392,7 @@ def test_the_default_model_has_a_trigger_on_every_table(outside: Outside) -> Non
 
 def test_a_table_with_the_longest_name_has_its_trigger() -> None:
     for dialect in ("sqlite", "postgres"):
-        assert "t" * 63 in parts([FeedTable("t" * 63, ("id", "version"))], dialect)[-1].create[-1]
+        assert "t" * 63 in system_objects([FeedTable("t" * 63, ("id", "version"))], dialect)[-1].create[-1]
 
 
 def test_replays_are_found_by_caller_and_key_and_in_the_order_of_time(outside: Outside) -> None:

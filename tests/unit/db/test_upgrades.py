@@ -12,7 +12,7 @@ from typing import Any
 
 from diptych.compile.system.audit import audit_objects
 from diptych.compile.system.object import DialectName, FeedTable
-from diptych.compile.system.objects import parts
+from diptych.compile.system.objects import system_objects
 from diptych.compile.system.upgrade import COMPATIBLE_FROM, RETIRED, SYSTEM_VERSION, added_columns, columns_of
 from diptych.db.upgrades import STEPS
 from diptych.migrate.log import create_ddl
@@ -25,7 +25,7 @@ Shape = dict[str, list[str]]
 
 def current(dialect: DialectName) -> Shape:
     """What this code makes."""
-    made = [*parts([FeedTable("t", ("id",), counters=(("n", ""),))], dialect), *audit_objects(dialect)]
+    made = [*system_objects([FeedTable("t", ("id",), counters=(("n", ""),))], dialect), *audit_objects(dialect)]
     kept = {part.name: [*part.create] for part in made if part.create[0].startswith(("CREATE TABLE", "CREATE INDEX"))}
     kept |= {part.name: [*part.create] for part in made if part.create[0].startswith("CREATE UNIQUE INDEX")}
     return {**kept, "diptych_migrations": [create_ddl(dialect)]}

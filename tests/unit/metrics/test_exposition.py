@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from diptych.metrics.exposition import render
+from diptych.metrics.exposition import render_metrics
 from diptych.metrics.registry import Histogram, Registry
 
 
@@ -22,7 +22,7 @@ def registry() -> Registry:
 
 @pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])
 def test_the_text_is_read_back(accept: str) -> None:
-    text, kind = render(registry().collect(), accept)
+    text, kind = render_metrics(registry().collect(), accept)
     assert kind.startswith(accept.partition(";")[0])
     read = read_openmetrics if "openmetrics" in accept else read_text
     samples = {

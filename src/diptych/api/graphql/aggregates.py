@@ -18,7 +18,7 @@ from diptych.ask.slots import RawValue
 from diptych.errors import Path
 from diptych.model.aggregates import group_type, summary_type
 from diptych.model.resource_view import ResourceView
-from diptych.model.rules.expr import TRUE, Expr, Key, and_
+from diptych.model.rules.expr import TRUE, Expr, GroupKey, and_
 
 
 class Aggregates(Struct, frozen=True, eq=False):
@@ -59,7 +59,7 @@ class Aggregates(Struct, frozen=True, eq=False):
         condition = self.builder().where(where, resource) if where is not None and where.value is not None else TRUE
         return and_(condition, self.builder().search(arguments.get("search"), resource))
 
-    def _keys(self, raw: RawValue | None, path: Path, resource: ResourceView) -> Iterator[Key | None]:
+    def _keys(self, raw: RawValue | None, path: Path, resource: ResourceView) -> Iterator[GroupKey | None]:
         items = raw.items() if raw is not None and raw.value is not None else []
         if not items:
             self.builder().fault(path, "expected at least one key")

@@ -82,7 +82,7 @@ class NodeLookup(Struct, frozen=True):
         return b"[" + b",".join(rows) + b"]"
 
 
-def choose(lookups: Sequence[NodeLookup], answers: Sequence[bytes | None]) -> list[bytes | None]:
+def one_answer_each(lookups: Sequence[NodeLookup], answers: Sequence[bytes | None]) -> list[bytes | None]:
     """One answer for each root field."""
     chosen, start = [], 0
     for lookup in lookups:

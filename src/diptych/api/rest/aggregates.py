@@ -17,7 +17,7 @@ from diptych.ask.slots import RawValue
 from diptych.model.aggregates import COUNT, VALUE, group_type, summary_type
 from diptych.model.defs import RelationDef
 from diptych.model.resource_view import ResourceView
-from diptych.model.rules.expr import TRUE, Col, Expr, Key, and_
+from diptych.model.rules.expr import TRUE, Col, Expr, GroupKey, and_
 
 _FIELDS = ("query", "fields")
 _COUNT = Selected(COUNT, COUNT)
@@ -75,7 +75,7 @@ def _group_cells(
     return builder.picked(selected, resource, groups, group_type(resource.resource), _FIELDS)
 
 
-def _group_keys(text: str | None, resource: ResourceView, builder: AskBuilder) -> tuple[Key, ...]:
+def _group_keys(text: str | None, resource: ResourceView, builder: AskBuilder) -> tuple[GroupKey, ...]:
     """The keys of `by=status,createdAt:month`."""
     path = ("query", "by")
     if not text:

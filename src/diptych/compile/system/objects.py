@@ -18,7 +18,7 @@ from diptych.compile.system.folding import folding
 from diptych.compile.system.object import MARK, DialectName, FeedTable, SystemObject
 
 
-def parts(tables: Sequence[FeedTable], dialect: DialectName) -> list[SystemObject]:
+def system_objects(tables: Sequence[FeedTable], dialect: DialectName) -> list[SystemObject]:
     """All parts that a database with these tables of a model needs, in the order in which they can be made."""
     if dialect == "sqlite":
         return [*_system_tables(dialect), *counters(tables, dialect), *sqlite_feed(tables)]

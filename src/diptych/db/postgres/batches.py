@@ -84,7 +84,7 @@ class Statement(Generic[W]):
         self.seconds = min((time.perf_counter() - begun) / runs, self.seconds * _GROWTH)
 
 
-class Batches(Ticker, Generic[W]):
+class StatementBatches(Ticker, Generic[W]):
     """The runs of statements on one pool."""
 
     __slots__ = ("_pool", "_statements", "_waiting")

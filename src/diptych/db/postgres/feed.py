@@ -22,7 +22,7 @@ import asyncpg
 
 from diptych.compile.plan import Plan
 from diptych.db.feed import Run, head_of
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.db.postgres.writer import BROKEN
 from diptych.db.store import FeedHead, FeedPeek
 from diptych.errors import Code, Refusal
@@ -185,7 +185,7 @@ class Listening:
     def leave(self, run_of_server: str) -> None:
         """Connect again, if the connection is to another run of the server than this one."""
         connection = self._connection
-        if isinstance(connection, Connection) and connection.run_of_server != run_of_server:
+        if isinstance(connection, PostgresConnection) and connection.run_of_server != run_of_server:
             connection.terminate()
 
     async def _listen(self) -> None:

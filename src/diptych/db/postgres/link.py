@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.lru import LRUCache
 
 _STATEMENTS, _STATEMENT_BYTES = 512, 2 << 20
@@ -23,7 +23,7 @@ class Link:
 
     __slots__ = ("caller", "connection", "foreign", "protocol", "reads", "settings", "since", "statements", "used")
 
-    def __init__(self, connection: Connection, settings: str | None) -> None:
+    def __init__(self, connection: PostgresConnection, settings: str | None) -> None:
         self.connection = connection
         self.protocol: Any = connection._protocol  # type: ignore[attr-defined]  # not in the stubs
         """What asyncpg runs its statements with. It stays when the connection is closed."""

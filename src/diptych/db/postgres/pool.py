@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from diptych.db.postgres.link import Link
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.db.write_health import Reason, WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
@@ -53,7 +53,7 @@ class Pool:
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[Connection]],
+        connect: Callable[[], Awaitable[PostgresConnection]],
         size: int,
         wait: float,
         waiting: int = 1_000,
@@ -68,9 +68,9 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._free: list[Link] = []
         self._mending: set[asyncio.Task[None]] = set()
-        self._trying: set[asyncio.Task[Connection]] = set()
+        self._trying: set[asyncio.Task[PostgresConnection]] = set()
         """Connections that are being made."""
-        self._making: set[asyncio.Task[Connection]] = set()
+        self._making: set[asyncio.Task[PostgresConnection]] = set()
         """Those of them for which nobody waits."""
         self.is_unreachable = False
         """Did the last attempt to connect fail, or take too long? Then one caller at a time tries again."""
@@ -84,11 +84,11 @@ class Pool:
         self._stalled: asyncio.Future[None] = self._loop.create_future()
         """Done when the server was found to hang."""
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: PostgresConnection) -> None:
         """Take over a connection that was made elsewhere."""
         self._free.append(self._link(connection))
 
-    def _link(self, connection: Connection) -> Link:
+    def _link(self, connection: PostgresConnection) -> Link:
         if len(self._links) > 2 * self.size:
             self._links = [link for link in self._links if not link.connection.is_closed()]
         link = Link(connection, self._settings)
@@ -212,7 +212,7 @@ class Pool:
         link.since = self._loop.time()
         return link
 
-    async def _make(self) -> Connection:
+    async def _make(self) -> PostgresConnection:
         """A new connection. Nobody waits long for a server that does not answer: the attempt goes on without its
         caller, and while it does, others are refused after a moment."""
         trying = [attempt for attempt in self._trying if not attempt.done()]
@@ -242,13 +242,13 @@ class Pool:
         self.is_unreachable = True
         raise Refusal(Code.UNAVAILABLE, _AWAY)
 
-    def _try(self) -> asyncio.Task[Connection]:
+    def _try(self) -> asyncio.Task[PostgresConnection]:
         task = self._loop.create_task(self._connect_noted())
         self._trying.add(task)
         task.add_done_callback(self._trying.discard)
         return task
 
-    async def _connect_noted(self) -> Connection:
+    async def _connect_noted(self) -> PostgresConnection:
         try:
             connection = await self._connect()
         except BaseException:
@@ -259,7 +259,7 @@ class Pool:
         self.is_unreachable = False
         return connection
 
-    def _made(self, making: asyncio.Task[Connection]) -> None:
+    def _made(self, making: asyncio.Task[PostgresConnection]) -> None:
         """Keep a connection for which nobody waits any more."""
         if making not in self._making:  # someone waits for it again
             return

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from diptych.db.postgres.batches import Batches, Statement
+from diptych.db.postgres.batches import Statement, StatementBatches
 from diptych.db.postgres.link import Link
 from diptych.db.postgres.pool import Pool
 from diptych.fair.expiring import ExpiringSet
@@ -25,7 +25,7 @@ _POLLS = 3
 """Iterations of the loop that a batch has after its time, to read an answer that is there."""
 
 
-class ReadBatches(Batches[Values]):
+class ReadBatches(StatementBatches[Values]):
     """The reads of one pool."""
 
     __slots__ = ("_late",)

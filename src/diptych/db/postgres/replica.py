@@ -18,7 +18,7 @@ import asyncpg
 
 from diptych.db.postgres.link import Link
 from diptych.db.postgres.pool import Pool
-from diptych.db.postgres.sessions import Connection, Connector
+from diptych.db.postgres.sessions import Connector, PostgresConnection
 from diptych.db.postgres.writer import BROKEN
 from diptych.db.store import ReplicaState
 from diptych.errors import Refusal
@@ -100,7 +100,7 @@ class Replica:
     async def _watch(self) -> None:
         """Probe it, for ever."""
         while True:
-            connection: Connection | None = None
+            connection: PostgresConnection | None = None
             try:
                 async with asyncio.timeout(_PATIENCE):
                     connection = await self._connector.connect()

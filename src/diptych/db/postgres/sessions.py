@@ -44,7 +44,7 @@ _TIMEOUT = 5.0
 _TRACKED = "SELECT pg_backend_pid(), EXISTS (SELECT FROM pg_prepared_statements WHERE name = $1::text)"
 
 
-class Connection(asyncpg.Connection):
+class PostgresConnection(asyncpg.Connection):
     """A connection that knows the backend of its session."""
 
     process: int = 0
@@ -93,11 +93,11 @@ class Connector:
         """The same for another server."""
         return Connector(url, self._timeout, "transaction" if self.shares else "session")
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> PostgresConnection:
         """A connection for requests."""
         return await _retry(lambda: self._connect(self.url, "diptych", shares=self.shares))
 
-    async def connect_directly(self, name: str) -> Connection:
+    async def connect_directly(self, name: str) -> PostgresConnection:
         """A connection with a session of its own."""
         if not self.direct:
             raise StartError(
@@ -105,7 +105,7 @@ class Connector:
             )
         return await _retry(lambda: self._connect(self.direct, name))
 
-    async def check(self, connection: Connection) -> None:
+    async def check(self, connection: PostgresConnection) -> None:
         """Refuse a pooler that does not fit the pool mode."""
         if self.shares:
             await _check_prepared_statements(connection)
@@ -118,22 +118,22 @@ class Connector:
                 finally:
                     await other.close()
 
-    async def _connect(self, url: str, name: str, *, shares: bool = False) -> Connection:
+    async def _connect(self, url: str, name: str, *, shares: bool = False) -> PostgresConnection:
         """Connect to the first of its hosts that is fit; one that does not answer delays the next for a moment only."""
         hosts = hosts_of(url)
         if len(hosts) < 2:
             return await self._connect_host(url, name, shares=shares)
         return await first_of([partial(self._connect_host, url, name, shares=shares, **host) for host in hosts])
 
-    async def _connect_host(self, url: str, name: str, *, shares: bool, **host: Any) -> Connection:
+    async def _connect_host(self, url: str, name: str, *, shares: bool, **host: Any) -> PostgresConnection:
         # without its own cache, asyncpg has the server parse a prepared statement again for every run
-        connection: Connection = await asyncpg.connect(
+        connection: PostgresConnection = await asyncpg.connect(
             url,
             **host,
             server_settings={"application_name": name},
             statement_cache_size=16,
             timeout=_TIMEOUT,
-            connection_class=Connection,
+            connection_class=PostgresConnection,
         )
         try:
             if not shares:
@@ -167,9 +167,9 @@ def _host_and_port(text: str) -> tuple[str, str]:
     return unquote(name).strip("[]"), port
 
 
-async def first_of(attempts: Sequence[Callable[[], Awaitable[Connection]]]) -> Connection:
+async def first_of(attempts: Sequence[Callable[[], Awaitable[PostgresConnection]]]) -> PostgresConnection:
     """The first attempt that succeeds. Each begins when the one before it has failed, or has taken a moment."""
-    running: set[asyncio.Task[Connection]] = set()
+    running: set[asyncio.Task[PostgresConnection]] = set()
     error: BaseException | None = None
     left = list(attempts)
     try:
@@ -193,13 +193,13 @@ async def first_of(attempts: Sequence[Callable[[], Awaitable[Connection]]]) -> C
             task.cancel()
 
 
-def _drop(task: asyncio.Future[Connection]) -> None:
+def _drop(task: asyncio.Future[PostgresConnection]) -> None:
     """Close a connection that came second."""
     if not task.cancelled() and task.exception() is None:
         task.result().terminate()
 
 
-async def _retry(connect: Callable[[], Awaitable[Connection]]) -> Connection:
+async def _retry(connect: Callable[[], Awaitable[PostgresConnection]]) -> PostgresConnection:
     """Connect; again, if the backend is terminated while its session is set up."""
     for _ in range(_CONNECTS - 1):
         try:
@@ -241,7 +241,7 @@ async def _check_prepared_statements(connection: asyncpg.Connection) -> None:
         )
 
 
-async def _check_own_session(connection: Connection, other: Connection) -> None:
+async def _check_own_session(connection: PostgresConnection, other: PostgresConnection) -> None:
     """Refuse a pooler that gives two connections one session, since each sets up its own."""
     async with other.transaction():
         process = await other.fetchval("SELECT pg_backend_pid()")

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from diptych.db.postgres.pool import Pool
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.db.postgres.writer import BROKEN
 from diptych.errors import Refusal
 from diptych.fair.background import Background
@@ -37,7 +37,7 @@ class StallWatch:
         self,
         pool: Pool,
         probe: Callable[[], Awaitable[None]],
-        connect: Callable[[], Awaitable[Connection]],
+        connect: Callable[[], Awaitable[PostgresConnection]],
         moved: Callable[[str], None],
     ) -> None:
         self._pool = pool
@@ -88,7 +88,7 @@ class StallWatch:
         finally:
             self._pool.go_on("")
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> PostgresConnection:
         while True:
             try:
                 return await self._connect()

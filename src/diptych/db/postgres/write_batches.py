@@ -14,20 +14,20 @@ from typing import Any
 import asyncpg
 from msgspec import Struct
 
-from diptych.db.postgres.batches import Batches, Statement
+from diptych.db.postgres.batches import Statement, StatementBatches
 from diptych.db.postgres.link import Link
 from diptych.db.postgres.pool import Pool
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.db.script import Step
 
 
 class Lost(Struct, frozen=True, eq=False):
     """The answer to a step whose outcome is not known: the connection that broke."""
 
-    connection: Connection
+    connection: PostgresConnection
 
 
-class WriteBatches(Batches[Step]):
+class WriteBatches(StatementBatches[Step]):
     """The creations of one pool."""
 
     __slots__ = ()

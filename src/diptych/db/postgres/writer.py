@@ -23,7 +23,7 @@ from diptych.ask.act import act_text
 from diptych.compile.system.audit import ACT_OF_SESSION
 from diptych.db.postgres.link import FORGET, Link
 from diptych.db.postgres.pool import Pool, reason_of
-from diptych.db.postgres.sessions import RUN_OF_SERVER, Connection
+from diptych.db.postgres.sessions import RUN_OF_SERVER, PostgresConnection
 from diptych.db.postgres.violations import VIOLATIONS, kind_in_postgres
 from diptych.db.script import Again, ResultRow, Script, Step, Violation
 from diptych.db.violations import COLUMNS_OF_INDEX, COLUMNS_OF_REFERENCE, note, refusal_of
@@ -98,7 +98,7 @@ async def run_change(pool: Pool, step: Step, lookup: Callable[[], Step], changed
     return await find_change(pool, link.connection, lookup(), changed)
 
 
-async def find_change(pool: Pool, broken: Connection, lookup: Step, changed: Callable[[], None]) -> ResultRow:
+async def find_change(pool: Pool, broken: PostgresConnection, lookup: Step, changed: Callable[[], None]) -> ResultRow:
     """The row that a statement made before its connection broke; None if it made none."""
     with _as_refusals(pool.health):
         row = await _look(pool, broken, lookup)
@@ -337,7 +337,7 @@ async def _violation(link: Link, error: Any) -> Violation:
 # the outcome of a commit
 
 
-async def _look(pool: Pool, broken: Connection, lookup: Step) -> ResultRow:
+async def _look(pool: Pool, broken: PostgresConnection, lookup: Step) -> ResultRow:
     """The row that a statement made before its connection broke, once its backend has ended; None if there is none."""
 
     async def outcome(link: Link) -> tuple[bool, ResultRow]:

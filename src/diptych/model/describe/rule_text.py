@@ -25,10 +25,10 @@ from diptych.model.rules.expr import (
     Concat,
     Const,
     Expr,
+    GroupKey,
     Has,
     HasRole,
     IsNull,
-    Key,
     KeyText,
     Mask,
     Matches,
@@ -148,7 +148,7 @@ def _render(expr: Expr) -> Rendered:
             return "version", Precedence.WORD
         case Mask() | Slice() | Concat() | KeyText() | Choose() | Shift() | Span() | Part():
             return _compound(expr)
-        case Key(of):
+        case GroupKey(of):
             return _render(of)
         case Via(relation, of):
             return f"{relation}.{_at(of, Precedence.WORD)}", Precedence.WORD

@@ -12,7 +12,7 @@ from diptych.model.call_defs import QueryDef
 from diptych.model.defs import FieldDef, RelationDef, ResourceDef
 from diptych.model.naming import upper_first
 from diptych.model.nesting import ROW_ID, ROW_REF, link_type, nest_type, under_type
-from diptych.model.scalars import JSON, PLAIN, Scalar
+from diptych.model.scalars import ALL, Scalar
 from diptych.model.versions import SUFFIX, VersionKind
 from diptych.model.viewer_object import ROOT, VIEWER
 
@@ -31,7 +31,7 @@ RESERVED_SEGMENTS = frozenset({"batch", "changes", "groups", "summary"})
 """The segments after `/posts/` that are not ids of rows."""
 RESERVED_ROW_SEGMENTS = frozenset({"restore"})
 """The segments after `/posts/<id>/` that are no relations."""
-_SCALARS = ("ID", "BigInt", "Decimal", JSON.name, *(scalar.name for scalar in PLAIN.values()))
+_SCALARS = ("Decimal", *dict.fromkeys(scalar.graphql or scalar.name for scalar in ALL))
 _MEASURES = ("Measures", "MeasuresFilter", "KeyMeasures")
 RESERVED_TYPES = frozenset(
     {

@@ -27,7 +27,10 @@ V = TypeVar("V", bound=Viewer)
 ScalarOf = Callable[[Annotation, Wrong], Scalar | None]
 _OWN = frozenset(field.name for field in dataclasses.fields(Viewer))
 _MANY = (tuple, frozenset)
-_TYPES = "Use str, int, BigInt, bool, float, Decimal, date, datetime, Id, an Enum, or a tuple of one of them"
+_TYPES = (
+    "Use str, int, BigInt, bool, float, Decimal, date, datetime, time, timedelta, UUID, Id, an Enum, "
+    "or a tuple of one of them"
+)
 
 
 def read_viewer(
@@ -65,7 +68,7 @@ def _value(attr: str, hint: Any, scalar_of: ScalarOf, wrong: Wrong) -> ViewerVal
     return None if scalar is None or scalar.is_json else ViewerValue(attr, scalar, many)
 
 
-def settled(viewer: V, values: Mapping[str, ViewerValue]) -> V:
+def canonical_viewer(viewer: V, values: Mapping[str, ViewerValue]) -> V:
     """The viewer with the canonical values of its own fields. Raises ValueError if one does not fit its type.
 
     An ill-formed id becomes None.

@@ -141,7 +141,7 @@ class Measure(Struct, frozen=True):
     rule: Expr = And(())
 
 
-class Key(Struct, frozen=True):
+class GroupKey(Struct, frozen=True):
     """A key of a group: a value that its rows share, or the year, month, day or hour that they share (in UTC)."""
 
     of: Expr
@@ -231,7 +231,7 @@ Expr = (
     | Has
     | Via
     | Measure
-    | Key
+    | GroupKey
     | Matches
     | Mask
     | Slice
@@ -309,7 +309,7 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
 
 def _rewrite_value(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
     match expr:
-        case Slice(of) | Shift(of) | Part(of) | Key(of) | Measure(of=of, relation=""):
+        case Slice(of) | Shift(of) | Part(of) | GroupKey(of) | Measure(of=of, relation=""):
             return replace(expr, of=rewrite(of, leaf))
         case Span(left, right):
             return Span(rewrite(left, leaf), rewrite(right, leaf))

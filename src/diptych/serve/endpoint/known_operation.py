@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from diptych.api.graphql.node_lookup import NodeLookup, choose
+from diptych.api.graphql.node_lookup import NodeLookup, one_answer_each
 from diptych.api.reply import DocumentRefusal
 from diptych.ask.measures import RequestMeasures
 from diptych.engine.call import PreparedCall
@@ -88,7 +88,7 @@ class KnownOperation(Struct, frozen=True, eq=False):
 
     def chosen(self, answers: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """One answer for each root field that reads."""
-        return choose(self.lookups, answers) if self.lookups else answers
+        return one_answer_each(self.lookups, answers) if self.lookups else answers
 
     def join(self, answers: Sequence[bytes | None]) -> bytes:
         """The response body."""

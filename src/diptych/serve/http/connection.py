@@ -51,7 +51,7 @@ class Exchange:
         self.disconnected = False
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One connection, without its requests."""
 
     resumed: Callable[[], None] | None = None

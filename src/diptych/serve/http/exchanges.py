@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from diptych.api.reply import Reply
 from diptych.fair.admission import RECEIVED
-from diptych.serve.http.connection import Connection, Exchange
+from diptych.serve.http.connection import Exchange, HttpConnection
 from diptych.serve.http.direct import CompleteRequest, DirectApp
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 
@@ -30,7 +30,7 @@ AHEAD = 16
 """Pipelined requests that may wait behind the current one."""
 
 
-class Exchanges(Connection):
+class Exchanges(HttpConnection):
     """One connection with its requests, which are parsed by `Protocol`."""
 
     _direct = False

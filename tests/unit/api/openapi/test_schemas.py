@@ -28,7 +28,7 @@ from diptych.demo.model import model as default
 from diptych.errors import Code, Refusal
 from diptych.model.decimal_scalar import decimal
 from diptych.model.operators import OPERATORS, takes_list
-from diptych.model.scalars import BIGINT, BOOLEAN, DATE, DATETIME, FLOAT, ID, INT, INTEGER_ID, STRING, TIME, Scalar
+from diptych.model.scalars import ALL, JSON, TEXT_ID, Scalar
 from diptych.model.view import View
 from diptych.policy.values import Binder
 from tests.contract.http import data
@@ -52,22 +52,7 @@ UNFIT = {"content-type": "application/json", "if-match": '"none"'}
 """The headers of a change to a row that is never made."""
 SOME_ID = "01900000-0000-7000-8000-000000000001"
 SCALARS = {
-    each.name: each
-    for each in (
-        STRING,
-        ID,
-        INTEGER_ID,
-        INT,
-        BIGINT,
-        FLOAT,
-        BOOLEAN,
-        DATE,
-        DATETIME,
-        TIME,
-        decimal(12, 2),
-        decimal(9, 0),
-        decimal(18, 18),
-    )
+    each.name: each for each in (*ALL, decimal(12, 2), decimal(9, 0), decimal(18, 18)) if each not in (JSON, TEXT_ID)
 }
 # The values of query parameters, as their schema sees them: taken, refused.
 TEXTS: dict[str, tuple[list[Any], list[Any]]] = {
@@ -111,6 +96,14 @@ TEXTS: dict[str, tuple[list[Any], list[Any]]] = {
         ["00:00", "09:30:00", "09:30:00.5", "23:59:59.999999"],
         ["24:00", "23:59:60", "9:00", "09:30:00.1234567", "09:30:00.", "09:30Z", "09:30:00+01:00", "09:30\n", ""],
     ),
+    "Duration": (
+        ["P1D", "PT1H30M", "P1DT2H30M", "PT0S", "PT0.5S", "-PT1S"],
+        ["P1Y", "P1M", "P", "PT", "1h", "", "P1D\n"],
+    ),
+    "UUID": (
+        ["9b2d7a3e-5c1f-4e8a-b6d0-2f4c8e1a7b93", "9B2D7A3E-5C1F-4E8A-B6D0-2F4C8E1A7B93"],
+        ["9b2d7a3e5c1f4e8ab6d02f4c8e1a7b93", "9b2d7a3e-5c1f-4e8a-b6d0-2f4c8e1a7b9", "{9b2d7a3e}", "", "g" * 36],
+    ),
     "Decimal(12,2)": (
         ["0", "1", "-1.5", "1.50", "9999999999.99", "007", "-0", "0" * 30 + "1"],
         ["10000000000", "1.555", "1.500", ".5", "1.", "", "+1", "1e5", "1,5", "x", "1\n"],
@@ -130,6 +123,8 @@ JSONS: dict[str, tuple[list[Any], list[Any]]] = {
     "Date": ([], [20240101]),
     "DateTime": ([], [0]),
     "Time": ([], [930]),
+    "Duration": ([], [90]),
+    "UUID": ([], [1]),
     "Decimal(12,2)": ([0, 9999999999, -9999999999, 5.0], [10**10, -(10**10), 1.5, True]),
     "Decimal(9,0)": ([999999999], [10**9]),
     "Decimal(18,18)": ([0], [1, -1]),

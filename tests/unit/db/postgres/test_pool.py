@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from diptych.db.postgres.pool import Pool
-from diptych.db.postgres.sessions import Connection
+from diptych.db.postgres.sessions import PostgresConnection
 from diptych.errors import Refusal
 
 
@@ -35,11 +35,11 @@ def test_callers_are_refused_at_once_while_the_attempt_goes_on() -> None:
     async def work() -> None:
         answers, tries = asyncio.Event(), 0
 
-        async def connect() -> Connection:
+        async def connect() -> PostgresConnection:
             nonlocal tries
             tries += 1
             await answers.wait()
-            return cast(Connection, Fake())
+            return cast(PostgresConnection, Fake())
 
         pool = Pool(connect, 3, 5.0)
         begun = time.monotonic()
@@ -65,10 +65,10 @@ def test_a_server_that_is_back_is_used_by_the_next_caller() -> None:
     async def work() -> None:
         is_there = False
 
-        async def connect() -> Connection:
+        async def connect() -> PostgresConnection:
             if not is_there:
                 raise OSError("refused")
-            return cast(Connection, Fake())
+            return cast(PostgresConnection, Fake())
 
         pool = Pool(connect, 3, 5.0)
         for _ in range(3):

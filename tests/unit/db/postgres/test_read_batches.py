@@ -33,14 +33,14 @@ CALLS = 40
 def sizes(*, at_any_speed: bool = True) -> Iterator[list[int]]:
     """The sizes of the batches that run meanwhile; at any speed, on a busy machine as on another."""
     found: list[int] = []
-    run = batches.Batches._run_batch
+    run = batches.StatementBatches._run_batch
 
     def noted(self: Any, *arguments: Any) -> Any:
         found.append(len(arguments[-1]))
         return run(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches.Batches, "_run_batch", noted)
+        patch.setattr(batches.StatementBatches, "_run_batch", noted)
         for kind in (read_batches.ReadBatches, write_batches.WriteBatches) if at_any_speed else ():
             patch.setattr(kind, "fast", 60.0)
             patch.setattr(kind, "budget", 60.0)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from diptych.db.postgres.sessions import Connection, first_of, hosts_of
+from diptych.db.postgres.sessions import PostgresConnection, first_of, hosts_of
 from tests.support.cases import cases
 
 HOSTS = {
@@ -40,12 +40,12 @@ class Fake:
         self.is_terminated = True
 
 
-def attempt(after: float, result: Any) -> Callable[[], Awaitable[Connection]]:
-    async def work() -> Connection:
+def attempt(after: float, result: Any) -> Callable[[], Awaitable[PostgresConnection]]:
+    async def work() -> PostgresConnection:
         await asyncio.sleep(after)
         if isinstance(result, Exception):
             raise result
-        return cast(Connection, result)
+        return cast(PostgresConnection, result)
 
     return work
 
@@ -68,11 +68,11 @@ def test_a_connection_that_comes_second_is_closed() -> None:
     async def work() -> None:
         first, second = Fake(), Fake()
 
-        async def stubborn() -> Connection:
+        async def stubborn() -> PostgresConnection:
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
-                return cast(Connection, second)
+                return cast(PostgresConnection, second)
             raise AssertionError
 
         assert await first_of([stubborn, attempt(0, first)]) is cast(Any, first)
