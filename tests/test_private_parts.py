@@ -120,7 +120,7 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
 """How the source writes an object of theirs, and what it may be. Names alone do not say it: `config` is mostly ours."""
 SUBCLASSES = {
     "HttpToolsProtocol": HTTP,
-    "Connection": HTTP,
+    "HttpConnection": HTTP,
     "Exchanges": HTTP,
     "WebSocketsSansIOProtocol": SOCKET,
     "uvicorn.Server": SERVER,

@@ -40,7 +40,9 @@ class CellMetrics:
 
     def reply(self, accept: bytes) -> Reply:
         """All metrics, as text for Prometheus."""
-        text, kind = importlib.import_module(EXPOSITION).render(self.registry.collect(), accept.decode("latin-1"))
+        text, kind = importlib.import_module(EXPOSITION).render_metrics(
+            self.registry.collect(), accept.decode("latin-1")
+        )
         return Reply(200, ((b"content-type", kind.encode()), *NO_STORE), text)
 
     async def check_ready(self) -> None:

@@ -147,7 +147,7 @@ class ServiceMetrics:
     def reply(self, accept: bytes) -> Reply:
         """All metrics, as text for Prometheus."""
         metrics = self.registry.collect() if self._shared is None else self._shared.collect()
-        text, kind = importlib.import_module(EXPOSITION).render(metrics, accept.decode("latin-1"))
+        text, kind = importlib.import_module(EXPOSITION).render_metrics(metrics, accept.decode("latin-1"))
         return Reply(200, ((b"content-type", kind.encode()), *NO_STORE), text)
 
 
