@@ -2,13 +2,13 @@
 # requirements/, by hash; stamps in .venv keep later ones from doing it again.
 # Pass more to a verb with ARGS:
 #     make serve ARGS="--port 9000"      make test ARGS="-k cursor"      make lock ARGS=--upgrade
-# Tests run in three processes, as some wait, or in as many as WORKERS says: make test WORKERS=2
+# Tests run in four processes, as some wait, or in as many as WORKERS says: make test WORKERS=2
 # `make fuzz` draws from a seed that it prints: make fuzz SEED=7
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 FUZZ ?= 53
 SEED := $(or $(SEED),$(shell date +%s))
 

@@ -39,6 +39,7 @@ STORES = tuple(os.environ.get("STORES", "sqlite,postgres").split(","))
 """The databases to test with: `STORES=sqlite` leaves out PostgreSQL, and what needs it."""
 ORDER = {f"tests/{folder}": number for number, folder in enumerate(("system", "proof", "fit", "contract", "unit"))}
 """The folders of tests: those whose tests take longest come first."""
+_WAITING = ("tests/system/", "tests/proof/", "tests/fit/")
 _SCHEMAS = 32
 """How many GraphQL schemas services share."""
 _LEFT_OUT = pytest.StashKey[int]()
@@ -105,12 +106,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_long(item):
             item.add_marker("long")
     items.sort(key=lambda item: ORDER.get("/".join(item.nodeid.split("/")[:2]), len(ORDER)))
+    items[:] = dealt(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
     if "postgres" not in STORES:
         left_out = [item for item in items if needs_postgres(item)]
         config.hook.pytest_deselected(items=left_out)
         config.stash[_LEFT_OUT] = len(left_out)
         kept = set(items) - set(left_out)
         items[:] = [item for item in items if item in kept]
+
+
+def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The tests in an order of which every worker gets an equal part, and steals from the ends of the others.
+
+    Tests of processes and proofs wait, and the others compute: all workers but one begin with the former, file by file,
+    the last one computes meanwhile, and in the end all have short tests.
+    """
+    if workers < 2:
+        return items
+    files = [list(file) for _, file in itertools.groupby(items, key=lambda item: item.nodeid.partition("::")[0])]
+    waiting = [file for file in files if file[0].nodeid.startswith(_WAITING)]
+    short = [item for file in files if not file[0].nodeid.startswith(_WAITING) for item in file]
+    part = len(items) // workers
+    parts: list[pytest.Item] = []
+    for worker in range(workers - 1):
+        first = [item for file in waiting[worker :: workers - 1] for item in file]
+        fill = max(0, part - len(first))
+        parts += [*first, *short[:fill]]
+        del short[:fill]
+    return [*parts, *short]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

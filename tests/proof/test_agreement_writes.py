@@ -225,6 +225,7 @@ KEPT = (
 """Those that are tried every time; the others only where more is proved than usual."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", BROKEN if LONG else KEPT)
 def test_it_fails_where(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change._WriteGuards, *BROKEN[how])

@@ -219,6 +219,7 @@ def test_no_byte_crosses_between_cells(new_sqlite: NewDatabase, tmp_path: Path) 
     assert files < 100 + OPEN * 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_a_request_that_reaches_another_cell_is_seen(seed: int, new_sqlite: NewDatabase, tmp_path: Path) -> None:
     """The control."""

@@ -376,6 +376,7 @@ FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
 """Faults, in which patterns to look for them, and what is replaced in the planner."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_lifting_is_seen(
     fault: str, pair_of: Callable[[str], Pair], monkeypatch: pytest.MonkeyPatch

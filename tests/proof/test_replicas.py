@@ -157,6 +157,7 @@ def test_a_client_reads_what_it_wrote_and_never_goes_back_over_lagging_standbys(
     assert by_standbys > 0.1 * reads.total(), reads
 
 
+@pytest.mark.long
 def test_without_the_test_of_the_snapshot_reads_are_stale(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     untested = replicas_module._CHECKED.replace("pg_is_in_recovery() AND EXISTS", "true OR EXISTS")
     assert untested != replicas_module._CHECKED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.slip import GUARDED, grown, instructions, measured, run, slipped
 from tests.support.effort import sampled
 
@@ -42,6 +44,7 @@ def test_a_slow_line_is_seen() -> None:
     assert grown(run(instructions(["Q1"], slow=_loop)))
 
 
+@pytest.mark.long
 def test_slow_work_of_a_library_is_seen() -> None:
     """Half of what the request costs, for each request: no instruction of the interpreter, but processor time."""
     plain = measured(["Q1"])["Q1"]

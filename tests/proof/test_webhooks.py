@@ -167,6 +167,7 @@ def test_every_good_endpoint_has_every_change_in_order_over_kills(new_database: 
     assert node.memory < MEMORY
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["early", "unordered"])
 def test_it_fails_where_a_fault_is_planted(new_sqlite: NewDatabase, fault: str) -> None:
     ledger, missing, _ = asyncio.run(prove(new_sqlite(), fault))

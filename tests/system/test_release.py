@@ -128,6 +128,7 @@ def test_a_build_that_fails_changes_nothing(repository: Path) -> None:
     assert not (repository / "dist").exists()
 
 
+@pytest.mark.long
 def test_builds_that_differ_are_refused(repository: Path) -> None:
     (repository / ".gitattributes").write_text("README.md export-ignore\ndocs export-ignore\n")
     project = repository / "pyproject.toml"

@@ -178,6 +178,7 @@ BROKEN: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", BROKEN)
 def test_it_fails_where(how: str, monkeypatch: pytest.MonkeyPatch) -> None:

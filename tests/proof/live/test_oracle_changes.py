@@ -101,6 +101,7 @@ KEPT = {
 """Those that are tried every time, each from a sequence on that shows it; the others only where more is proved than usual."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", BROKEN if LONG else KEPT)
 def test_it_fails_where(how: str, monkeypatch: pytest.MonkeyPatch) -> None:

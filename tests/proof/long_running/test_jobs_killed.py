@@ -164,6 +164,7 @@ def test_each_effect_is_there_once_over_kills_on_sqlite(new_sqlite: NewDatabase)
     check(asyncio.run(prove(new_sqlite(), 2)))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("fault", ["unleased", "apart"])
 def test_it_fails_where_a_fault_is_planted(new_sqlite: NewDatabase, fault: str) -> None:

@@ -275,6 +275,7 @@ async def without_care(scene: Scene, lock: LockWatch) -> None:
             await scene.load.stop()
 
 
+@pytest.mark.long
 def test_what_is_done_without_care_is_seen(project: tuple[Path, Path, str]) -> None:
     scene, lock = Scene(*project), LockWatch(project[2])
     asyncio.run(without_care(scene, lock))

@@ -228,6 +228,7 @@ def test_nothing_that_is_accepted_is_invalid() -> None:
     assert storm() > ROUNDS // 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "wrong"),
