@@ -22,9 +22,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TextIO, cast
+from typing import Any, NoReturn, Protocol, TextIO, cast
 
 _IMPORTED = (
     "diptych.cli.api_key",
@@ -252,7 +252,24 @@ def _run() -> None:
         found = _fork_for_each(control)
     if found:
         _become(*found)
-        sys.modules["diptych.cli"].main()
+        _end_at_once(sys.modules["diptych.cli"].main)
+
+
+def _end_at_once(main: Callable[[], object]) -> NoReturn:
+    """Run a command, and end without the end of an interpreter: to free all objects would copy their pages before."""
+    try:
+        main()
+        code: object = 0
+    except SystemExit as end:
+        code = end.code
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+            code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does: it waits for threads
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(int(code or 0))  # type: ignore[call-overload]
 
 
 if __name__ == "__main__":

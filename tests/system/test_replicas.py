@@ -56,7 +56,8 @@ async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 
 async def read_there(node: Node, url: str, token: str = "", **headers: str) -> Any:
     """An answer of the standby, once it has all that was written."""
-    for _ in range(200):
+    patience = time.monotonic() + 30
+    while time.monotonic() < patience:
         before = node.app.store.replicas[0].reads
         answer = await node.send("GET", url, token, **headers)
         if node.app.store.replicas[0].reads > before:

@@ -30,7 +30,7 @@ class GarbageCollector:
         self._closed = 0
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, _NEVER)
-        self._full()
+        self._freeze()
 
     def tick(self, closed_cells: int = 0) -> float:
         """Collect and freeze what is new; everything, once an hour. The seconds until the next tick."""
@@ -45,6 +45,9 @@ class GarbageCollector:
 
     def _full(self) -> None:
         gc.unfreeze()
+        self._freeze()
+
+    def _freeze(self) -> None:
         gc.collect()
         gc.freeze()
         self._next = time.monotonic() + _FULL

