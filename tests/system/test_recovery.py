@@ -153,6 +153,17 @@ def replicating(script: str) -> Iterator[None]:
         process.communicate()
 
 
+def wait_until_copied(copy: Path) -> None:
+    """Wait until nothing has come to the copy for some seconds: it is written every second."""
+    end, seen, since = time.monotonic() + 60, frozenset[Path](), time.monotonic()
+    while not seen or time.monotonic() < since + 3:
+        assert time.monotonic() < end, "nothing was copied"
+        files = frozenset(copy.rglob("*.ltx"))
+        if files != seen:
+            seen, since = files, time.monotonic()
+        time.sleep(0.1)
+
+
 _PATH = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -165,13 +176,13 @@ def test_sqlite_is_restored_to_a_moment(new_sqlite: NewDatabase, tmp_path: Path)
     config.write_text(placed(settings, {"/var/lib/diptych/shop.db": path, "/mnt/backup/shop": f"{tmp_path}/copy"}))
     with replicating(placed(REPLICATE, {"/etc/litestream.yml": str(config)})):
         write(database, range(10))
-        time.sleep(3)
+        wait_until_copied(tmp_path / "copy")
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         time.sleep(2)
         with served(database) as service:
             create(admin_of(service), 99)
             cursor = admin_of(service).get("/users/changes?first=100").json()["data"][-1]["cursor"]
-        time.sleep(3)
+        wait_until_copied(tmp_path / "copy")
     restored = tmp_path / "restored.db"
     places = {
         "2026-11-18T01:59:00Z": moment,
