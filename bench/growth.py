@@ -80,9 +80,9 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def service(store: Store, workers: int = 1) -> Iterator[Server]:
+def service(store: Store, workers: int = 1, *settings: str) -> Iterator[Server]:
     """The service on a store."""
-    with started("service", store, service_token(store), ["--workers", str(workers)]) as server:
+    with started("service", store, service_token(store), ["--workers", str(workers), *settings]) as server:
         yield server
 
 
@@ -189,14 +189,17 @@ def connections_curve() -> Curve:
 
 
 def documents_curve() -> Curve:
-    """Over documents in use at the same time, each seen before; a server for each point, since each fills a cache."""
+    """Over documents in use at the same time, each seen before; a server for each point, since each fills a cache.
+
+    More than the cache holds are new all the time, which one caller may not send for long: here it may.
+    """
     curve = Curve("documents", "documents in use", list(DOCUMENTS))
     store = ensure_grown(SIZE)
     (user,) = draw_users(SIZE, 1)
     with ExitStack() as stack:
         points = []
         for count in DOCUMENTS:
-            server = stack.enter_context(service(store))
+            server = stack.enter_context(service(store, 1, "--planning-share", "0"))
             documents = (f"query($id: ID!){{ user(id: $id) {{ id of{turn}: name }} }}" for turn in range(count))
             requests = [graphql(document, user) for document in documents]
             for _ in range(2):

@@ -41,6 +41,7 @@ class Express:
         self._handler = handler
         self._find_caller = handler.context.caller
         self._rates = handler.engine.rates
+        self._admission = handler.admission
         self._is_busy = handler.admission.is_needed
         self._rest = handler.rest
         self._compresses = handler.config.compression
@@ -56,13 +57,18 @@ class Express:
             found = None if caller is None else endpoint.known(request, body, caller)
         except Refusal:  # what is wrong is found again, in its order
             return None
-        if caller is None or found is None or not self._is_free(request, caller):
+        if caller is None or found is None or not self._is_at_once():
             return None
+        name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)
+        CALLER.set(name)
         if self._compresses:
             request.coding = traits.coding
         try:
             if self._rates is not None:
                 enter(self._rates, request, caller)
+            if self._is_busy(name, request.lag):
+                work = self._admission.run(name, _run(endpoint, request, caller, found, traits.media))
+                return start(self._later(request, work))
             reply = endpoint.run_known(request, caller, found, traits.media)
         except Refusal as refusal:
             return self._rated(request, refusal_reply(request, refusal))
@@ -85,17 +91,9 @@ class Express:
                 return None
         return self._rest
 
-    def _is_free(self, request: Request, caller: Caller) -> bool:
-        """Can a caller be answered at once? If so, it is the caller from here on."""
-        name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)
-        if (
-            self._is_busy(name, request.lag)
-            or (self._rates is not None and self._rates.urgent)
-            or (self._numbers and FRESHNESS.get() is not None)
-        ):
-            return False
-        CALLER.set(name)
-        return True
+    def _is_at_once(self) -> bool:
+        """Is there nothing to wait for before a request is counted: the spending of other nodes, or a replica?"""
+        return not ((self._rates is not None and self._rates.urgent) or (self._numbers and FRESHNESS.get() is not None))
 
     async def _later(self, request: Request, work: Awaitable[Reply]) -> Reply:
         """The reply of work that waits, as the handler makes it."""
@@ -119,6 +117,12 @@ def express_of(handler: Handler) -> Express | None:
     them, or it is recorded who makes changes."""
     is_plain = type(handler.engine) is Engine and "handle" not in vars(handler) and handler.compresses
     return Express(handler) if is_plain and not handler.engine.model.audited else None
+
+
+async def _run(endpoint: Any, request: Request, caller: Caller, found: Any, media: str) -> Reply:
+    """The reply to a known request that was admitted."""
+    reply = endpoint.run_known(request, caller, found, media)
+    return reply if type(reply) is Reply else await reply
 
 
 def _name(request: Request) -> str:

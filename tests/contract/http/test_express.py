@@ -13,6 +13,7 @@ import pytest
 
 import diptych
 from diptych.api.reply import Reply
+from diptych.fair.admission import Admission
 from diptych.identity.revocation_list import revocation
 from diptych.serve.express import Express, express_of
 from diptych.serve.http.body import Arrived
@@ -22,6 +23,8 @@ from tests.contract.http.conftest import Fresh
 from tests.contract.http.data import ANN, BEN, NOBODY, ORDER, POST
 from tests.support.in_process import Service
 
+BUSY = 1.0
+"""Seconds that a request has waited for a loop that is busy."""
 SIGHTS = 4
 """A plan is kept on its second sight, and a request on its own."""
 JSON = {b"content-type": b"application/json"}
@@ -100,7 +103,9 @@ class Asking:
     def whole(self, method: str, url: str, body: bytes, headers: Mapping[bytes, bytes]) -> Reply:
         return self.service.runner.run(self.service.handler.handle(self._request(method, url, body, headers)))
 
-    def at_once(self, method: str, url: str, body: bytes, headers: Mapping[bytes, bytes]) -> Reply | None:
+    def at_once(
+        self, method: str, url: str, body: bytes, headers: Mapping[bytes, bytes], lag: float = 0.0
+    ) -> Reply | None:
         traits = traits_of(method.encode(), headers)
 
         async def answered() -> Reply | None:
@@ -108,6 +113,7 @@ class Asking:
             return await reply if isinstance(reply, Awaitable) else reply
 
         request = self._request(method, url, body, headers)
+        request.lag = lag
         return self.service.runner.run(answered())
 
     @staticmethod
@@ -130,11 +136,12 @@ def test_a_known_read_has_the_same_response(shop: Service, name: str, user: str 
     headers = asking.headers(body, user, *(["admin"] if user else []))
     for coding in ({}, {b"accept-encoding": b"gzip"}):
         whole = [seen(asking.whole(method, url, body, headers | coding)) for _ in range(SIGHTS)]
-        fast = asking.at_once(method, url, body, headers | coding)
-        if name.startswith("a row") or (whole[0][0] == 200 and b'"errors"' not in whole[0][2]):
-            assert fast is not None, "it is known"
-        if fast is not None:
-            assert seen(fast) == whole[-1] == whole[0]
+        for lag in (0.0, BUSY):
+            fast = asking.at_once(method, url, body, headers | coding, lag)
+            if name.startswith("a row") or (whole[0][0] == 200 and b'"errors"' not in whole[0][2]):
+                assert fast is not None, "it is known"
+            if fast is not None:
+                assert seen(fast) == whole[-1] == whole[0]
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -198,6 +205,34 @@ def test_a_known_write_has_the_same_response_and_the_same_effect(fresh: Fresh, n
         assert count() == before + 1
     if fast is not None:
         assert told(fast) == whole[-1] == whole[0]
+
+
+@pytest.mark.parametrize("is_hog", [False, True])
+def test_a_known_request_is_admitted_while_the_loop_is_busy(
+    fresh: Fresh, is_hog: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is measured, and a caller that has taken much waits in the queue; then it is answered as ever."""
+    asking = Asking(fresh())
+    admission, (url, body) = asking.service.handler.admission, WRITES["a row"]
+    headers, queued = asking.headers(body, ANN), list[str]()
+    for _ in range(SIGHTS):
+        asking.whole("POST", url, body, headers)
+    wait = Admission._wait_for_admission
+
+    async def waiting(self: Admission, caller: str) -> None:
+        queued.append(caller)
+        await wait(self, caller)
+
+    monkeypatch.setattr(Admission, "_wait_for_admission", waiting)
+    caller = asking.service.handler.context.caller(headers[b"authorization"])
+    assert caller is not None
+    before = admission._buckets.debt(caller.fairness_key)
+    if is_hog:
+        admission._buckets.spend(caller.fairness_key, 10)
+    reply = asking.at_once("POST", url, body, headers, BUSY)
+    assert reply is not None and reply.status == 201
+    assert queued == [caller.fairness_key] * is_hog
+    assert admission._buckets.debt(caller.fairness_key) > before
 
 
 def test_a_key_makes_a_write_go_the_whole_way(fresh: Fresh) -> None:
