@@ -39,7 +39,7 @@ def _panel(picture: Drawing, left: float, top: float, curve: dict[str, Any]) -> 
     for mark in (10, 100, 1_000, 10_000):
         y = bottom - place(mark, LEAST, MOST, HEIGHT)
         picture.rule(left, y, left + WIDTH, y)
-        picture.text(left - 6, y + 4, f"{mark:,}", size=10, anchor="end")
+        picture.text(left - 12, y + 4, f"{mark:,}", size=10, anchor="end")
     xs = curve["xs"]
     for x in xs:
         picture.text(left + place(x, xs[0], xs[-1], WIDTH), bottom + 16, _short(x), size=10)
@@ -52,7 +52,8 @@ def _panel(picture: Drawing, left: float, top: float, curve: dict[str, Any]) -> 
         picture.line(points, colour)
         for (x, y), cost in zip(points, costs, strict=True):
             picture.text(x, y - 7, f"{cost:,.0f}", size=9)
-        picture.text(points[-1][0], points[-1][1] + 15, name, size=10, colour=INK, anchor="end")
+        below = max(y for x, y in points if x > points[-1][0] - 8 * len(name))
+        picture.text(points[-1][0], below + 15, name, size=10, colour=INK, anchor="end")
 
 
 def _short(value: int) -> str:
