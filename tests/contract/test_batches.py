@@ -65,7 +65,7 @@ def test_each_creation_has_its_own_status_and_each_row_one_event(postgres: Postg
             ("POST", "/orders", {"customerId": NOBODY if number % 4 == 1 else ANN, "total": "1.00", "currency": "EUR"})
             for number in range(30)
         ]
-        with sizes() as found:
+        with sizes(nobody_is_slow=True) as found:
             replies = together(service, *users(*names), *orders, token=admin)
         assert len(found) > 1
         statuses = [reply.status for reply in replies]
@@ -108,7 +108,7 @@ class Ticket(Resource):
 def test_what_takes_a_number_is_not_batched(postgres: Postgres, runner: asyncio.Runner) -> None:
     with in_process(Model(Ticket), postgres.create(), runner) as service:
         requests = [("POST", "/tickets", {"name": "x"})] * 30
-        with sizes() as found:
+        with sizes(nobody_is_slow=True) as found:
             replies = together(service, *requests[:3], token="") + together(service, *requests, token="")
         assert not found
         assert sorted(json.loads(reply.body)["number"] for reply in replies) == list(range(1, 34))
@@ -128,7 +128,7 @@ def test_nor_is_anything_of_an_audited_model_as_a_transaction_has_one_actor(
     postgres: Postgres, runner: asyncio.Runner
 ) -> None:
     with in_process(Model(Note, Plain), postgres.create(), runner) as service:
-        with sizes() as found:
+        with sizes(nobody_is_slow=True) as found:
             for path in ("/notes", "/plains") * 2:
                 replies = together(service, *[("POST", path, {"text": "x"})] * 30, token="")
                 assert {reply.status for reply in replies} == {201}

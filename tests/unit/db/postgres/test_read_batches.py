@@ -18,6 +18,7 @@ from diptych.db.postgres.store import PostgresStore
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
+from diptych.fair.semaphore import FairSemaphore
 from tests.support.effort import scaled
 from tests.support.running import Postgres
 
@@ -30,8 +31,9 @@ CALLS = 40
 
 
 @contextmanager
-def sizes(*, at_any_speed: bool = True) -> Iterator[list[int]]:
-    """The sizes of the batches that run meanwhile; at any speed, on a busy machine as on another."""
+def sizes(*, at_any_speed: bool = True, nobody_is_slow: bool = False) -> Iterator[list[int]]:
+    """The sizes of the batches that run meanwhile; at any speed, on a busy machine as on another. There, a caller may
+    have held connections for so long that it is not batched."""
     found: list[int] = []
     run = batches.StatementBatches._run_batch
 
@@ -44,6 +46,8 @@ def sizes(*, at_any_speed: bool = True) -> Iterator[list[int]]:
         for kind in (read_batches.ReadBatches, write_batches.WriteBatches) if at_any_speed else ():
             patch.setattr(kind, "fast", 60.0)
             patch.setattr(kind, "budget", 60.0)
+        if nobody_is_slow:
+            patch.setattr(FairSemaphore, "is_slow", lambda self, caller: False)
         yield found
 
 
