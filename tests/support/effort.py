@@ -8,7 +8,8 @@
     @long_where(model="default", store="postgres") # these two together are not
 
 The short form draws the same in every run; the full one draws anew. Marked `long` is only what proves again, at more
-expense, what another test of `make test` guards: the other store, the other model, another proxy.
+expense, what another test of `make test` guards (the other store, the other model, another proxy), and what proves
+that a costly proof fails where a fault is planted.
 """
 
 from __future__ import annotations

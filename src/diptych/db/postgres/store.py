@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -23,6 +22,7 @@ from diptych.db.postgres.channel import NoticeChannel, relay_to
 from diptych.db.postgres.ddl import patiently
 from diptych.db.postgres.feed import Numbering, peek, trim
 from diptych.db.postgres.pool import Pool
+from diptych.db.postgres.primary_check import PrimaryCheck
 from diptych.db.postgres.read_batches import ReadBatches
 from diptych.db.postgres.replica import Replica
 from diptych.db.postgres.replicas import Replicas
@@ -43,7 +43,6 @@ from diptych.db.store import FeedHead, FeedPeek, RelayState, ReplicaState, Store
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
-from diptych.fair.caller import CALLER
 from diptych.model.declare.roles import NOBODY
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -103,7 +102,7 @@ class PostgresStore:
         self._channel = NoticeChannel(listens, relay_to(relay))
         self._numbering: Numbering | None = None
         self._watch: StallWatch | None = None
-        self._pinging: asyncio.Task[None] | None = None
+        self._primary = PrimaryCheck(self.run, self._channel, wait)
         self._probing: Probe | None = None
         self._replicas: Replicas | None = None
 
@@ -332,7 +331,9 @@ class PostgresStore:
         self._channel.start(wake, heard)
         listening = self._channel.listening
         if listening is not None and self._watch is None:
-            self._watch = StallWatch(self.pool, self._ping_idle, self._connector.connect, listening.leave)
+            self._watch = StallWatch(
+                self.pool, self._primary.check_if_listening, self._connector.connect, listening.leave
+            )
 
     @property
     def relay(self) -> RelayState | None:
@@ -346,40 +347,12 @@ class PostgresStore:
         self._channel.committed()
 
     async def ping(self) -> None:
-        """Check the connection; concurrent calls share one check, so that frequent health checks cost nothing."""
+        """Check the primary, and whether it takes changes again if it did not."""
         if self._pool is not None and self._pool.is_stalled:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.")
-        await self._ping_shared()
+        await self._primary.check()
         if self._probing is not None:
             self._probing.check()
-
-    async def _ping_idle(self) -> None:
-        """Check the connection that listens, if there is one: all others may be in use."""
-        if self._channel.listening is not None and self._channel.listening.is_connected:
-            await self._ping_shared()
-
-    async def _ping_shared(self) -> None:
-        if self._pinging is None:
-            self._pinging = asyncio.get_running_loop().create_task(self._ping())
-            self._pinging.add_done_callback(self._pinged)
-        await asyncio.shield(self._pinging)
-
-    async def _ping(self) -> None:
-        """Use the connection that listens, which is idle, so that a health check never waits for the pool."""
-        CALLER.set("")
-        idle = self._channel.listening
-        if idle is None or not idle.is_connected:
-            _check_primary((await self.run(_IS_STANDBY, ()))[0] is not None)
-            return
-        try:
-            _check_primary(await idle.ask("SELECT pg_is_in_recovery()", self._wait))
-        except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
-            raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
-
-    def _pinged(self, done: asyncio.Task[None]) -> None:
-        self._pinging = None
-        if not done.cancelled():
-            done.exception()  # mark it as retrieved
 
     async def insert(self, resource: ResourceDef, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         plan = insert_plan(resource, names, POSTGRES)
@@ -401,15 +374,6 @@ async def _drive(connection: asyncpg.Connection, fitting: Fitting[T]) -> T:
             step = fitting.send(await connection.fetch(step.sql, *step.parameters))
     except StopIteration as end:
         return cast(T, end.value)
-
-
-_IS_STANDBY = Plan("SELECT CASE WHEN pg_is_in_recovery() THEN ''::bytea END")
-
-
-def _check_primary(is_standby: bool) -> None:
-    """Refuse a server that only follows another one: after a fail-over, the address may lead to a standby."""
-    if is_standby:
-        raise Refusal(Code.UNAVAILABLE, "The database takes no changes: it is a standby.")
 
 
 def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:
