@@ -211,7 +211,7 @@ async def compare(
     return sorted(alone), sorted(together), before, memory(pid), count
 
 
-@pytest.mark.timeout(60 + ATTEMPTS * 30)
+@pytest.mark.timeout(scaled(600, 180))
 def test_honest_requests_go_on_under_the_named_attack(new_sqlite: NewDatabase) -> None:
     """Beside other tests it is measured again if honest requests seem to wait: a busy machine can only make it seem so."""
     for attempt in range(ATTEMPTS):
