@@ -1,7 +1,7 @@
 """A model that has everything that can go wrong, and small data sets for any model.
 
-The model has every scalar but Time, Duration and UUID, bare and nullable; fields and relations that depend on the row; a relation to
-itself; many to many through a link with a rule of its own; integer ids; computed fields. What may be written
+The model has every scalar but Time, Duration and UUID, bare and nullable; fields and relations that depend on the row;
+a relation to itself; many to many through a link with a rule of its own; integer ids; computed fields. What may be written
 depends on the role, on the row before and after, on other rows, and on the field; there are fields that one may write and not
 read, and the other way round; states with roles; values that must be unique; and every way in which a deletion
 can go on. The data is referentially right and otherwise unkind: nulls, duplicates where sorts need a second key,

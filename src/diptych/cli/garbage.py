@@ -30,7 +30,8 @@ class GarbageCollector:
         self._closed = 0
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, _NEVER)
-        self._freeze()
+        _collect()
+        self._next = time.monotonic() + _FULL
 
     def tick(self, closed_cells: int = 0) -> float:
         """Collect and freeze what is new; everything, once an hour. The seconds until the next tick."""
@@ -38,16 +39,17 @@ class GarbageCollector:
             self._closed = closed_cells
             self._full()
         elif any(gc.get_count()[1:]):
-            gc.collect()
-            gc.freeze()
+            _collect()
             return _BUSY
         return _IDLE
 
     def _full(self) -> None:
         gc.unfreeze()
-        self._freeze()
-
-    def _freeze(self) -> None:
-        gc.collect()
-        gc.freeze()
+        _collect()
         self._next = time.monotonic() + _FULL
+
+
+def _collect() -> None:
+    """Collect what is not frozen, and freeze the survivors."""
+    gc.collect()
+    gc.freeze()

@@ -252,7 +252,6 @@ def _any_actor(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MODEL, "views", Model(User, Memo).views)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("leak", [_any_version, _only_now, _any_actor])
 def test_a_planted_leak_is_noticed(
     leak: Callable[[pytest.MonkeyPatch], None], new_sqlite: NewDatabase, monkeypatch: pytest.MonkeyPatch

@@ -110,7 +110,6 @@ LEAKS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_is_noticed_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     LEAKS[name](monkeypatch)

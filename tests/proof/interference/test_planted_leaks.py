@@ -86,7 +86,6 @@ KEPT = (
 """Those that the short form plants: some for each kind of pairs."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", CHANNELS if LONG else KEPT)
 def test_a_leak_is_noticed_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, kind, model = CHANNELS[name]

@@ -93,7 +93,6 @@ LEAKS: dict[str, tuple[Leak, tuple[str, ...]]] = {
 ROLE = "signed_in"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_leak_is_seen_in_its_channels(leak: str, new_sqlite: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced, channels = LEAKS[leak]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import median
 
 from diptych.metrics.registry import Histogram, Registry
 from diptych.serve.http.request import Request
@@ -68,4 +69,4 @@ def test_counting_costs_less_than_making_the_request_object() -> None:
         counting = seconds_of(lambda: (metrics.note(one, 200, 500), prices.observe(20)))
         making = seconds_of(lambda: request("GET", "/users"))
         rounds.append((counting - empty) / (making - empty))
-    assert min(rounds) < 3, rounds
+    assert median(rounds) < 3, rounds

@@ -18,17 +18,17 @@ _IS_STANDBY = Plan("SELECT CASE WHEN pg_is_in_recovery() THEN ''::bytea END")
 
 
 class PrimaryCheck:
-    """Asks the server of one store, with patience of so many seconds."""
+    """The health check of one store; its timeout is in seconds."""
 
     def __init__(
         self,
         run: Callable[[Plan, Sequence[Any]], Awaitable[Sequence[bytes | None]]],
         channel: NoticeChannel,
-        patience: float,
+        timeout: float,
     ) -> None:
         self._run = run
         self._channel = channel
-        self._patience = patience
+        self._timeout = timeout
         self._asking: asyncio.Task[None] | None = None
 
     async def check(self) -> None:
@@ -51,7 +51,7 @@ class PrimaryCheck:
             _refuse_standby((await self._run(_IS_STANDBY, ()))[0] is not None)
             return
         try:
-            _refuse_standby(await idle.ask("SELECT pg_is_in_recovery()", self._patience))
+            _refuse_standby(await idle.ask("SELECT pg_is_in_recovery()", self._timeout))
         except (*BROKEN, TimeoutError, asyncpg.PostgresError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database cannot answer now.") from error
 

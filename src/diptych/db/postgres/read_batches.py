@@ -1,7 +1,7 @@
 """Batches of reads: each runs with a snapshot of its own.
 
 A batch that takes longer than a moment is cancelled. Then, and if one of its reads fails or returns no row (answers
-could not be told apart), its reads run again, one by one.
+could not be distinguished), its reads run again, one by one.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ a large file.
 _QUIET = 1.0
 """Seconds without a write after which the file is mapped."""
 _FEW, _UNSHARED = 4, 50
-"""If fewer reads than that shared a snapshot, so many of the next have one of their own."""
+"""After a snapshot that fewer than 4 reads shared, the next 50 reads have one each."""
 
 
 class SqliteConnection:
