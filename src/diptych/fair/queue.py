@@ -6,8 +6,9 @@
 Items of one caller come in the order in which they were put there. Those of the service itself, "", come before all
 others. The queue is bounded, and no caller fills more than half of it.
 
-Round-robin order is kept by tickets: a caller that comes, or that was served, draws the next number. Items that were
-taken on trial can be put back with their tickets, so the order is what it would be had they never been taken.
+Round-robin order is kept by tickets: a caller that comes, or that was served, draws the next number. One whose item
+took long can draw anew when it is done, so that those who came meanwhile go first. Items that were taken on trial can
+be put back with their tickets, so the order is what it would be had they never been taken.
 """
 
 from __future__ import annotations
@@ -125,6 +126,13 @@ class FairQueue(Generic[T]):
         if not own:
             del self._callers[caller]
         return True
+
+    def rejoin(self, caller: str) -> None:
+        """Have a caller draw the next ticket: all others that wait now come before it."""
+        own = self._callers.get(caller) if caller else None
+        if own is not None:
+            own.ticket = self._next_ticket()
+            self._callers.move_to_end(caller)
 
     def _next_ticket(self) -> int:
         self._ticket += 1

@@ -12,7 +12,8 @@ to the next waiter of the same caller, whose `acquire` returns the connection.
 
 Statements that run long take processors from everyone, wherever the database runs, so permits alone are not fair. What
 a permit is held for beyond a moment is spent from a token bucket of its caller. A caller whose bucket is empty has
-one permit at a time, and all such callers together have a quarter.
+one permit at a time, and all such callers together have a quarter. It joins the queue anew when it releases its permit,
+so that nobody waits for two of its statements.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from diptych.fair.token_bucket import TokenBuckets
 P = TypeVar("P")
 WAITED: ContextVar[float] = ContextVar("waited", default=0.0)
 """Seconds that the current task has waited for permits, to be left out when its work is measured."""
+PATIENCE = 6.0
+"""Seconds that a request waits for a permit: longer than a statement may take by default."""
 _MOMENT = 0.05
 """Seconds for which a permit is held at no charge."""
 _BURST = 2.0
@@ -146,10 +149,12 @@ class FairSemaphore(Generic[P]):
     def release(self, caller: str, seconds: float = 0.0, handed: P | None = None) -> bool:
         """Release a permit that was held for some seconds; says whether it was handed, with what it is for, to the next
         waiter of the same caller."""
+        queue, held = self._queue, self._held
         if seconds > _MOMENT and caller:
             self._slow.spend(caller, seconds - _MOMENT)
             self._is_metered = True
-        queue, held = self._queue, self._held
+            if queue.count and not self._slow.has_tokens(caller):
+                queue.rejoin(caller)
         if queue.count and self._hand_on(caller, handed):
             return True
         left = held[caller] - 1

@@ -46,6 +46,24 @@ def test_one_of_each_caller_in_turn() -> None:
     assert len(line) == 0
 
 
+def test_who_rejoins_comes_after_all_that_wait() -> None:
+    line: FairQueue[str] = FairQueue(100)
+    for item in ("s1", "s2", "a1", "a2", "b1"):
+        line.put("" if item[0] == "s" else item[0], item)
+    line.rejoin("a")
+    line.rejoin("")  # the service itself stays before all
+    line.rejoin("nobody")
+    assert emptied(line) == "s1 s2 b1 a1 a2"
+    line.put("a", "a1")
+    line.put("b", "b1")
+    taken = line.take()
+    assert taken is not None and taken.item == "a1"
+    line.put("a", "a2")
+    line.rejoin("b")
+    line.put_back([taken])
+    assert emptied(line) == "a1 b1 a2", "what is put back has its place"
+
+
 def test_the_service_itself_comes_first() -> None:
     line: FairQueue[str] = FairQueue(4)
     for who, item in (("a", "a1"), ("b", "b1"), ("", "s1"), ("", "s2"), ("", "s3"), ("a", "a2")):
@@ -247,6 +265,30 @@ def test_whoever_is_called_and_has_gone_passes_it_on() -> None:
         await asyncio.wait_for(two, 1)
         semaphore.release("c")
         assert (semaphore.free, semaphore._held) == (1, {})
+
+    run(work)
+
+
+def test_nobody_waits_for_two_statements_of_a_slow_caller() -> None:
+    async def work() -> None:
+        semaphore: FairSemaphore[None] = FairSemaphore(4, 100, 5)
+        for caller in ("flood", "honest"):
+            assert semaphore.acquire_nowait(caller)
+            semaphore.release(caller, 60.0)  # their buckets are empty
+        assert semaphore.acquire_nowait("flood"), "one at a time"
+        flood = [asyncio.create_task(semaphore.acquire("flood")) for _ in range(5)]
+        await asyncio.sleep(0)
+        honest = asyncio.create_task(semaphore.acquire("honest"))
+        await asyncio.sleep(0)
+        assert semaphore.waiting == 6
+        semaphore.release("flood", 5.0)
+        await asyncio.sleep(0)
+        assert honest.done() and not any(each.done() for each in flood)
+        semaphore.release("honest", 0.01)
+        await asyncio.sleep(0)
+        assert [each.done() for each in flood] == [True, False, False, False, False]
+        semaphore.close()
+        await asyncio.gather(*flood, return_exceptions=True)
 
     run(work)
 

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import asyncpg
 
 from diptych.errors import StartError
+from diptych.fair.backoff import Backoff
 
 LOCK_TIMEOUT = 2_000
 """Milliseconds for which a statement waits for a lock."""
@@ -35,8 +36,10 @@ _ENDED = (
     asyncpg.InternalClientError,
 )
 """Errors of a new connection whose backend is terminated while its session is set up."""
-_CONNECTS = 3
+_CONNECTS = 8
 """Attempts to connect, if that happens. A server that accepts no connections is not asked again."""
+_BACKOFF = Backoff(first=0.02, factor=2.0, longest=0.2)
+"""Before the third attempt and those after it."""
 _NEXT_HOST = 0.2
 """Seconds until the next host is tried, while one has not answered."""
 _TIMEOUT = 5.0
@@ -200,14 +203,15 @@ def _drop(task: asyncio.Future[PostgresConnection]) -> None:
 
 
 async def _retry(connect: Callable[[], Awaitable[PostgresConnection]]) -> PostgresConnection:
-    """Connect; again, if the backend is terminated while its session is set up."""
-    for _ in range(_CONNECTS - 1):
+    """Connect; again, with backoff, if the backend is terminated while its session is set up."""
+    for attempt in range(_CONNECTS - 1):
         try:
             return await connect()
         except asyncpg.TargetServerAttributeNotMatched:
             raise
         except _ENDED:
-            continue
+            if attempt:
+                await asyncio.sleep(_BACKOFF.delay(attempt))
     return await connect()
 
 

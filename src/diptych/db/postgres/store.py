@@ -43,6 +43,7 @@ from diptych.db.store import FeedHead, FeedPeek, RelayState, ReplicaState, Store
 from diptych.db.violations import refusal_of
 from diptych.db.write_health import Probe
 from diptych.errors import Code, Refusal, StartError
+from diptych.fair.semaphore import PATIENCE
 from diptych.model.declare.roles import NOBODY
 from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
@@ -80,7 +81,6 @@ class PostgresStore:
         *,
         size: int = 10,
         timeout: float = 5.0,
-        wait: float = 5.0,
         waiting: int = 1_000,
         triggers: bool = True,
         pool_mode: PoolMode = "session",
@@ -92,7 +92,6 @@ class PostgresStore:
         self.timeout = timeout
         self._connector = Connector(url, timeout, pool_mode, direct)
         self._size = size
-        self._wait = wait
         self._waiting = waiting
         self._pool: Pool | None = None
         self._batches: ReadBatches | None = None
@@ -102,7 +101,7 @@ class PostgresStore:
         self._channel = NoticeChannel(listens, relay_to(relay))
         self._numbering: Numbering | None = None
         self._watch: StallWatch | None = None
-        self._primary = PrimaryCheck(self.run, self._channel, wait)
+        self._primary = PrimaryCheck(self.run, self._channel, timeout)
         self._probing: Probe | None = None
         self._replicas: Replicas | None = None
 
@@ -130,7 +129,7 @@ class PostgresStore:
         except _UNOPENED as error:
             raise _unopened(error) from None
         connector = self._connector
-        self._pool = Pool(connector.connect, self._size, self._wait, self._waiting, connector.set_up)
+        self._pool = Pool(connector.connect, self._size, PATIENCE, self._waiting, connector.set_up)
         self._pool.acts = bool(model.audited)
         self._pool.add(connection)
         self._batches = ReadBatches(self._pool)
@@ -267,7 +266,7 @@ class PostgresStore:
     def read_from(self, urls: Sequence[str], model: Model) -> Run:
         if not self._triggers:
             raise StartError("Replicas are tested by the feed of changes, so they need the setting triggers.")
-        replicas = [Replica(url, self._connector.other(url), self._size, self._wait, self._waiting) for url in urls]
+        replicas = [Replica(url, self._connector.other(url), self._size, PATIENCE, self._waiting) for url in urls]
         self._replicas = Replicas(replicas, model, self)
         return self._replicas.run
 

@@ -46,7 +46,7 @@ from diptych.db.write_health import Probe, WriteHealth
 from diptych.errors import Code, Refusal, StartError
 from diptych.fair.caller import CALLER
 from diptych.fair.loop_budget import NOTED, loop_budget
-from diptych.fair.semaphore import FairSemaphore
+from diptych.fair.semaphore import PATIENCE, FairSemaphore
 from diptych.lru import LRUCache
 from diptych.model.declare.roles import NOBODY
 from diptych.model.defs import ResourceDef
@@ -58,8 +58,6 @@ _SLOW_RUNS, _LONG_RUNS = 1_000, 50
 be the fault of the machine.)
 """
 _SLOW_PLANS, _SLOW_BYTES, _PER_SLOW = 1_000, 4 << 20, 100
-_WAIT = 5.0
-"""Seconds for which a read waits for a worker."""
 
 
 class SqliteStore:
@@ -98,7 +96,7 @@ class SqliteStore:
         self.health = WriteHealth(reason_of)
         self._probing = Probe(self.health, self.write)
         self._waiting = waiting
-        self.semaphore: FairSemaphore[None] = FairSemaphore(workers, waiting, _WAIT)
+        self.semaphore: FairSemaphore[None] = FairSemaphore(workers, waiting, PATIENCE)
         self._pool: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._workers: list[SqliteConnection] = []
@@ -118,7 +116,7 @@ class SqliteStore:
         return StoreLoad(places.size, places.size - places.free, places.waiting, writes, not self.health.reason)
 
     async def open(self, model: Model, *, add_columns: bool = False, accept: bool = False) -> Fitted:
-        self.semaphore = FairSemaphore(self.semaphore.size, self._waiting, _WAIT)
+        self.semaphore = FairSemaphore(self.semaphore.size, self._waiting, PATIENCE)
         self._dog = Watchdog()
         self._pool = ThreadPoolExecutor(self.semaphore.size, "diptych-sqlite")
         if not self._in_memory:
