@@ -682,10 +682,12 @@ def test_a_row_that_others_hold_is_not_waited_for_long(postgres: Postgres) -> No
     on(database, work)
 
 
+@pytest.mark.parametrize("marked", [True, False])
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_connection_that_breaks_at_the_commit_is_asked_about(
-    postgres: Postgres, committed: bool, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, committed: bool, marked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also by a script whose statements do not return the id of the transaction."""
     broken = 0
     execute = asyncpg.Connection.execute
 
@@ -705,7 +707,8 @@ def test_a_connection_that_breaks_at_the_commit_is_asked_about(
         def script() -> Script[int]:
             nonlocal runs
             runs += 1
-            yield shop.insert(runs, "a")
+            step = shop.insert(runs, "a")
+            yield step if marked else Step(step.sql, step.parameters)
             return runs
 
         monkeypatch.setattr(asyncpg.Connection, "execute", breaking)

@@ -45,6 +45,8 @@ STORE_ERRORS = (asyncpg.InsufficientResourcesError, asyncpg.ReadOnlySQLTransacti
 _COLLISION = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InFailedSQLTransactionError)
 _UNCHANGED: tuple[type[Exception], ...] = (*VIOLATIONS, *_COLLISION)
 """Errors after which a statement has changed nothing, and which a script would handle or retry."""
+_XID = "SELECT pg_current_xact_id_if_assigned()::text"
+"""The id of a transaction; null of one that has changed nothing."""
 _ATTEMPTS = 6
 _PAUSE = 0.01
 """Seconds of the first back-off, at most; it doubles each time."""
@@ -160,6 +162,8 @@ class Session:
         connection = self._link.connection
         try:
             with _losing(self._link):
+                if self._xid is None:  # asked after COMMIT was sent, nobody could tell
+                    self._xid = await connection.fetchval(_XID)
                 status = await connection.execute(self._end)
         except VIOLATIONS as error:  # of constraints that are deferred
             raise refusal_of(kind_in_postgres(error)) from error
@@ -227,10 +231,6 @@ class ForeignSession(Session):
             if act is not None:
                 with _losing(self._link):
                     await self._link.connection.execute(ACT_OF_SESSION, act)
-            if self._xid is None:
-                with _losing(self._link):
-                    query = "SELECT pg_current_xact_id_if_assigned()::text"
-                    self._xid = await self._link.connection.fetchval(query)
             await super().commit()
         if self._committed is not None:
             self._committed()
