@@ -96,7 +96,9 @@ class Reads(PastRows):
 
     def _one(self, read: Read, row: TableRef, *tied: Fragment, template: str = "{}") -> Fragment:
         text = sql(template, self.object(cast("tuple[Pick, ...]", read.pick), row))
-        return sql("SELECT {} FROM {}{}", text, self.joined(row), self.all(row, *tied, read.where))
+        rows = sql("SELECT {} FROM {}{}", text, self.joined(row), self.all(row, *tied, read.where))
+        # what has this key may be several rows of a view: batches of reads rely on one at most
+        return rows if row.resource.managed else sql("{} LIMIT 1", rows)
 
     def _many(self, read: Read, row: TableRef, tied: tuple[Fragment, ...]) -> list[Piece]:
         if read.take == "summary":

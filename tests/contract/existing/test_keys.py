@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import pytest
 
+from diptych import Column, Id, Model, Resource, Viewer, allow, grant
+from diptych.db.postgres.read_batches import ReadBatches
+from diptych.serve.http.request import Request
 from tests.contract.existing.northwind import MODEL
-from tests.support.existing import make_existing
+from tests.support.existing import make_existing, run_sql
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.running import NewDatabase
 
 ODD = "a,b%"
+OWNER = "00000000-0000-7000-8000-000000000001"
+OTHERS = [f"00000000-0000-7000-8000-0000000001{number:02d}" for number in range(6)]
 
 
 @pytest.fixture
@@ -140,3 +145,57 @@ def test_changes_are_refused(service: Service) -> None:
     document = service.get("/openapi.json").json()
     assert "/customers" in document["paths"]
     assert "/customers/changes" not in document["paths"]
+
+
+class Note(Resource, view="notes", key="code", ids="text"):
+    """Its key is not unique, although it must be."""
+
+    owner: Id
+    secret: str
+
+    @allow("read")
+    def own(self, viewer: Viewer) -> bool:
+        return self.owner == viewer.id
+
+
+class Memo(Resource, table="memos", key="id", ids="text", managed=False):
+    """Refers to such a row."""
+
+    note: Annotated[Note | None, Column("note")] = None
+
+    access = (grant("read"),)
+
+
+def test_a_key_that_is_not_unique_shows_nobody_a_row_of_another(
+    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = new_database()
+    rows = ", ".join(f"('k', '{OWNER}', 'hidden {number}')" for number in range(2))
+    run_sql(database, "CREATE TABLE kept (code text NOT NULL, owner text NOT NULL, secret text NOT NULL)")
+    run_sql(database, f"INSERT INTO kept VALUES {rows}")
+    owner = "CAST(owner AS uuid)" if database.startswith("postgres") else "owner"
+    run_sql(database, f"CREATE VIEW notes AS SELECT code, {owner} AS owner, secret FROM kept")
+    run_sql(database, "CREATE TABLE memos (id text PRIMARY KEY, note text)")
+    run_sql(database, "INSERT INTO memos VALUES ('m', 'k')")
+    monkeypatch.setattr(ReadBatches, "fast", 60.0)
+    monkeypatch.setattr(ReadBatches, "budget", 60.0)
+
+    async def ask(service: Service, user: str) -> int:
+        token = service.token(user).encode()
+        request = Request("GET", "/notes/k", "", {b"authorization": b"Bearer " + token}, no_body)
+        return (await service.handler.handle(request)).status
+
+    async def together(service: Service) -> list[int]:
+        return await asyncio.gather(*(asyncio.create_task(ask(service, user)) for user in [OWNER, *OTHERS] * 4))
+
+    with asyncio.Runner() as runner, in_process(Model(Note, Memo), database, runner) as service:
+        for _ in range(20):
+            assert runner.run(together(service)) == [200, *[404] * len(OTHERS)] * 4
+        shown = service.data(
+            '{ note(id: "k") { code: id } memo(id: "m") { note { secret } } }', token=service.token(OWNER)
+        )
+        assert shown["note"] == {"code": "k"} and shown["memo"]["note"]["secret"].startswith("hidden")
+
+
+async def no_body(size: int) -> bytes:
+    return b""
