@@ -46,6 +46,8 @@ class RateSharing:
         self._unshared = unshared
         self._clock = clock
         self._task = Background()
+        self._round: asyncio.Task[None] | None = None
+        """The last round, which goes on when the others end."""
         self._due = asyncio.Event()
         self._waiters: list[asyncio.Future[None]] = []
         self._is_full = False
@@ -61,8 +63,11 @@ class RateSharing:
             self._task.start(self._rounds())
 
     async def stop(self) -> None:
-        """End the rounds, and share what is left."""
+        """End the rounds, and share what is left; of one that is under way, the outcome is waited for."""
         await self._task.stop()
+        if self._round is not None:
+            await asyncio.wait({self._round}, timeout=_PATIENCE)
+            self._round.cancel()
         self._release()
         await self.share()
 
@@ -88,7 +93,8 @@ class RateSharing:
             except TimeoutError:
                 pass
             self._due.clear()
-            await self.share()
+            self._round = asyncio.create_task(self.share())
+            await asyncio.shield(self._round)
             self._release()
             await asyncio.sleep(_PATIENCE if self._unshared.is_alone else _PAUSE)
 

@@ -73,6 +73,34 @@ def test_what_one_process_admits_the_others_know(new_database: NewDatabase) -> N
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_is_being_shared_when_a_process_stops_is_stored_once(new_database: NewDatabase, committed: bool) -> None:
+    async def work() -> None:
+        url, model = new_database(), shop(Rate(requests=400, per="day"))
+        async with Node(model, url) as one:
+            assert [await one.get() for _ in range(9)] == [200] * 9
+            store, begun = one.app.store, asyncio.Event()
+            write = store.write
+
+            async def slowly(script: Any) -> Any:
+                done = await write(script) if committed else None
+                begun.set()
+                await asyncio.sleep(0.1)
+                return done if committed else await write(script)
+
+            rates = one.handler.engine.rates
+            assert rates is not None
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store, "write", slowly)
+                rates.sharing._due.set()
+                await begun.wait()
+                await rates.sharing.stop()
+            (row,) = await one.rows()
+            assert row.spent == 9
+
+    asyncio.run(work())
+
+
 def test_without_the_database_each_process_limits_alone(
     new_database: NewDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
