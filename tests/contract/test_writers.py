@@ -561,13 +561,18 @@ def test_the_line_has_an_end(new_sqlite: NewDatabase) -> None:
             first = asyncio.create_task(shop.store.write(shop.adding(1)))
             await asyncio.sleep(0.05)
             tasks: list[asyncio.Task[int]] = []
-            for who in ("ann", "ben", "cid"):  # nobody has more than half of it
+
+            async def come(who: str) -> list[asyncio.Task[int]]:
                 CALLER.set(who)
                 more = range(len(tasks) + 2, len(tasks) + 602)
-                tasks += [asyncio.create_task(shop.store.write(shop.adding(number))) for number in more]
-            await asyncio.sleep(0.1)
-            refused = [task for task in tasks if task.done()]
-            assert refused == [*tasks[500:600], *tasks[1_100:]]
+                tasks.extend(asyncio.create_task(shop.store.write(shop.adding(number))) for number in more)
+                await asyncio.sleep(0.1)
+                return [task for task in tasks if task.done()]
+
+            assert await come("ann") == tasks[500:600]  # nobody has more than half of it
+            assert await come("ben") == [*tasks[500:600], *tasks[1_100:]]
+            refused = await come("cid")  # those with most make room, the newest first
+            assert refused == [*tasks[333:600], *tasks[600 + 334 : 1_200], *tasks[1_200 + 333 :]]
             for task in refused:
                 with pytest.raises(Refusal) as told:
                     await task

@@ -20,7 +20,8 @@ import time
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from diptych.fair.queue import FairQueue
+from diptych.errors import Code, Refusal
+from diptych.fair.queue import FULL, FairQueue
 from diptych.fair.token_bucket import TokenBuckets
 
 T = TypeVar("T")
@@ -90,7 +91,9 @@ class Admission:
     async def _wait_for_admission(self, caller: str) -> None:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self._queue.put(caller, waiter)
+        dropped = self._queue.put(caller, waiter)
+        if dropped is not None and not dropped[1].done():
+            dropped[1].set_exception(Refusal(Code.UNAVAILABLE, FULL))
         if self._task is None:
             self._task = loop.create_task(self._admit())
         try:

@@ -4,7 +4,8 @@
     queue.pop()  → ("ann", a1)       then ("ben", b1), then ("ann", a2)
 
 Items of one caller come in the order in which they were put there. Those of the service itself, "", come before all
-others. The queue is bounded, and no caller fills more than half of it.
+others. The queue is bounded, and no caller fills more than half of it. When it is full, the caller with the most items
+makes room for those with fewer (longest queue drop): its newest item leaves, and is to be refused.
 
 Round-robin order is kept by tickets: a caller that comes, or that was served, draws the next number. One whose item
 took long can draw anew when it is done, so that those who came meanwhile go first. Items that were taken on trial can
@@ -20,6 +21,7 @@ from typing import Generic, NamedTuple, TypeVar
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T", bound=Hashable)
+FULL = "Too many wait for the database; try again."
 
 
 class Taken(NamedTuple, Generic[T]):
@@ -54,17 +56,21 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self.count
 
-    def put(self, caller: str, item: T, is_cancelled: Callable[[T], bool] | None = None) -> None:
-        """Add an item, or raise a Refusal. Cancelled items of the caller make room first."""
+    def put(self, caller: str, item: T, is_cancelled: Callable[[T], bool] | None = None) -> tuple[str, T] | None:
+        """Add an item, or raise a Refusal. Cancelled items of the caller make room first; else an item of another
+        caller may have to, which is returned."""
         own = self._callers.get(caller)
+        dropped = None
         if caller and (self.count >= self._most or (own is not None and len(own) >= self._most_each)):
             if (
-                is_cancelled is None
-                or own is None
-                or not self._drop(caller, [queued for queued in own if is_cancelled(queued)])
+                is_cancelled is not None
+                and own is not None
+                and self._drop(caller, [queued for queued in own if is_cancelled(queued)])
             ):
-                raise Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
-            return self.put(caller, item)
+                return self.put(caller, item)
+            dropped = self._drop_longest(own)
+            if dropped is None:
+                raise Refusal(Code.UNAVAILABLE, FULL)
         if own is None:
             own = self._callers[caller] = _Own()
             own.ticket = self._next_ticket() if caller else 0
@@ -72,7 +78,7 @@ class FairQueue(Generic[T]):
                 self._callers.move_to_end(caller, last=False)
         own[item] = None
         self.count += 1
-        return None
+        return dropped
 
     def put_back(self, taken: Iterable[Taken[T]]) -> None:
         """Put items back as if they had never been taken, in the order in which they were."""
@@ -137,6 +143,16 @@ class FairQueue(Generic[T]):
     def _next_ticket(self) -> int:
         self._ticket += 1
         return self._ticket
+
+    def _drop_longest(self, own: _Own[T] | None) -> tuple[str, T] | None:
+        """Remove the newest item of the caller with the most, if it has more than another will with its next one."""
+        count = 0 if own is None else len(own)
+        caller, longest = max(self._callers.items(), key=lambda entry: len(entry[1]) if entry[0] else 0)
+        if not caller or count >= self._most_each or len(longest) <= count + 1:
+            return None
+        item, _ = longest.popitem()
+        self.count -= 1
+        return caller, item
 
     def _drop(self, caller: str, items: Iterable[T]) -> bool:
         return bool([item for item in items if self.remove(caller, item)])

@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 
 from diptych.errors import Code, Refusal
 from diptych.fair.expiring import ExpiringSet
-from diptych.fair.queue import FairQueue
+from diptych.fair.queue import FULL, FairQueue
 from diptych.fair.token_bucket import TokenBuckets
 
 P = TypeVar("P")
@@ -107,7 +107,7 @@ class FairSemaphore(Generic[P]):
         begun = loop.time()
         try:
             return await waiter
-        except asyncio.CancelledError:
+        except BaseException:
             self.forsake(caller, waiter)
             raise
         finally:
@@ -118,7 +118,9 @@ class FairSemaphore(Generic[P]):
         if self._closed:
             raise _closed()
         waiter: asyncio.Future[P | None] = asyncio.get_running_loop().create_future()
-        self._queue.put(caller, waiter)
+        dropped = self._queue.put(caller, waiter)
+        if dropped is not None:
+            self._refuse(dropped, FULL)
         self._waiters.begin((caller, waiter))
         return waiter
 
@@ -189,9 +191,13 @@ class FairSemaphore(Generic[P]):
     def refuse_waiters(self, message: str) -> None:
         """Refuse all that wait now; others may come."""
         while (entry := self._queue.pop()) is not None:
-            self._waiters.end(entry)
-            if not entry[1].done():
-                entry[1].set_exception(Refusal(Code.UNAVAILABLE, message))
+            self._refuse(entry, message)
+
+    def _refuse(self, entry: tuple[str, asyncio.Future[P | None]], message: str) -> None:
+        """Refuse a waiter that has left the queue."""
+        self._waiters.end(entry)
+        if not entry[1].done():
+            entry[1].set_exception(Refusal(Code.UNAVAILABLE, message))
 
     def _wake_next(self) -> None:
         while self._free and (entry := self._queue.pop(self._may_acquire)) is not None:

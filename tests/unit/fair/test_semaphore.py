@@ -81,11 +81,54 @@ def test_the_line_has_an_end_for_all_and_for_each() -> None:
         line.put("a", 5)
     assert refused.value.code is Code.UNAVAILABLE
     for number in range(5):
-        line.put("b", 10 + number)
-    with pytest.raises(Refusal):
-        line.put("c", 20)
+        assert line.put("b", 10 + number) is None
     line.put("", 30)
     assert len(line) == 11
+
+
+def test_when_it_is_full_those_with_most_make_room_for_those_with_fewer() -> None:
+    line: FairQueue[str] = FairQueue(6)
+    for item in ("a1", "a2", "a3", "b1", "b2", "b3"):
+        assert line.put(item[0], item) is None
+    assert line.put("c", "c1") == ("a", "a3")
+    assert line.put("d", "d1") == ("b", "b3")
+    with pytest.raises(Refusal):  # it would have as many as those who would have to make room
+        line.put("c", "c2")
+    with pytest.raises(Refusal):
+        line.put("a", "a4")
+    assert line.put("e", "e1") == ("a", "a2")
+    assert line.put("f", "f1") == ("b", "b2")
+    with pytest.raises(Refusal):
+        line.put("g", "g1")
+    for number in range(9):  # the service itself makes room for nobody
+        line.put("", f"s{number}")
+    assert line.pop() == ("", "s0")
+    assert len(line) == 14
+    with pytest.raises(Refusal):
+        line.put("g", "g1")
+    assert emptied(line).endswith("a1 b1 c1 d1 e1 f1")
+
+
+def test_who_has_to_make_room_is_refused() -> None:
+    async def work() -> None:
+        places: FairSemaphore[None] = FairSemaphore(1, 4, 60.0)
+        assert places.acquire_nowait("a")
+        ours = [asyncio.create_task(places.acquire(who)) for who in ("a", "a", "b", "b")]
+        await asyncio.sleep(0)
+        late = asyncio.create_task(places.acquire("c"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [task.done() for task in ours] == [False, True, False, False]
+        with pytest.raises(Refusal) as refused:
+            await ours[1]
+        assert refused.value.code is Code.UNAVAILABLE
+        for who, task in (("a", ours[0]), ("b", ours[2]), ("c", late), ("b", ours[3])):
+            places.release({"a": "a", "b": "a", "c": "b"}[who] if task is not ours[3] else "c")
+            await task
+        places.release("b")
+        assert places.free == 1 and places.waiting == 0
+
+    run(work)
 
 
 def test_what_is_gone_makes_room_for_its_own_caller() -> None:

@@ -29,6 +29,7 @@ from diptych.db.postgres.pool import Pool
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.expiring import Ticker
+from diptych.fair.queue import FULL
 from diptych.lru import LRUCache
 
 _WIDE = 4
@@ -51,9 +52,10 @@ W = TypeVar("W")
 class _Line(Generic[W]):
     """The work of one caller that waits for a connection, and its place in the queue of the pool."""
 
-    __slots__ = ("place", "work")
+    __slots__ = ("caller", "place", "work")
 
-    def __init__(self, place: asyncio.Future[Link | None]) -> None:
+    def __init__(self, caller: str, place: asyncio.Future[Link | None]) -> None:
+        self.caller = caller
         self.place = place
         self.work: deque[tuple[Answer, W]] = deque()
 
@@ -97,8 +99,8 @@ class StatementBatches(Ticker, Generic[W]):
         super().__init__(_TICK)
         self._pool = pool
         self._statements: LRUCache[Statement[W]] = LRUCache(name, _STATEMENTS, _STATEMENT_BYTES)
-        self._waiting = 0
-        """Runs that wait."""
+        self._waiting: dict[str, int] = {}
+        """Runs that wait, by caller; not those who have none."""
 
     @abstractmethod
     async def _answers(self, statement: Statement[W], link: Link, work: Sequence[W]) -> Sequence[Any]:
@@ -119,14 +121,15 @@ class StatementBatches(Ticker, Generic[W]):
         caller, pool = CALLER.get(), self._pool
         if pool.semaphore.is_slow(caller):
             return None
+        waiting = self._waiting.get(caller, 0)
+        if waiting >= max(1, pool.most_waiting // 2):
+            raise Refusal(Code.UNAVAILABLE, FULL)
         line = statement.waiting.get(caller)
         if line is None:
             line = self._line(statement, caller)
-        elif self._waiting >= pool.most_waiting:
-            raise Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
         answer: Answer = asyncio.get_running_loop().create_future()
         line.work.append((answer, work))
-        self._waiting += 1
+        self._waiting[caller] = waiting + 1
         return answer
 
     def _size(self, statement: Statement[W]) -> int:
@@ -137,7 +140,7 @@ class StatementBatches(Ticker, Generic[W]):
 
     def _line(self, statement: Statement[W], caller: str) -> _Line[W]:
         """A place in the queue of the pool for the work of a caller."""
-        line: _Line[W] = _Line(self._pool.queue(caller))
+        line: _Line[W] = _Line(caller, self._pool.queue(caller))
         statement.waiting[caller] = line
         line.place.add_done_callback(partial(self._serve, statement, caller))
         if statement.running < _WIDE:  # what comes in this iteration of the loop joins
@@ -169,11 +172,14 @@ class StatementBatches(Ticker, Generic[W]):
     def _taken(self, line: _Line[W], most: int) -> list[tuple[Answer, W]]:
         """The next work of a line, without that for which nobody waits any more."""
         found: list[tuple[Answer, W]] = []
+        before = len(line.work)
         while line.work and len(found) < most:
             work = line.work.popleft()
-            self._waiting -= 1
             if not work[0].done():
                 found.append(work)
+        left = self._waiting.pop(line.caller, 0) - before + len(line.work)
+        if left:
+            self._waiting[line.caller] = left
         return found
 
     def _wait_again(self, statement: Statement[W], caller: str, line: _Line[W]) -> None:
@@ -225,7 +231,7 @@ class StatementBatches(Ticker, Generic[W]):
     def tick(self) -> bool:
         """Let those go on who wait though connections are free."""
         self._pool.semaphore.wake()
-        return self._waiting > 0
+        return bool(self._waiting)
 
 
 _RUNNING: set[asyncio.Task[None]] = set()

@@ -37,7 +37,7 @@ from diptych.db.write_health import WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.loop_budget import NOTED, loop_budget
-from diptych.fair.queue import FairQueue, Taken
+from diptych.fair.queue import FULL, FairQueue, Taken
 from diptych.fair.token_bucket import TokenBuckets
 
 T = TypeVar("T")
@@ -115,12 +115,14 @@ class Writer:
         with self._lock:
             if self._closed:
                 raise Refusal(Code.UNAVAILABLE, "The database is closed.")
-            self._waiting.put(caller, item, _is_cancelled)
+            dropped = self._waiting.put(caller, item, _is_cancelled)
             if self._thread is None:
                 self._loop = loop
                 self._thread = threading.Thread(target=self._run, name="diptych-writer", daemon=True)
                 self._thread.start()
             begins, self._at_work = not self._at_work, True
+        if dropped is not None:
+            dropped[1].fail(Refusal(Code.UNAVAILABLE, FULL))
         if begins and loop is self._loop:
             loop.call_soon(self._run_next)
         elif begins:
