@@ -127,7 +127,9 @@ def build_twice(tree: Path, commit: str, scratch: Path) -> dict[str, bytes]:
     """The same from the worktree and from an archive of the commit."""
     archive = subprocess.run(["git", "archive", commit], cwd=tree, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(scratch / "again", filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            files.extraction_filter = tarfile.data_filter
+        files.extractall(scratch / "again")
     first, second = build(tree, scratch / "first"), build(scratch / "again", scratch / "second")
     if differing := [name for name in first | second if first.get(name) != second.get(name)]:
         raise Refused(f"Two builds differ: {', '.join(differing)}.")

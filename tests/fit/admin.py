@@ -35,7 +35,9 @@ def install(name: str, folder: Path) -> Path:
         packed = json.loads(run(*NPM, "pack", "--json", CLIENTS / package, cwd=folder))
         file = (packed[0] if isinstance(packed, list) else next(iter(packed.values())))["filename"]
         with tarfile.open(folder / file) as archive:
-            archive.extractall(folder / "unpacked", filter="data")
+            if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+                archive.extraction_filter = tarfile.data_filter
+            archive.extractall(folder / "unpacked")
         described = json.loads((folder / "unpacked" / "package" / "package.json").read_text("utf-8"))
         target = app / "node_modules" / described["name"]
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -120,6 +120,9 @@ class Container:
         self.base = Path(sys.base_prefix)
         for folder in (*HOST, str(self.base), PACKAGES, "/dev", "/proc", "/tmp", "/wheels"):
             (root / folder.strip("/")).mkdir(parents=True, exist_ok=True)
+        names = root / "names"  # Debian's has only the name python3
+        names.mkdir()
+        (names / "python").symlink_to(self.base / "bin" / f"python3.{sys.version_info.minor}")
 
     def _mounts(self, *more: str) -> str:
         lines = [f"mount --bind {self.root} {self.root}"]
@@ -140,7 +143,7 @@ class Container:
     def run(self, line: str) -> None:
         """A RUN, with a Python that downloads nothing."""
         environment = {
-            "PATH": f"{self.base}/bin:/usr/bin:/bin",
+            "PATH": f"{self.base}/bin:/usr/bin:/bin:/names",
             "PIP_NO_DEPS": "1",
             "PIP_NO_INDEX": "1",
             "HOME": "/tmp",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from itertools import islice
 
@@ -20,13 +21,16 @@ from graphql.language.block_string import dedent_block_string_lines
 from graphql.language.lexer import Lexer
 from graphql.language.parser import Parser
 
+_MANY = "*+" if sys.version_info >= (3, 11, 5) else "*"
+"""Before, a possessive quantifier goes on in the middle of what is repeated, if it fails there."""
 # It matches everywhere, so each character is matched once: an unclosed string is a token, and so is the end. Group 1 is
 # what GraphQL ignores; behind it, the scan ignores all other white space of Unicode, too.
 _TOKEN = re.compile(
     r"((?:[ \t,\n\r\ufeff]++|#[^\n\r]*+)*+)(?:[\s,\ufeff]++|#[^\n\r]*+)*+(?:(?P<name>(?![0-9])\w++)"
     r"|(?P<mark>[{}()\[\]:@$]|\.\.\.)"
     r"|(?P<number>(?P<int>-?(?:0|[1-9][0-9]*+)(?![\w.]))|-?[0-9][\w.]*+(?:(?<=[eE])[+-][\w.]*+)?)"
-    r"""|(?P<block>\"""(?:\\\"""|[^"]|"(?!""))*+(?:\""")?)|(?P<string>"(?:[^"\\\n\r]|\\.)*+"?)"""
+    rf"""|(?P<block>\"""[^"\\]*+(?:(?:\\++(?:\""")?|""?(?!"))[^"\\]*+){_MANY}(?:\""")?)"""
+    r"""|(?P<string>"(?:[^"\\\n\r]|\\.)*+"?)"""
     r"|(?P<other>\S)|(?P<end>))"
 )
 _LINES = re.compile(r"\r\n|[\n\r]")

@@ -24,8 +24,9 @@ _VERSION = re.compile(rb"(0|[1-9][0-9]{0,9})\..*", re.DOTALL)
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 _QUOTED = r'"(?:[^"\\]++|\\.)*+"'
-_ITEM = re.compile(rf'[\s,]*+((?:[^,"]++|{_QUOTED})++)')
-_PREFERENCE = re.compile(rf"({_TOKEN})\s*+(?:=\s*+({_TOKEN}|{_QUOTED})?+\s*+)?+(?:;.*)?", re.DOTALL)
+# Not all is possessive: Python before 3.11.5 goes on in the middle of what is repeated so and fails there.
+_ITEM = re.compile(rf'[\s,]*+((?:[^,"]++|{_QUOTED})+)')
+_PREFERENCE = re.compile(rf"({_TOKEN})\s*+(?:=\s*+({_TOKEN}|{_QUOTED})?\s*+)?(?:;.*)?", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 _BARE_KEY = re.compile(rb"[!#-~][!-~]{0,254}")

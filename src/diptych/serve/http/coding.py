@@ -38,8 +38,8 @@ _THREADS = 2
 _WAITING = 8
 """Large bodies that may be compressed or wait for it. More are sent as they are, so that nobody waits behind them."""
 _PADDING = 64
-_ITEM = re.compile(r"([\w!#$%&'*+.^`|~-]++)\s*+(?:;\s*+[qQ]\s*+=\s*+(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?+", re.ASCII)
-"""A coding with its quality. (All is possessive: a header may have 64 KiB of spaces.)"""
+_ITEM = re.compile(r"([\w!#$%&'*+.^`|~-]++)\s*+(?:;\s*+[qQ]\s*+=\s*+(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?", re.ASCII)
+"""A coding with its quality. Spaces are possessive, since a header may have 64 KiB of them."""
 _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _of_thread = threading.local()
 """The compressor of each thread."""
