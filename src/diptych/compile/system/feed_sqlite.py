@@ -118,9 +118,9 @@ class _Triggers:
 
     def _value(self, name: str, row: str, other: str) -> str:
         value = f"{row}.{self.columns[name]}"
-        shown = as_text = f"CAST({value} AS TEXT)"  # JSON holds no blob
-        if name not in self.textual:
-            shown = f"CASE typeof({value}) WHEN 'blob' THEN {as_text} ELSE {value} END"
+        shown = f"CAST({value} AS TEXT)"  # JSON holds no blob
+        if name not in self.textual:  # the lesser of the two: numbers come before texts, and texts before blobs
+            shown = f"min({value}, {shown})"
         if not other or name not in self.texts:
             return shown
         same = f"length({value}) > {LONG_VALUE} AND {value} IS {other}.{self.columns[name]}"

@@ -18,7 +18,7 @@ NOW: Mapping[DialectName, str] = {"sqlite": "(strftime('%Y-%m-%dT%H:%M:%f000Z', 
 """The moment of a statement, in the form of a DateTime column. SQLite's clock has three fraction digits of six."""
 
 
-FORM = 2
+FORM = 3
 """The form of triggers and functions. Raised when their text changes: an older process leaves those of a newer one."""
 MARK = f"-- diptych {FORM}\n"
 """The comment in the text of each trigger and function that says its form; those of earlier versions have none."""
