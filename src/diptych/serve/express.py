@@ -57,6 +57,8 @@ class Express:
             found = None if caller is None else endpoint.known(request, body, caller)
         except Refusal:  # what is wrong is found again, in its order
             return None
+        except Exception:
+            return refusal_reply(request, internal(_name(request), request))
         if caller is None or found is None or not self._is_at_once():
             return None
         name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)

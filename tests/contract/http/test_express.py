@@ -324,9 +324,10 @@ def test_an_error_inside_tells_nothing(fresh: Fresh, monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> Any:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr(service.app.store, "run_now", broken)
-    reply = asking.at_once("GET", f"/users/{ANN}", b"", headers)
-    assert reply is not None and reply.status == 500 and b"secret" not in reply.body
+    for place, name in ((service.app.store, "run_now"), (service.handler.rest, "known")):
+        monkeypatch.setattr(place, name, broken)
+        reply = asking.at_once("GET", f"/users/{ANN}", b"", headers)
+        assert reply is not None and reply.status == 500 and b"secret" not in reply.body
 
 
 def test_no_header_that_the_service_reads_is_ignored() -> None:

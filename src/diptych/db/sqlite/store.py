@@ -169,12 +169,13 @@ class SqliteStore:
         return _drive(db, fit(model, have, parts, "sqlite", add=add, accept=accept, triggers=self._triggers))
 
     async def close(self) -> None:
+        loop = asyncio.get_running_loop()
         if self._changes is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._changes.close)
+            await loop.run_in_executor(None, self._changes.close)
             self._changes = None
         self.semaphore.close()
         if self._pool is not None:
-            self._pool.shutdown()
+            await loop.run_in_executor(None, self._pool.shutdown)
         for connection in (self._inline, self._writer, *self._workers):
             if connection is not None:
                 connection.close()
