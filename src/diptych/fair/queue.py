@@ -147,6 +147,8 @@ class FairQueue(Generic[T]):
     def _drop_longest(self, own: _Own[T] | None) -> tuple[str, T] | None:
         """Remove the newest item of the caller with the most, if it has more than another will with its next one."""
         count = 0 if own is None else len(own)
+        if not self._callers:
+            return None
         caller, longest = max(self._callers.items(), key=lambda entry: len(entry[1]) if entry[0] else 0)
         if not caller or count >= self._most_each or len(longest) <= count + 1:
             return None

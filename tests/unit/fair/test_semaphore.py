@@ -109,6 +109,15 @@ def test_when_it_is_full_those_with_most_make_room_for_those_with_fewer() -> Non
     assert emptied(line).endswith("a1 b1 c1 d1 e1 f1")
 
 
+def test_a_queue_without_room_refuses_all_but_the_service_itself() -> None:
+    line: FairQueue[str] = FairQueue(0)
+    with pytest.raises(Refusal):
+        line.put("a", "a1")
+    assert line.put("", "s1") is None
+    with pytest.raises(Refusal):
+        line.put("a", "a1")
+
+
 def test_who_has_to_make_room_is_refused() -> None:
     async def work() -> None:
         places: FairSemaphore[None] = FairSemaphore(1, 4, 60.0)
