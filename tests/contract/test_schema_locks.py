@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from diptych import Model, Resource, grant
+from diptych.compile.system.object import FORM, MARK
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres import ddl, sessions
@@ -105,11 +106,11 @@ def test_a_part_of_a_later_form_is_left_alone(new_database: NewDatabase, runner:
         named = "SELECT sql FROM sqlite_schema WHERE name = 'diptych_created_things'"
         ((text,),) = outside.sql(named)
         outside.sql("DROP TRIGGER diptych_created_things")
-        outside.sql(text.replace("-- diptych 2\n", "-- diptych 3\n SELECT 'new';"))
+        outside.sql(text.replace(MARK, f"-- diptych {FORM + 1}\n SELECT 'new';"))
     else:
         named = "SELECT pg_get_functiondef('diptych_feed'::regproc)"
         ((text,),) = outside.sql(named)
-        outside.sql(text.replace("-- diptych 2\n", "-- new\n-- diptych 3\n"))
+        outside.sql(text.replace(MARK, f"-- new\n-- diptych {FORM + 1}\n"))
     later = outside.sql(named)
     assert later != [(text,)]
     runner.run(opened(outside.url))

@@ -232,7 +232,14 @@ def fold(rows: Data, changes: Iterable[Change]) -> Rows:
     found = {name: {row["id"]: dict(row) for row in table} for name, table in rows.items()}
     for change in changes:
         table = found[change.resource]
-        assert table.pop(change.id, None) == change.old, f"{change} is no change of what was there"
+        before = table.pop(change.id, None)
+        if before != change.old:
+            differs = {
+                name
+                for name in {**(before or {}), **(change.old or {})}
+                if (before or {}).get(name) != (change.old or {}).get(name)
+            }
+            raise AssertionError(f"{sorted(differs)}: {before} is not what {change} has changed")
         if change.new is not None:
             assert change.new["id"] == change.id
             assert change.old is None or change.new["version"] > change.old["version"], change

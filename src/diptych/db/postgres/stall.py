@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import asyncpg
 
@@ -26,6 +27,8 @@ _EVERY = 0.2
 """Seconds without an answer, while callers wait, after which a probe is sent."""
 _PATIENCE = 0.5
 """Seconds after which a probe without an answer shows that the server hangs. With twice the time above: within one."""
+_POLLS = 8
+"""Iterations of the loop that a probe has after its time, to read an answer that is there."""
 _PAUSE = 0.2
 """Seconds between two attempts to connect to a server that hangs."""
 
@@ -67,14 +70,18 @@ class StallWatch:
     async def _hangs(self, before: float) -> bool:
         """Does the server answer nothing at all? Not if this process has had no time to hear it."""
         begun = self._loop.time()
+        probe = asyncio.ensure_future(self._probe())
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._probe()
-        except TimeoutError:
-            return self._is_silent_since(before) and self._loop.time() - begun < 2 * _PATIENCE
-        except Refusal:  # the connection is broken, and the users of the others get that error
-            pass
-        return False
+            await asyncio.wait({probe}, timeout=_PATIENCE)
+            for _ in range(_POLLS):
+                await asyncio.sleep(0)
+            if not probe.done():
+                return self._is_silent_since(before) and self._loop.time() - begun < 2 * _PATIENCE
+            with suppress(Refusal):  # the connection is broken, and the users of the others get that error
+                probe.result()
+            return False
+        finally:
+            probe.cancel()
 
     async def _wait_out(self) -> None:
         """Refuse requests until a connection succeeds."""
