@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from diptych import Config, Diptych
+from diptych.api.reply import Reply
 from diptych.demo.model import model
+from diptych.serve.http.direct import CompleteRequest
 from diptych.serve.http.known_heads import KnownHeads
 from tests.proof.fuzz.corpus import Corpus
 from tests.proof.fuzz.drive import completed, exchange
@@ -98,7 +100,8 @@ def known(raw: bytes) -> list[bytes]:
 def sent(client: Client, *pieces: bytes) -> bytes:
     """All that comes back for bytes sent piece by piece, each in a packet of its own.
 
-    The server ends the connection, unless it waits for more; then the client ends it.
+    The server ends the connection, unless it waits for more; then the client ends it. Of a stream, it is what comes
+    before the first silence.
     """
     with connect(client) as connection:
         for piece in pieces:
@@ -112,6 +115,8 @@ def sent(client: Client, *pieces: bytes) -> bytes:
             while part := connection.recv(65_536):
                 came += part
         except TimeoutError:
+            if b"text/event-stream" in came:
+                return bytes(came)
             connection.settimeout(PATIENCE)
             with suppress(OSError):
                 connection.shutdown(1)
@@ -160,6 +165,44 @@ def test_both_paths_answer_random_requests_alike(doors: Doors) -> None:
         return answered
 
     assert asyncio.run(work()) > CASES // 10
+
+
+WATCH = b'{"query":"subscription { userChanged { kind } }"}'
+WAITING = {
+    "GET": get("/users?first=2", close=False),
+    "HEAD": get("/users?first=2", close=False).replace(b"GET", b"HEAD", 1),
+    "POST": post(SIZED, close=False),
+    "HTTP/1.0": b"GET /users?first=2 HTTP/1.0\r\nHost: x\r\n\r\n",
+    "a stream": post(f"Content-Length: {len(WATCH)}", "Accept: text/event-stream", close=False, body=WATCH),
+}
+BEHIND = {
+    "GET": [get("/users?first=1")],
+    "HEAD": [get("/users?first=1").replace(b"GET", b"HEAD", 1)],
+    "POST in pieces": [post(SIZED)[:-5], post(SIZED)[-5:]],
+    "HTTP/1.0": [b"GET /users?first=1 HTTP/1.0\r\nHost: x\r\n\r\n"],
+    "a malformed HEAD": [b"HEAD /users HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
+    "a malformed GET": [b"GET /users HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
+}
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("first", WAITING)
+def test_a_request_that_waits_has_its_own_response_whatever_is_pipelined_behind_it(
+    doors: Doors, first: str, behind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    respond = Diptych.respond
+
+    def slowly(self: Diptych, arrived: CompleteRequest) -> Awaitable[Reply]:
+        reply = respond(self, arrived)
+
+        async def later() -> Reply:
+            await asyncio.sleep(0.06)
+            return reply if isinstance(reply, Reply) else await reply
+
+        return later()
+
+    monkeypatch.setattr(Diptych, "respond", slowly)
+    assert_alike(doors, WAITING[first], *BEHIND[behind])
 
 
 WHOLE = [

@@ -25,7 +25,7 @@ from tests.proof.long_running.parts import tokens
 from tests.support.machine import Machine
 from tests.support.running import Client, NewDatabase, Service, served
 from tests.system.wire.here import Here, here
-from tests.system.wire.raw import connect, drain, exchange, get, post, told
+from tests.system.wire.raw import PATIENCE, connect, drain, exchange, get, post, told
 
 SECONDS = 0.6
 """For which the service waits for a head, a request, or a reader."""
@@ -289,6 +289,39 @@ def test_health_is_answered_when_all_connections_are_taken(crowded: tuple[Servic
         each.settimeout(8)
         raw = drain(each)
         assert not raw or told(raw)[0].status == 503
+
+
+def test_a_surplus_connection_becomes_no_websocket(crowded: tuple[Service, ExitStack]) -> None:
+    service, stack = crowded
+    for _ in range(6):
+        connection = stack.enter_context(connect(service))
+        connection.sendall(handshake().replace(b"/graphql", b"/health/live"))
+        assert told(drain(connection))[0].status == 200
+        (answer,) = exchange(service, get("/users"))
+        assert answer.status == 503, "the limit is what it was"
+
+
+def test_a_websocket_of_a_connection_with_an_unread_response_leaves_nothing(new_sqlite: NewDatabase) -> None:
+    with here(Diptych(model, config=Config(database=new_sqlite()))) as found:
+        limits = found.app.connection_limits
+        with narrow(found.client) as connection:
+            sent = 0
+            while not limits.unread:
+                assert sent < 40
+                connection.sendall(get("/openapi.json", close=False))
+                sent += 1
+                time.sleep(0.05)
+            connection.sendall(handshake().replace(b"/graphql", b"/health/live"))
+            connection.settimeout(1.0)
+            heard = b""
+            with suppress(TimeoutError):
+                while more := connection.recv(1 << 20):
+                    heard += more
+            assert heard.count(b"HTTP/1.1 200 ") >= sent
+        deadline = time.monotonic() + PATIENCE
+        while limits.count or limits.unread or limits.unsent:
+            assert time.monotonic() < deadline, (limits.count, len(limits.unread), limits.unsent)
+            time.sleep(0.02)
 
 
 def test_who_was_turned_away_takes_no_place_of_those_who_come_later(crowded: tuple[Service, ExitStack]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -37,16 +37,32 @@ class _NoEvent:
         pass
 
 
-class Exchange:
-    """A request of the direct path that waits; uvicorn uses it as it would use a cycle of its own."""
+class RequestHead(NamedTuple):
+    """The head of a request, as its response needs it."""
 
-    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    method: bytes
+    url: bytes
+    headers: list[tuple[bytes, bytes]]
+    version: str
+    keep_alive: bool
+    lag: float
+    """Seconds for which the request waited for the event loop."""
+
+
+class Exchange:
+    """A request of the direct path that waits; uvicorn uses it as it would use a cycle of its own.
+
+    It has its head, since that of the connection may be the next one's when its response is made.
+    """
+
+    __slots__ = ("disconnected", "head", "keep_alive", "response_complete")
     more_body = False
     message_event = _NoEvent()
     scope = None
 
-    def __init__(self, keep_alive: bool) -> None:
-        self.keep_alive = keep_alive
+    def __init__(self, head: RequestHead) -> None:
+        self.head = head
+        self.keep_alive = head.keep_alive
         self.response_complete = False
         self.disconnected = False
 
@@ -66,7 +82,7 @@ class HttpConnection(HttpToolsProtocol):
     """Is the head timeout running?"""
     _idle = False
     _bodiless = False
-    """Does the response have no body, since the request is a HEAD?"""
+    """Is the head that was parsed last that of a HEAD request, whose response has no body?"""
     _begun = 0
     """Bytes of an incomplete head."""
     _held = 0
@@ -104,11 +120,16 @@ class HttpConnection(HttpToolsProtocol):
         limits = self.connection_limits
         if not self._is_surplus:
             limits.leave(self._peer)
+        self._let_go()
+        self.pipeline.clear()
+        self._cancel()
+
+    def _let_go(self) -> None:
+        """End all timers, and count no unsent bytes: the connection has ended, or is a WebSocket now."""
+        limits = self.connection_limits
         for timers in (limits.heads, limits.idle, limits.unread, limits.lingering, limits.surplus):
             timers.end(self)
         self._holds(0)
-        self.pipeline.clear()
-        self._cancel()
 
     def _cancel(self) -> None:
         """Cancel the request being served: nobody waits for its response."""

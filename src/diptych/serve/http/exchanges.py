@@ -15,12 +15,12 @@ from functools import partial
 from typing import TypeGuard
 from urllib.parse import unquote
 
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, HTTPScope
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from diptych.api.reply import Reply
 from diptych.fair.admission import RECEIVED
-from diptych.serve.http.connection import Exchange, HttpConnection
+from diptych.serve.http.connection import Exchange, HttpConnection, RequestHead
 from diptych.serve.http.direct import CompleteRequest, DirectApp
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 
@@ -61,7 +61,8 @@ class Exchanges(HttpConnection):
 
     def _open_cycle(self) -> RequestResponseCycle:
         """Hand the current request to the application by ASGI, after those that are pipelined before it."""
-        before, cycle = self.cycle, self._new_cycle()
+        before, cycle = self.cycle, self._new_cycle(self._head_parsed, self.expect_100_continue)
+        self.cycle, self.scope = cycle, cycle.scope
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -70,26 +71,31 @@ class Exchanges(HttpConnection):
             cycle.keep_alive = cycle.keep_alive and len(self.pipeline) < AHEAD
         return cycle
 
-    def _new_cycle(self) -> RequestResponseCycle:
-        path, _, query = self.url.partition(b"?")
-        self.scope = {
+    @property
+    def _head_parsed(self) -> RequestHead:
+        """The head that was parsed last."""
+        return RequestHead(self._method, self.url, self.headers, self._version, self._keep_alive, self._lag)
+
+    def _new_cycle(self, head: RequestHead, expects_continue: bool = False) -> RequestResponseCycle:
+        path, _, query = head.url.partition(b"?")
+        scope: HTTPScope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": self._version,
+            "http_version": head.version,
             "server": self.server,
             "client": self.client,
             "scheme": self.scheme,
-            "method": self._method.decode("ascii"),
+            "method": head.method.decode("ascii"),
             "root_path": self.root_path,
             "path": self.root_path + unquote(path.decode("ascii")),
             "raw_path": self.root_path.encode("ascii") + path,
             "query_string": query,
-            "headers": self.headers,
+            "headers": head.headers,
             "state": self.app_state.copy(),
-            RECEIVED: time.monotonic() - self._lag,  # type: ignore[misc]  # a key of our own
+            RECEIVED: time.monotonic() - head.lag,  # type: ignore[misc]  # a key of our own
         }
-        self.cycle = RequestResponseCycle(
-            scope=self.scope,
+        return RequestResponseCycle(
+            scope=scope,
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,
@@ -97,11 +103,10 @@ class Exchanges(HttpConnection):
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=self._keep_alive and not self._is_surplus and self._version != "1.0",
+            expect_100_continue=expects_continue,
+            keep_alive=head.keep_alive and not self._is_surplus and head.version != "1.0",
             on_response=self.on_response_complete,
         )
-        return self.cycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._serve(cycle, self.loop.create_task(cycle.run_asgi(app)))
@@ -119,7 +124,6 @@ class Exchanges(HttpConnection):
     def _responded(self, more_body: bool, keep_alive: bool) -> None:
         """Start the next pipelined request; if there is none, the connection is idle."""
         self.server_state.total_requests += 1
-        self._bodiless = False
         if self.transport.is_closing():
             if not self.is_lost and self.transport.get_write_buffer_size():
                 self._watch_reading()
@@ -158,18 +162,19 @@ class Exchanges(HttpConnection):
         """Send the reply to the current request, or wait for it in a task."""
         assert self._app is not None
         if not isinstance(reply, Reply):
-            exchange = self.cycle = Exchange(self._keep_alive)  # type: ignore[assignment]  # uvicorn reads only what both have
+            exchange = self.cycle = Exchange(self._head_parsed)  # type: ignore[assignment]  # uvicorn reads only what both have
             task = self.loop.create_task(self._wait(exchange, reply), context=context)
             self._app.deadlines.enter(task)  # it counts at once
             task.add_done_callback(self._waited)
             self._serve(exchange, task)
         elif reply.stream is None:
-            self._send(reply, self._keep_alive)
+            self._send(reply, self._keep_alive, self._version, self._bodiless)
         else:
-            stream = reply.stream
-            task = self.loop.create_task(self._stream(self._new_cycle(), reply), context=context)
+            stream, cycle = reply.stream, self._new_cycle(self._head_parsed)
+            self.cycle, self.scope = cycle, cycle.scope
+            task = self.loop.create_task(self._stream(cycle, reply), context=context)
             task.add_done_callback(lambda _: stream.close())  # it may be cancelled before it begins
-            self._serve(self.cycle, task)
+            self._serve(cycle, task)
 
     async def _wait(self, exchange: Exchange, work: Awaitable[Reply]) -> None:
         """Wait for a reply, and send it."""
@@ -188,13 +193,17 @@ class Exchanges(HttpConnection):
                 reply.stream.close()
         elif reply.stream is None:
             exchange.response_complete = True
-            self._send(reply, exchange.keep_alive)
+            head = exchange.head
+            keep_alive = exchange.keep_alive and not self.connection_limits.is_draining
+            self._send(reply, keep_alive, head.version, head.method == b"HEAD")
         else:
             assert self._serving is not None and self._app is not None
-            task = self._serving[1]
+            task, cycle = self._serving[1], self._new_cycle(exchange.head)
             self._app.deadlines.leave(task)  # a stream lasts for as long as it likes
-            self._serving = self._new_cycle(), task
-            await self._stream(self.cycle, reply)
+            if self.cycle is exchange:  # type: ignore[comparison-overlap]  # else, what arrives is that of a request that is pipelined behind it
+                self.cycle, self.scope = cycle, cycle.scope
+            self._serving = cycle, task
+            await self._stream(cycle, reply)
 
     def _waited(self, task: asyncio.Task[None]) -> None:
         assert self._app is not None
@@ -208,21 +217,21 @@ class Exchanges(HttpConnection):
         cycle.more_body = False
         await cycle.run_asgi(partial(self._app.stream, reply))
 
-    def _send(self, reply: Reply, keep_alive: bool) -> None:
+    def _send(self, reply: Reply, keep_alive: bool, version: str, bodiless: bool) -> None:
         """Write a whole response, which ends the current request."""
-        self._write(reply, keep_alive=keep_alive)
+        self._write(reply, keep_alive=keep_alive, version=version, bodiless=bodiless)
         if not keep_alive and not self.discard_input:
             self.transport.close()
         self._responded(False, keep_alive)
 
-    def _write(self, reply: Reply, *, keep_alive: bool) -> None:
+    def _write(self, reply: Reply, *, keep_alive: bool, version: str, bodiless: bool) -> None:
         defaults = self.server_state.default_headers
-        if keep_alive and self._version == "1.0":
+        if keep_alive and version == "1.0":
             defaults = [*defaults, _KEEP_ALIVE]
         head = encoded_head(reply, defaults, keep_alive)
         if head is None:
             raise RuntimeError("a header of the response is not valid")
-        self.transport.write(head if self._bodiless else head + reply.body)
+        self.transport.write(head if bodiless else head + reply.body)
 
 
 def is_whole(reply: Reply | Awaitable[Reply]) -> TypeGuard[Reply]:

@@ -114,7 +114,7 @@ class Protocol(Exchanges):
         self._heads += 1
         if head.traits is not None and self._idle and not limits.is_draining and is_whole(reply):
             limits.idle.begin(self)
-            self._write(reply, keep_alive=True)
+            self._write(reply, keep_alive=True, version="1.1", bodiless=head.line == b"HEAD")
             self.server_state.total_requests += 1
             return True
         self._end_idle()
@@ -155,7 +155,7 @@ class Protocol(Exchanges):
         self._in_head = True
         self._heads += 1
         self.url = b""
-        self.expect_100_continue = False
+        self._bodiless = self.expect_100_continue = False
         self.headers = []
 
     def on_headers_complete(self) -> None:
@@ -245,10 +245,13 @@ class Protocol(Exchanges):
     # upgrades
 
     def _should_upgrade(self) -> bool:
-        """Only a complete WebSocket handshake by GET is accepted, and only if no response is pending."""
+        """Only a complete WebSocket handshake by GET is accepted, if no response is pending or unread.
+
+        A surplus connection stays one: it is not counted, and a WebSocket is.
+        """
         if not super()._should_upgrade() or not is_handshake(self.parser.get_method(), self.headers):
             return False
-        return not self._is_serving
+        return not (self._is_serving or self._is_surplus or self.flow.write_paused)
 
     def _head(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -257,6 +260,7 @@ class Protocol(Exchanges):
         """Switch to WebSocket; for any other upgrade, parse the request again without the Upgrade header."""
         self._trailing = False
         if self._should_upgrade():
+            self._let_go()
             self.handle_websocket_upgrade()
             protocol = self.transport.get_protocol()
             if isinstance(protocol, importlib.import_module(SOCKET_PROTOCOL).SocketProtocol):
