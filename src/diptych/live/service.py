@@ -120,13 +120,14 @@ class LiveService:
 
         A client that reconnects sends `last`, the cursor of the last event, which takes precedence.
         """
-        account = self.shares.account(CALLER.get())
-        self._check_open(account)
+        name = CALLER.get()
+        self._check_open(self.shares.account(name))
         following = self.watch_engine.follow(prepared, inputs, caller.viewer)
         if (spending := SPENDER.get()) is not None:
             sink = RatedSink(sink, spending, following.price)
         await self.tail.refresh()
         start = await self._begin(following, last)
+        account = self.shares.account(name)  # the one before may be idle, and forgotten by now
         self._check_open(account, following.held)
         member = Subscription(sink, caller, start, account, following.held, self._leave)
         self.shares.take(account, member.held)

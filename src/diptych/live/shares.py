@@ -155,8 +155,8 @@ class Shares:
         self.bytes -= _more(self.statements, held)
         account.bytes -= _more(account.statements, held)
         idle = not (account.streams or account.works or account.is_busy)
-        if idle and account.due <= time.monotonic():
-            self._accounts.pop(account.name, None)
+        if idle and account.due <= time.monotonic() and self._accounts.get(account.name) is account:
+            del self._accounts[account.name]
 
     def spend(self, account: CallerAccount, seconds: float) -> None:
         """Charge evaluation time. Without a limit, it only determines the order."""

@@ -322,6 +322,34 @@ def test_a_caller_has_a_part_of_the_streams_that_are_free(service: Service) -> N
             break
 
 
+def test_streams_that_are_opened_at_once_are_counted_with_one_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the one that kept the account of its caller ends meanwhile."""
+    live = service.handler.live
+    live.shares.streams = 40
+    first = following(service, "a")
+    refresh, goes_on = live.tail.refresh, asyncio.Event()
+
+    async def slowly() -> None:
+        await refresh()
+        await goes_on.wait()
+
+    monkeypatch.setattr(live.tail, "refresh", slowly)
+
+    async def many() -> list[Any]:
+        caller = await caller_of(service.handler, None)
+        begun = [asyncio.create_task(asking("a", lambda: follow(service.handler, caller, TITLES))) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        first.close()
+        goes_on.set()
+        return await asyncio.gather(*begun, return_exceptions=True)
+
+    found = service.runner.run(many())
+    assert sum(isinstance(each, Recorder) for each in found) == 10
+    assert live.shares.account("a").streams == live.shares.taken == 10
+
+
 def streams(service: Service, who: str) -> list[Recorder]:
     found: list[Recorder] = []
     while True:
