@@ -56,6 +56,10 @@ class Caller(Struct, frozen=True, eq=False):
     sent: bytes | None = None
     """The normalised Authorization header that authenticated it; the key of the cache."""
 
+    def has_viewer_of(self, other: Caller) -> bool:
+        """Is the viewer the same, with the same roles and values?"""
+        return self is other or (self.viewer == other.viewer and self.signature == other.signature)
+
 
 class InvalidToken(Refusal):
     """The token of a request is malformed, expired or revoked."""
@@ -139,6 +143,12 @@ class Context:
         if claims is None:
             raise InvalidToken
         return self._admit(token, claims)
+
+    async def verify_again(self, caller: Caller) -> None:
+        """Raise InvalidToken if the token of a caller is no longer valid, or its viewer is not the same as before."""
+        sent = caller.sent
+        if sent is not None and not caller.has_viewer_of(self.caller(sent) or await self.find(sent)):
+            raise InvalidToken
 
     def _needs_lookup(self, token: str) -> bool:
         return is_api_key(token) or self.issuers.knows(claimed_issuer(token)) or self._may_have_new_key(token)

@@ -84,8 +84,5 @@ class TokenWatch:
     def _end_all(self, members: Mapping[Subscription, None], now: Caller | None) -> None:
         """End the subscriptions whose viewer is not the same as before."""
         for member in tuple(members):
-            then = member.caller
-            if now is then:
-                continue
-            if now is None or now.viewer != then.viewer or now.signature != then.signature:
+            if now is None or not now.has_viewer_of(member.caller):
                 self._end(member, InvalidToken())

@@ -93,7 +93,7 @@ class Handler:
         self.write_engine = WriteEngine(engine)
         self.live = LiveService(WatchEngine(engine), context, config)
         self.rest = RestEndpoint(
-            engine, self.write_engine, self.live, max_body=config.max_body, max_export=config.max_export
+            engine, self.write_engine, self.live, context, max_body=config.max_body, max_export=config.max_export
         )
         self.padding_key = hashlib.blake2b(b"padding", key=engine.secret[:64]).digest()
         self._documents: LRUCache[tuple[bytes, bytes]] = LRUCache(

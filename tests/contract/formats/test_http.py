@@ -6,11 +6,13 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
+from diptych.identity.api_keys import ApiKeys
+from diptych.identity.revocation_list import revocation
 from diptych.serve.http.request import Request
 from diptych.testing import Api, serve
 from tests.contract.formats.every_type import MODEL, Maker, Thing
@@ -29,7 +31,13 @@ def api(new_database: NewDatabase) -> Iterator[Api]:
         yield served
 
 
-def send(api: Api, method: str, url: str, body: bytes, **headers: str) -> Any:
+async def nothing() -> None:
+    """What happens while a client takes a page, mostly."""
+
+
+def send(
+    api: Api, method: str, url: str, body: bytes, meanwhile: Callable[[], Awaitable[object]] = nothing, **headers: str
+) -> Any:
     """A request whose body is no JSON, and the whole of its answer."""
 
     async def read(most: int) -> bytes:
@@ -43,6 +51,7 @@ def send(api: Api, method: str, url: str, body: bytes, **headers: str) -> Any:
 
         async def take(message: Any) -> None:
             parts.append(message.get("body", b""))
+            await meanwhile()
 
         async def gone() -> Any:
             await asyncio.sleep(60)
@@ -88,7 +97,7 @@ def test_a_page_as_ndjson_has_an_object_in_each_line(api: Api) -> None:
 def test_what_is_hidden_stays_hidden(api: Api) -> None:
     for first in ("", "&first=all"):
         allowed = {"authorization": token(api, "staff")} if first else {}
-        _, _, body = send(api, "GET", f"/things?sort=text{first}", b"", accept=CSV, **allowed)
+        _, _, body = send(api, "GET", f"/things?sort=text{first}", b"", nothing, accept=CSV, **allowed)
         head = body.decode().splitlines()[0].split(",")
         assert ("secret" in head) == bool(first)
         assert (b"hidden,,0" in body) == bool(first)
@@ -138,6 +147,38 @@ def test_whole_lists_are_for_those_who_may_export(api: Api) -> None:
     status, _, body = send(api, "GET", "/makers?first=all", b"", accept=CSV)
     problem = json.loads(body)
     assert (status, problem["code"], problem["allowed"]) == (400, "TOO_COMPLEX", 250)
+
+
+def test_a_whole_list_ends_when_its_token_is_revoked(api: Api) -> None:
+    context = api._handler.context
+    keys = ApiKeys(context.store, context.revoked)
+    for number in range(105):
+        api.make(Maker, name=f"revoked {number:03}")
+    _, key = api._loop.run(keys.add("Robot", None, ["staff"]))
+    of_account = context.tokens.make(None, ["staff"], None, more={"account": "a1"})
+
+    async def look_later() -> None:
+        context._cache.clear()
+
+    async def remove() -> None:
+        if await keys.all():
+            await keys.remove("Robot")
+
+    async def revoke() -> None:
+        await context.revoked.revoke(revocation("account", "a1"))
+
+    cases: list[tuple[str, Callable[[], Awaitable[object]], int]] = [
+        (key, nothing, 105),
+        (key, look_later, 105),
+        (key, remove, 100),
+        (of_account, nothing, 105),
+        (of_account, revoke, 100),
+    ]
+    for sent, meanwhile, rows in cases:
+        url, bearer = "/makers?first=all&fields=name&name[startsWith]=revoked", f"Bearer {sent}"
+        status, _, body = send(api, "GET", url, b"", meanwhile, accept=NDJSON, authorization=bearer)
+        assert (status, len(body.splitlines())) == (200, rows), meanwhile
+        assert api._handler.rest.export._running == 0
 
 
 def test_rows_are_created_from_csv_and_ndjson(api: Api) -> None:

@@ -27,7 +27,7 @@ from diptych.engine.read import Engine
 from diptych.engine.read_plan import ROW, PreparedRead
 from diptych.engine.write import WriteEngine
 from diptych.errors import Code, Refusal
-from diptych.identity.viewer import Caller
+from diptych.identity.viewer import Caller, Context
 from diptych.live.service import LiveService
 from diptych.lru import LRUCache
 from diptych.model.declare.resource import Verb
@@ -83,7 +83,14 @@ class RestEndpoint:
     """The REST resources of one service."""
 
     def __init__(
-        self, engine: Engine, write_engine: WriteEngine, live: LiveService, *, max_body: int, max_export: int
+        self,
+        engine: Engine,
+        write_engine: WriteEngine,
+        live: LiveService,
+        context: Context,
+        *,
+        max_body: int,
+        max_export: int,
     ) -> None:
         self.engine = engine
         self.max_body = max_body
@@ -91,7 +98,7 @@ class RestEndpoint:
         self.feed = RestChangeLog(live)
         self.calls = RestCalls(CallEngine(write_engine), max_body=max_body)
         self.writes = RestWrites(write_engine, self.read, max_body=max_body)
-        self.export = RestExport(self._connection, engine, max_export)
+        self.export = RestExport(self._connection, engine, context, max_export)
         self.links = RestLinks(self.writes)
         self.batch = RestBatch(self.writes, self.calls, self.links, self.methods)
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")

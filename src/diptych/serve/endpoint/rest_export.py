@@ -2,7 +2,8 @@
 
 The whole list is read by pages, each by one statement after the cursor of the one before, and the next page is read
 when the client has taken the last one (back-pressure). So it takes the memory of a page and no long transaction. It is
-no snapshot: a row that is created, deleted or sorted elsewhere meanwhile may be in it or not, or twice.
+no snapshot: a row that is created, deleted or sorted elsewhere meanwhile may be in it or not, or twice. The token is
+verified again before each page, as if it were a request of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from diptych.engine.read import Engine
 from diptych.engine.read_plan import PreparedRead
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
-from diptych.identity.viewer import Caller
+from diptych.identity.viewer import Caller, Context
 from diptych.model.defs import Resources
 from diptych.model.view import not_yours
 from diptych.policy.values import Inputs
@@ -106,9 +107,10 @@ class Lines:
 class RestExport:
     """The whole lists of one service. `read` reads a page as GET does."""
 
-    def __init__(self, read: ReadPage, engine: Engine, max_export: int) -> None:
+    def __init__(self, read: ReadPage, engine: Engine, context: Context, max_export: int) -> None:
         self._read = read
         self._engine = engine
+        self._context = context
         self._model = engine.model
         self._most = max_export
         self._running = 0
@@ -144,10 +146,11 @@ class RestExport:
             raise Refusal(Code.UNAVAILABLE, "Others are reading whole lists; try again.")
 
         async def following(cursor: str) -> _Connection:
+            await self._context.verify_again(caller)
             return (await self._page(target, query, caller, size, after=cursor))[1]
 
         self._running += 1
-        return Reply(200, headers, stream=_Export(self, lines, page, following, caller, self._most))
+        return Reply(200, headers, stream=_Export(self, lines, page, following, self._most))
 
     def ended(self) -> None:
         self._running -= 1
@@ -183,14 +186,12 @@ class _Export:
         lines: Lines,
         first: _Connection,
         following: Callable[[str], Awaitable[_Connection]],
-        caller: Caller,
         most: int,
     ) -> None:
         self._owner: RestExport | None = owner
         self._lines = lines
         self._page = first
         self._following = following
-        self._expires = caller.viewer.expires
         self._name = CALLER.get()
         self._spending = SPENDER.get()
         self._left = most
@@ -220,8 +221,6 @@ class _Export:
                 await send({"type": "http.response.body", "body": body, "more_body": not ends})
             if ends:
                 return
-            if self._expires is not None and time.time() > self._expires:
-                raise PermissionError("the token has expired")
             self._left -= len(_raw_decoder.decode(self._page.nodes))
             if self._left <= 0:
                 raise PermissionError("more rows than max_export were created meanwhile")
