@@ -7,7 +7,10 @@ ones, still refer to by `restrict` stays until these are gone.
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 from zlib import crc32
+
+from msgspec import Struct
 
 from diptych.compile.dialect import Dialect
 from diptych.compile.fragment import identifier
@@ -15,28 +18,44 @@ from diptych.db.feed import sqlite_time
 from diptych.db.script import Script, Step, Violation
 from diptych.model.defs import ResourceDef
 
-_OLDEST = "SELECT id FROM {table} WHERE deleted_at < {before} ORDER BY deleted_at, id LIMIT {most} OFFSET {skip}"
-_SQLITE = f"DELETE FROM {{table}} WHERE id IN ({_OLDEST})"
-_POSTGRES = f"""
-    WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(736122048, {{number}}) AS mine),
-      gone AS (DELETE FROM {{table}} WHERE (SELECT mine FROM turn) AND id IN ({_OLDEST}) RETURNING 1)
-    SELECT count(*) FROM gone
-"""
+_DUE = "SELECT deleted_at, id FROM {table} WHERE {due} ORDER BY deleted_at, id LIMIT {most}"
+_LAST = "SELECT deleted_at, id FROM ({found}) AS due{where} ORDER BY deleted_at DESC, id DESC LIMIT 1"
+_LAST_IN_TURN = (
+    "WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(736122048, {number}) AS mine) "
+    + _LAST.replace("{where}", " WHERE (SELECT mine FROM turn)")
+)
+_DELETE = "DELETE FROM {table} WHERE {due} AND (deleted_at, id) <= ({sign}{number}, {sign}{next})"
+_COUNTED = "WITH gone AS ({delete} RETURNING 1) SELECT count(*) FROM gone"
 
 
-def purge(resource: ResourceDef, dialect: Dialect, most: int, skip: int = 0) -> Script[int]:
-    """Delete the rows that were deleted first, without the first `skip`; returns how many, or -1 if others refer to
-    one of them."""
+class Purged(Struct, frozen=True):
+    """What was deleted for good."""
+
+    rows: int
+    """How many rows; -1 if others refer to one of them, so that none was."""
+    last: tuple[Any, Any] | None
+    """The moment and the id of the last of them; None if there was none."""
+
+
+def purge(resource: ResourceDef, dialect: Dialect, most: int, after: tuple[Any, Any] | None = None) -> Script[Purged]:
+    """Delete the rows that were deleted first, or first after a moment and an id."""
     before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=resource.trash)
-    table = identifier(resource.table).text
+    table, sign = identifier(resource.table).text, dialect.placeholder
+    values: tuple[Any, ...] = (before if dialect.lock else sqlite_time(before), *(after or ()))
+    due = f"deleted_at < {sign}1" + f" AND (deleted_at, id) > ({sign}2, {sign}3)" * (after is not None)
+    last = _LAST_IN_TURN if dialect.lock else _LAST
+    found = _DUE.format(table=table, due=due, most=most)
+    row = yield Step(last.format(found=found, where="", number=crc32(resource.table.encode()) - 2**31), values)
+    if row is None:
+        return Purged(0, None)
+    key = (row[0], row[1])
+    delete = _DELETE.format(table=table, due=due, sign=sign, number=len(values) + 1, next=len(values) + 2)
     try:
         if dialect.lock:
-            number = crc32(resource.table.encode()) - 2**31
-            statement = _POSTGRES.format(table=table, number=number, before="$1::timestamptz", most=most, skip=skip)
-            row = yield Step(statement, (before,))
+            row = yield Step(_COUNTED.format(delete=delete), (*values, *key))
         else:
-            yield Step(_SQLITE.format(table=table, before="?1", most=most, skip=skip), (sqlite_time(before),))
+            yield Step(delete, (*values, *key))
             row = yield Step("SELECT changes()", ())
     except Violation:
-        return -1
-    return int(row[0]) if row else 0
+        return Purged(-1, key)
+    return Purged(int(row[0]) if row else 0, key)

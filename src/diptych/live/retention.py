@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from diptych.ask.act import Act, acting
 from diptych.audit.appender import Appender
@@ -16,7 +17,7 @@ from diptych.compile.system.audit import ACT_OF_SESSION
 from diptych.config import Config
 from diptych.db.feed import webhook_floor
 from diptych.db.idempotency import forget
-from diptych.db.purge import purge
+from diptych.db.purge import Purged, purge
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
 from diptych.engine.read import Engine
@@ -30,6 +31,8 @@ _EVERY = 60.0
 _AT_A_TIME = 1_000
 _PURGED = 100
 """Rows of the trash at a time: others may go with each."""
+_PASSED = 1_000
+"""Rows of one table that a round passes over at most, since others refer to them; the next one goes on behind them."""
 _BETWEEN = 0.05
 _GRACE = dt.timedelta(days=3)
 """How much longer changes are kept that webhooks have not delivered yet; of these there may be twice as many."""
@@ -52,6 +55,8 @@ class Retention:
         self._keep = keep
         self._rows = rows
         self._kept = tuple(resource for resource in kept if resource.trash)
+        self._after: dict[str, tuple[Any, Any] | None] = {}
+        """Where the last round over a table ended, if it did not come to the end."""
         self._going = Background()
 
     @classmethod
@@ -113,27 +118,34 @@ class Retention:
 
     async def purge(self) -> int:
         """Run one round over the trash; returns the number of rows that were deleted for good."""
-        purged = 0
-        for resource in self._kept:
-            skip, most = 0, _PURGED
-            while skip <= _PURGED:
-                with acting(self._act):
-                    gone = await self._store.write(partial(self._purged, resource, most, skip))
-                if gone < 0:  # others refer to one of them: it is passed over
-                    skip, most = skip + (most == 1), 1
-                    continue
-                purged += gone
-                if gone < most:
-                    break
-                await asyncio.sleep(_BETWEEN)
+        return sum([await self._purge(resource) for resource in self._kept])
+
+    async def _purge(self, resource: ResourceDef) -> int:
+        """Delete the rows of one table for good. If others refer to one of a batch, its rows are tried one by one."""
+        purged, passed, most = 0, 0, _PURGED
+        while passed < _PASSED:
+            after = self._after.get(resource.name)
+            with acting(self._act):
+                batch = await self._store.write(partial(self._purged, resource, most, after))
+            if batch.rows < 0 and most > 1:
+                most = 1
+                continue
+            self._after[resource.name] = batch.last
+            if batch.last is None:
+                break
+            if batch.rows < 0:
+                passed += 1
+                continue
+            purged, most = purged + batch.rows, min(2 * most, _PURGED)
+            await asyncio.sleep(_BETWEEN)
         return purged
 
-    def _purged(self, resource: ResourceDef, most: int, skip: int) -> Script[int]:
+    def _purged(self, resource: ResourceDef, most: int, after: tuple[Any, Any] | None) -> Script[Purged]:
         """Delete rows for good, and record that nobody did."""
-        gone = yield from purge(resource, self._store.dialect, most, skip)
-        if gone > 0 and self._act is not None and self._store.dialect.acting:
+        batch = yield from purge(resource, self._store.dialect, most, after)
+        if batch.rows > 0 and self._act is not None and self._store.dialect.acting:
             yield Step(ACT_OF_SESSION, (self._act.text,))
-        return gone
+        return batch
 
     async def _rounds(self) -> None:
         while True:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from diptych import Tx
+from diptych.live import retention
 from diptych.testing import Api, Client, serve
 from tests.contract.writes.trash_model import MODEL, Comment, Label, Note, Order, Post, PostLabel, User
 from tests.support.running import NewDatabase
@@ -280,9 +282,48 @@ def test_rows_are_purged_after_their_time(api: Api, boss: Client, ann: User) -> 
             await tx.sql(f"UPDATE posts SET deleted_at = '{late}' WHERE id = '{post.id}'")
 
     api._loop.run(api._transaction(work))
-    retention: Any = api._handler.live._retention
-    assert api._loop.run(retention.purge()) == 1
+    purger: Any = api._handler.live._retention
+    assert api._loop.run(purger.purge()) == 1
     assert sorted(listed(boss, "/posts?deleted=only&slug[startsWith]=purge")) == sorted([kept.id, new.id])
     boss.delete(f"/orders/{order.id}?deleted=only").expect(204)
-    assert api._loop.run(retention.purge()) == 1
+    assert api._loop.run(purger.purge()) == 1
     boss.post(f"/posts/{new.id}/restore").expect(200)
+
+
+def test_rows_behind_any_number_that_others_refer_to_are_purged(
+    api: Api, boss: Client, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slugs = [f"held {number:03}" for number in range(105)]
+    for part in (slugs[:60], slugs[60:]):
+        made = boss.post("/posts", [{"authorId": ann.id, "slug": slug} for slug in part]).expect(201).data
+        boss.post("/orders", [{"postId": post["id"]} for post in made]).expect(201)
+    free = [post_of(api, ann, f"free {number}") for number in range(2)]
+    on = post_of(api, ann, "with comments")
+    for _ in range(2):
+        boss.post("/comments", [{"postId": on.id, "body": "b"}] * 60).expect(201)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    async def work(tx: Tx) -> None:
+        await tx.sql(f"UPDATE orders SET deleted_at = '{now}'")
+        await tx.sql("UPDATE posts SET deleted_at = '2001-01-01T00:00:00.000000Z' WHERE slug LIKE 'held %'")
+        await tx.sql("UPDATE posts SET deleted_at = '2002-01-01T00:00:00.000000Z' WHERE slug LIKE 'free %'")
+        await tx.sql(f"UPDATE comments SET deleted_at = '2003-01-01T00:00:00.000000Z' WHERE post_id = '{on.id}'")
+
+    def left(slug: str) -> int:
+        total: int = boss.get(f"/posts?deleted=only&first=1&count=exact&slug[startsWith]={slug}").json()["page"][
+            "total"
+        ]
+        return total
+
+    api._loop.run(api._transaction(work))
+    purger: Any = api._handler.live._retention
+    with monkeypatch.context() as patch:
+        patch.setattr(retention, "_PASSED", 40)  # a round goes on where the last one ended
+        assert [api._loop.run(purger.purge()) for _ in range(3)] == [120, 0, len(free)]
+    assert (left("held"), left("free")) == (105, 0)
+
+    async def let_go(tx: Tx) -> None:
+        await tx.sql("DELETE FROM orders WHERE post_id IN (SELECT id FROM posts WHERE slug LIKE 'held %')")
+
+    api._loop.run(api._transaction(let_go))
+    assert api._loop.run(purger.purge()) == 105
