@@ -97,7 +97,7 @@ _WAITING = (
 _ADD = (
     "INSERT INTO diptych_jobs ({columns}, turn) VALUES ({values}, CASE WHEN {0}{turn} = 0 THEN 0 ELSE {greatest}("
     "coalesce((SELECT max(turn) FROM diptych_jobs WHERE share = {0}{share} AND turn > 0), 0) + 1, "
-    "coalesce((SELECT min(turn) FROM diptych_jobs WHERE turn > 0), 0)) END) RETURNING 1"
+    "coalesce((SELECT min(turn) FROM diptych_jobs WHERE turn > 0 AND name IN ({names})), 0)) END) RETURNING 1"
 )
 _GREATEST = {"sqlite": "max", "postgres": "greatest"}
 _WAITS = "turn = -1 - abs(turn)"
@@ -170,8 +170,13 @@ class WaitingJobs(Struct, frozen=True):
 
 def waiting_statement(dialect: Dialect, names: int) -> str:
     """The statement that reads the head of the queue, for jobs with this number of names."""
-    bound = ", ".join(f"{dialect.placeholder}{number}" for number in range(1, names + 1))
-    return _LISTED[dialect.name].format(_NAMES, _WAITING.format(now=NOW[dialect.name], names=bound, never=NEVER))
+    waiting = _WAITING.format(now=NOW[dialect.name], names=_bound(dialect, names), never=NEVER)
+    return _LISTED[dialect.name].format(_NAMES, waiting)
+
+
+def _bound(dialect: Dialect, count: int, after: int = 0) -> str:
+    """The placeholders of this number of values, after others."""
+    return ", ".join(f"{dialect.placeholder}{after + number}" for number in range(1, count + 1))
 
 
 async def waiting(store: Store, names: Sequence[str]) -> WaitingJobs:
@@ -184,19 +189,21 @@ async def waiting(store: Store, names: Sequence[str]) -> WaitingJobs:
     return WaitingJobs(in_turns, last.next_at)
 
 
-def add_job(dialect: Dialect, job: QueuedJob) -> Script[None]:
-    """Queue a job: its turn is 0 if it is to be before all others, or else determined here."""
+def add_job(dialect: Dialect, job: QueuedJob, names: Sequence[str]) -> Script[None]:
+    """Queue a job: its turn is 0 if it is to be before all others, or else determined here. `names` are those of jobs
+    that the model has: one with another name waits for a model that has it, and the queue does not wait for that."""
     *columns, _ = QueuedJob.__struct_fields__
     sign = dialect.placeholder
     statement = _ADD.format(
         sign,
         columns=", ".join(columns),
-        values=", ".join(f"{sign}{number}" for number in range(1, len(columns) + 1)),
+        values=_bound(dialect, len(columns)),
         turn=len(columns) + 1,
         share=columns.index("share") + 1,
+        names=_bound(dialect, len(names), after=len(columns) + 1),
         greatest=_GREATEST[dialect.name],
     )
-    yield Step(statement, astuple(job))
+    yield Step(statement, (*astuple(job), *names))
 
 
 def retry_failed(dialect: Dialect, id: str) -> Script[bool]:

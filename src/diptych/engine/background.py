@@ -19,7 +19,7 @@ from diptych.db.store import Session
 from diptych.model.call_defs import CallDef
 from diptych.model.declare.job_resource import JobResource
 from diptych.model.declare.tx import Tx
-from diptych.model.defs import ResourceDef
+from diptych.model.model import Model
 from diptych.model.scalar_values import to_json
 
 
@@ -34,7 +34,7 @@ def arguments_of(definition: CallDef, id: Any, arguments: Mapping[str, Any]) -> 
 
 
 async def enqueue(
-    job: ResourceDef,
+    model: Model,
     name: str,
     arguments: str,
     owner: str,
@@ -45,9 +45,10 @@ async def enqueue(
     is_tick: bool = False,
 ) -> JobResource:
     """Store a job, which runs once the transaction is committed, with the rules of its owner. A tick goes first."""
-    kind: Any = job.cls
+    assert model.job is not None
+    kind: Any = model.job.cls
     row: JobResource = await tx.trusted.save(kind(action=name, owner=tx.viewer.id))
     created_at, turn = int(time.time() * 1000), 0 if is_tick else 1
     record = QueuedJob(row.id, name, arguments, owner, 0, "null", created_at, 0, "", 0, share_of(owner), turn)
-    await session.drive(lambda: add_job(dialect, record))
+    await session.drive(lambda: add_job(dialect, record, model.job_names))
     return row

@@ -284,10 +284,9 @@ class CallEngine:
     async def _enqueue(self, prepared: PreparedCall, values: Sequence[Any], tx: ModelTx, session: Session) -> Any:
         """Queue the call; the result is its job."""
         model, definition, id = self.engine.model, prepared.definition, prepared.call.id
-        assert model.job is not None
         arguments = arguments_of(definition, None if id is None else values[id.index], prepared.arguments(values))
         owner, dialect = owner_of(tx.viewer), self.engine.store.dialect
-        return await enqueue(model.job, definition.root, arguments, owner, tx, session, dialect)
+        return await enqueue(model, definition.root, arguments, owner, tx, session, dialect)
 
     async def admit(self, prepared: PreparedCall, key: Any, viewer: Viewer, session: Session) -> None:
         """Refuse the call if the rules of the action do not hold on the row."""

@@ -78,11 +78,6 @@ class JobRunner:
         self._actions: dict[str, CallDef] = {call.root: call for call in actions}
         self._schedules = model.schedules
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all jobs that this model can run."""
-        return [*self._actions, *self._schedules]
-
     async def run(self, job: QueuedJob, run: Run) -> str:
         """Run a job to its end, or to its next attempt; returns what became of it."""
         of = self._actions.get(job.name) or self._schedules[job.name]

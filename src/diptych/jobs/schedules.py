@@ -54,8 +54,7 @@ class Schedules:
         return max(0.0, min(self._try_at.values(), default=time.time() + AGAIN) - time.time())
 
     async def _take(self, schedule: ScheduleDef) -> None:
-        name, dialect, job = schedule.name, self._store.dialect, self._model.job
-        assert job is not None
+        name, dialect = schedule.name, self._store.dialect
         session = await self._store.session()
         try:
             now = await session.drive(lambda: database_clock(dialect)) / 1000
@@ -64,7 +63,7 @@ class Schedules:
                 if await session.drive(lambda: tick(dialect, name, following * 1000)):
                     tx = ModelTx(self._write_engine, session, NOBODY, self._model.trusted(False))
                     owner = fixed_owner(schedule.roles)
-                    await enqueue(job, name, _NO_ARGUMENTS, owner, tx, session, dialect, is_tick=True)
+                    await enqueue(self._model, name, _NO_ARGUMENTS, owner, tx, session, dialect, is_tick=True)
                 row = await session.drive(lambda: SCHEDULES.find(dialect, name=name))
                 await session.commit()
         finally:

@@ -59,7 +59,7 @@ class JobService:
         self.node = secrets.token_hex(8)
         self._engine = calls.engine
         self._runner = JobRunner(calls, config.job_timeout)
-        self._names = self._runner.names
+        self._names = calls.engine.model.job_names
         self._schedules = Schedules(calls.write_engine)
         self._ticks = frozenset(self._schedules.names)
         self._calls = calls

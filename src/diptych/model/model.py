@@ -184,6 +184,12 @@ class Model:
         return frozenset({"read", "write", *(f"{path}:{kind}" for path in paths for kind in ("read", "write"))})
 
     @functools.cached_property
+    def job_names(self) -> tuple[str, ...]:
+        """The names of all jobs that it can run: the root fields of actions, and its schedules."""
+        calls = (call for resource in self.resources.values() for call in resource.calls)
+        return (*(call.root for call in calls if call.background), *self.schedules)
+
+    @functools.cached_property
     def role_names(self) -> tuple[str, ...]:
         """The roles that `--as` accepts."""
         return (ANONYMOUS, SIGNED_IN, *(name for name in self.roles if name != SIGNED_IN))

@@ -25,6 +25,7 @@ from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 
 both = Model(Book, Clock)
+NAMES = ["tryOutBook", "Clock.strike"]
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +74,14 @@ def add(shop: Service, owner: str, number: int = 1, name: str = "tryOutBook", tu
     store = shop.app.store
     for id in ids:
         record = QueuedJob(id, name, "{}", owner, 0, "null", int(time.time() * 1000), 0, "", 0, owner, turn)
-        shop.runner.run(store.write(partial(add_job, store.dialect, record)))
+        shop.runner.run(store.write(partial(add_job, store.dialect, record, NAMES)))
         time.sleep(0.002)
     return ids
 
 
 def line(shop: Service) -> list[str]:
     """The owners of what waits, in order."""
-    found = shop.runner.run(waiting(shop.app.store, ["tryOutBook", "Clock.strike"]))
+    found = shop.runner.run(waiting(shop.app.store, NAMES))
     return [job.id.split("-")[0] for job in found.jobs]
 
 
@@ -100,6 +101,16 @@ def test_a_caller_who_comes_late_begins_where_the_queue_is(shop: Service) -> Non
     assert "".join(line(shop)) == "abababb"  # and does not get the seven turns that it did not use
     add(shop, "a", 1)
     assert "".join(line(shop)) == "abababba"
+
+
+def test_a_job_that_the_model_no_longer_has_does_not_hold_back_the_turn_of_the_queue(shop: Service) -> None:
+    store = shop.app.store
+    add(shop, "o", 1, "removedAction")
+    ids = add(shop, "a", 10)
+    for id in ids[:7]:  # they have run
+        shop.runner.run(store.write(partial(QUEUE.remove, store.dialect, id=id)))
+    add(shop, "b", 4)
+    assert "".join(line(shop)) == "abababb"
 
 
 def test_a_tick_is_before_all_others(shop: Service) -> None:
