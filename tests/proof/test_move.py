@@ -21,6 +21,7 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
 from diptych.errors import StartError
+from diptych.move import runner as runner_of_moves
 from diptych.move.postgres import PostgresSide
 from diptych.move.runner import Moved, MoveRun
 from diptych.move.side import Row, Side, StoredChange
@@ -208,6 +209,70 @@ def test_a_run_that_is_interrupted_anywhere_is_finished_by_the_next(
     if way == "to PostgreSQL":
         asyncio.run(move(edge_cases.model, side_of(second), side_of(last)))
     assert contents(last) == before
+
+
+PAGE = """
+class Page(Resource):
+    slug: Annotated[str, Unique()]
+    access = (grant("read", "create", "update", "delete"),)
+"""
+
+
+class Passing:
+    """A source whose pages take unique values from each other: after each chunk of the copy, and for the last time
+    between the head of the feed and the rows of a round."""
+
+    def __init__(self, database: str, slugs: dict[str, str], passing: list[tuple[str, str]]) -> None:
+        self.side = side_of(database)
+        self.database, self.slugs, self.passing = database, slugs, passing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.side, name)
+
+    async def rows_of(self, table: str, ids: Sequence[str]) -> list[Row]:
+        if len(self.passing) == 1:
+            self._pass_on()
+        return await self.side.rows_of(table, ids)
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        if label == "Copying pages" and len(self.passing) > 1:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        giver, taker = self.passing.pop(0)
+        taken, self.slugs[giver] = self.slugs[giver], f"given up {len(self.passing)}"
+        self.slugs[taker] = taken
+        for id in (giver, taker):
+            run_sql(self.database, f"UPDATE pages SET slug = '{self.slugs[id]}' WHERE id = '{id}'")
+
+
+@pytest.mark.parametrize("way", ["to PostgreSQL", "to SQLite"])
+def test_unique_values_that_pass_from_row_to_row_meanwhile_are_moved(
+    way: str, new_sqlite: NewDatabase, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_of(PAGE)
+    first, second = new_sqlite(), postgres.create()
+    source, target = (first, second) if way == "to PostgreSQL" else (second, first)
+    with asyncio.Runner() as runner, in_process(model, source, runner) as service:
+        rows = [service.send_json("POST", "/pages", {"slug": f"s{number}"}).json() for number in range(8)]
+    slugs = {row["id"]: row["slug"] for row in rows}
+    ids = sorted(slugs)
+    passing = Passing(source, slugs, [(ids[0], ids[5]), (ids[0], ids[6]), (ids[1], ids[5])])
+
+    async def work() -> Moved:
+        await passing.side.open(model)
+        there = side_of(target)
+        await there.open(model)
+        try:
+            return await MoveRun(model, passing, there, passing.progress).run(switch=True)
+        finally:
+            await passing.side.close()
+            await there.close()
+
+    monkeypatch.setattr(runner_of_moves, "_CHUNK", 2)
+    assert asyncio.run(work()).rows == 8
+    assert not passing.passing
+    assert {row[0]: row[1] for row in run_sql(target, "SELECT CAST(id AS text), slug FROM pages")} == slugs
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from diptych.model.model import Model
 from diptych.model.scalars import DATETIME, INTEGER_ID
 from diptych.move.postgres_audit import ACTS, AUDIT, OWN_XID, PUT_ACTS, PUT_AUDIT
 from diptych.move.postgres_values import ColumnForm, RowForm
-from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Head, Row, StoredChange
+from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Clash, Head, Row, StoredChange
 
 _Image = TypeVar("_Image", StoredChange, AuditEntry)
 _SCHEMA = "quote_ident(current_schema())::regnamespace"
@@ -299,7 +299,10 @@ class PostgresSide:
                 delete = f"DELETE FROM {_name(table)} WHERE id = ANY ({self._ids(table)})"
                 await self._db.execute(delete, self._keys(table, ids))
             if rows:
-                await self._db.execute(insert, *by_column)
+                try:
+                    await self._db.execute(insert, *by_column)
+                except (asyncpg.UniqueViolationError, asyncpg.ExclusionViolationError) as error:
+                    raise Clash(table, error) from error
             await self._note(state)
 
     async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:

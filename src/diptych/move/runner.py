@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from diptych.errors import StartError
 from diptych.model.model import Model
 from diptych.move.postgres_values import decode_image
-from diptych.move.side import Head, Row, Side, StoredChange, chunks
+from diptych.move.side import Clash, Head, Row, Side, StoredChange, chunks
 
 _CHUNK = 2_000
 """Rows that are read and written at a time."""
@@ -96,9 +97,21 @@ class MoveRun:
         after, done = json.loads(state.get(f"copied {table}", "null")), int(state.get(f"rows {table}", "0"))
         if after is True:
             return
+        replaces, tries = False, 0
         while rows := await self.source.rows(table, after, _CHUNK):
-            after, done = self._id(table, rows[-1]), done + len(rows)
-            await self.target.put(table, (), rows, {f"copied {table}": json.dumps(after), f"rows {table}": str(done)})
+            last, many = self._id(table, rows[-1]), done + len(rows)
+            ids = [str(self._id(table, row)) for row in rows] if replaces else []
+            try:
+                await self.target.put(
+                    table, ids, rows, {f"copied {table}": json.dumps(last), f"rows {table}": str(many)}
+                )
+            except Clash:
+                replaces, tries = True, tries + 1
+                if tries > _ROUNDS:
+                    raise
+                await self._follow_on()  # it brings rows that are not copied yet, too
+                continue
+            after, done, tries = last, many, 0
             self.progress(f"Copying {table}", done, total)
         await self.target.put(table, (), (), {f"copied {table}": "true"})
 
@@ -114,8 +127,16 @@ class MoveRun:
 
     async def _follow_closely(self) -> None:
         for _ in range(_ROUNDS):
-            if await self._follow(await self.source.head()) <= _LITTLE:
+            if await self._follow_on() <= _LITTLE:
                 return
+
+    async def _follow_on(self) -> int:
+        """Follow up to now. A row may have taken a unique value from one that changes a moment later: it comes along
+        with that change."""
+        for _ in range(_ROUNDS):
+            with suppress(Clash):
+                return await self._follow(await self.source.head())
+        return await self._follow(await self.source.head())
 
     async def _follow(self, head: Head) -> int:
         """Take over the changes up to a position of the feed, and the rows that they touch; gives how many."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
+from diptych.errors import StartError
 from diptych.model.model import Model
 
 Row = tuple[Any, ...]
@@ -61,6 +62,14 @@ class AuditRest(NamedTuple):
 
     head: Row
     acts: Sequence[tuple[int, str]]
+
+
+class Clash(StartError):
+    """A row cannot be put, since another one in the target has one of its unique values: it may have given it up since
+    it was copied."""
+
+    def __init__(self, table: str, error: Exception) -> None:
+        super().__init__(f"A row of {table} has a unique value that another one in the target still has: {error}.")
 
 
 class Head(NamedTuple):
@@ -141,7 +150,7 @@ class Side(Protocol):
         """How far the move is; empty if none has begun."""
 
     async def put(self, table: str, ids: Sequence[str], rows: Sequence[Row], state: Mapping[str, str]) -> None:
-        """Put rows in the place of those with these ids, and note the state with it."""
+        """Put rows in the place of those with these ids, and note the state with it; or nothing, and raise a Clash."""
 
     async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None: ...
 

@@ -13,7 +13,7 @@ from diptych.compile.fragment import identifier
 from diptych.db.sqlite.connection import SqliteConnection
 from diptych.db.sqlite.store import SqliteStore
 from diptych.db.sqlite.watchdog import Watchdog
-from diptych.db.violations import MOVED_TEXT
+from diptych.db.violations import MOVED_TEXT, violation_of_sqlite
 from diptych.errors import StartError
 from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
@@ -26,6 +26,7 @@ from diptych.move.side import (
     NOT_COPIED,
     AuditEntry,
     AuditRest,
+    Clash,
     Head,
     Row,
     StoredChange,
@@ -261,7 +262,13 @@ class SqliteSide:
             if ids:
                 delete = f"DELETE FROM {_name(table)} WHERE id IN (SELECT value FROM json_each(?))"
                 self._db.execute(delete, (json.dumps([int(i) for i in ids] if form.key is INTEGER_ID else [*ids]),))
-            self._db.executemany(f"INSERT INTO {_name(table)} ({listed}) VALUES ({marks})", rows)
+            try:
+                self._db.executemany(f"INSERT INTO {_name(table)} ({listed}) VALUES ({marks})", rows)
+            except apsw.ConstraintError as error:
+                violation = violation_of_sqlite(error)
+                if violation is not None and violation.kind == "unique":
+                    raise Clash(table, error) from error
+                raise
             self._note(state)
 
     async def put_changes(self, changes: Sequence[StoredChange], state: Mapping[str, str]) -> None:
