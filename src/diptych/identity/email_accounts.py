@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from diptych.db.script import Script
+from diptych.db.script import Script, Violation
 from diptych.db.store import Session, Store
 from diptych.errors import Code, Refusal
 from diptych.identity.email_links import LIFETIMES, FoundLink, Purpose, add_link, find_link, use_link
@@ -207,10 +207,13 @@ class EmailAccounts:
 
     def _readdress(self, account: Account, email: str, revoked: Revocation) -> Script[Account]:
         if (yield from ACCOUNTS.find(self._store.dialect, email=email)) is not None:
-            raise Refusal(Code.CONFLICT, "There is another account with this address.")
-        changed = yield from ACCOUNTS.change(
-            self._store.dialect, {"id": account.id, "email": account.email}, email=email
-        )
+            raise _taken()
+        try:
+            changed = yield from ACCOUNTS.change(
+                self._store.dialect, {"id": account.id, "email": account.email}, email=email
+            )
+        except Violation:  # another one has changed to it at the same time
+            raise _taken() from None
         if changed is None:
             raise _gone()
         yield from verify_email(self._store, changed)
@@ -233,6 +236,10 @@ class EmailAccounts:
 
 def _gone() -> Refusal:
     return Refusal(Code.NOT_FOUND, _USED)
+
+
+def _taken() -> Refusal:
+    return Refusal(Code.CONFLICT, "There is another account with this address.")
 
 
 def _lasts(seconds: int) -> str:

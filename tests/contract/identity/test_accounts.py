@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from diptych.db.script import Script
+from diptych.db.store import Session
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.identity import accounts as accounts_module
+from diptych.identity.email_accounts import EmailAccounts
+from diptych.identity.email_links import add_link
 from diptych.identity.passwords import Passwords
 from diptych.identity.records import ACCOUNTS, CODES, GRANTS, REVOCATIONS, Account
 from diptych.identity.revoke import revoke_account
@@ -35,6 +39,27 @@ def test_an_address_is_taken_once(one: Desk) -> None:
     one.run(one.accounts.add(ANN, PASSWORD))
     code, said = one.refused(one.accounts.add("ANN@EXAMPLE.ORG", PASSWORD))
     assert (code, said) == (Code.CONFLICT, f"There is an account with the address {ANN} already.")
+
+
+def test_of_two_accounts_that_change_to_one_address_at_once_one_is_refused(one: Desk) -> None:
+    """On PostgreSQL, neither sees the address of the other before it is committed."""
+    post: Any = SimpleNamespace(outbox=None)
+    changes = EmailAccounts(one.store, one.accounts.hash, one.revoked, post)
+
+    async def change(email: str) -> str:
+        account = await one.accounts.add(email, PASSWORD, user=email)
+        token = await one.store.write(lambda: add_link(one.store, "change", "new@example.org", account, ""))
+        try:
+            return (await changes.change_email(token, linger)).id
+        except Refusal as refusal:
+            return refusal.code
+
+    async def linger(session: Session, user: str, email: str) -> None:
+        await asyncio.sleep(0.2)
+
+    outcomes = one.gather(change(ANN), change(BEN))
+    owner = one.run(one.accounts.find("new@example.org"))
+    assert owner is not None and sorted(outcomes) == sorted([owner.id, Code.CONFLICT])
 
 
 NO_ADDRESSES = [
