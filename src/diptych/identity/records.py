@@ -144,7 +144,7 @@ class VerifiedEmail(Struct, frozen=True):
 
 class TotpKey(Struct, frozen=True):
     """The key of the authenticator app of an account, encrypted (`second_factor.py`); `last_step` is the period of the
-    last code that was used."""
+    last code that was used, and until one was, the last period whose code is too old for the key."""
 
     account_id: str
     secret: str

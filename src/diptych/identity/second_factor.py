@@ -4,6 +4,9 @@ A key is encrypted (AES-256-GCM) under a key that is derived from the secret of 
 That protects a copy of this table, or a row that is moved to another account. It does not protect a copy of the whole
 database, which holds that secret and the signing keys as well: the database is what must be kept private.
 
+A key that no code has confirmed is shown again for an hour, and ends with the sessions of its account (`revoke.py`):
+whoever has seen it then does not have the one that is turned on later.
+
 A code is used once: the period of the last one is stored, and a code must be of a later one. Recovery codes have 80
 random bits, are stored as hashes, and are used once. Wrong codes are counted by account: 5 in 5 minutes, 50 in a day.
 """
@@ -31,11 +34,14 @@ from diptych.identity.records import (
     unix_time,
 )
 from diptych.identity.throttle import Throttled
-from diptych.identity.totp import matching_step, new_key
+from diptych.identity.totp import matching_step, new_key, step_before
 
 _LIMITS = ((5, 300), (50, 86_400))
 _CODES = 10
 _NONCE = 12
+_PROPOSED = 3_600
+"""Seconds for which a key that nobody confirms is proposed again."""
+_STALE = "DELETE FROM diptych_totp_keys WHERE account_id = {0}1 AND confirmed_at IS NULL AND last_step < {0}2"
 _FORGET = "DELETE FROM diptych_recovery_codes WHERE account_id = {0}1"
 
 
@@ -53,11 +59,13 @@ class SecondFactor:
         return key is not None and key.confirmed_at is not None
 
     async def propose(self, account: Account) -> bytes | None:
-        """A key for the app of an account, to be confirmed by a code; the same until then. None if there is one."""
-        key = new_key()
+        """A key for the app of an account, to be confirmed by a code; the same for an hour. None if there is one."""
+        key, now = new_key(), unix_time()
 
         def script() -> Script[TotpKey | None]:
-            record = TotpKey(account.id, self._locked(key, account.id), None, 0)
+            stale = _STALE.format(self._dialect.placeholder)
+            yield Step(stale, (account.id, step_before(now - _PROPOSED)))
+            record = TotpKey(account.id, self._locked(key, account.id), None, step_before(now))
             yield from TOTP_KEYS.add(self._dialect, record)
             return (yield from TOTP_KEYS.find(self._dialect, account_id=account.id))
 

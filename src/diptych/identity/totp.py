@@ -23,6 +23,11 @@ def new_key() -> bytes:
     return secrets.token_bytes(_KEY)
 
 
+def step_before(moment: int) -> int:
+    """The last period whose code is not valid any more at a moment."""
+    return moment // PERIOD - _DRIFT - 1
+
+
 def code_at(key: bytes, step: int) -> str:
     """The code of one period."""
     digest = hmac.digest(key, step.to_bytes(8), "sha1")

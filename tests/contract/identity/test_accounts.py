@@ -15,11 +15,14 @@ from diptych.db.store import Session
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.identity import accounts as accounts_module
+from diptych.identity import second_factor
 from diptych.identity.email_accounts import EmailAccounts
 from diptych.identity.email_links import add_link
 from diptych.identity.passwords import Passwords
-from diptych.identity.records import ACCOUNTS, CODES, GRANTS, REVOCATIONS, Account
+from diptych.identity.records import ACCOUNTS, CODES, GRANTS, REVOCATIONS, Account, unix_time
 from diptych.identity.revoke import revoke_account
+from diptych.identity.second_factor import SecondFactor
+from diptych.identity.totp import PERIOD, code_at
 from tests.contract.http import data
 from tests.contract.identity.desk import ANN, BEN, PASSWORD, WRONG, Desk, Hasher, NewDesk
 from tests.support.in_process import Service
@@ -348,6 +351,35 @@ def test_a_token_that_is_made_after_the_change_holds(shop: Service, at_shop: Des
         at_shop.run(_a_turn())  # made in the very millisecond of the change
     else:
         pytest.fail("a new token does not hold")
+
+
+@changes
+def test_a_key_for_an_app_that_nobody_confirmed_ends_with_the_sessions_that_saw_it(change: Change, one: Desk) -> None:
+    factor = SecondFactor(one.store, b"secret")
+    ann = one.run(one.accounts.add(ANN, PASSWORD))
+    ben = one.run(one.accounts.add(BEN, PASSWORD))
+    seen, other = one.run(factor.propose(ann)), one.run(factor.propose(ben))
+    one.run(change(one))
+    assert one.run(factor.propose(ann)) != seen and one.run(factor.propose(ben)) == other
+
+
+def test_a_key_for_an_app_is_proposed_for_an_hour_and_stays_once_it_is_confirmed(
+    one: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factor, now = SecondFactor(one.store, b"secret"), unix_time()
+    ann = one.run(one.accounts.add(ANN, PASSWORD))
+
+    def proposed(later: int) -> bytes | None:
+        monkeypatch.setattr(second_factor, "unix_time", lambda: now + later)
+        return one.run(factor.propose(ann))
+
+    first = proposed(0)
+    assert first is not None and proposed(3_590) == first
+    second = proposed(3_640)
+    assert second is not None and second != first
+    assert one.run(factor.confirm(ann, code_at(first, (now + 3_640) // PERIOD))) is None
+    assert one.run(factor.confirm(ann, code_at(second, (now + 3_640) // PERIOD - 1))) is not None
+    assert proposed(9_000) is None and one.run(factor.is_on(ann))
 
 
 def test_enabling_ends_nothing(one: Desk) -> None:
