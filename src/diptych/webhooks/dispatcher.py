@@ -97,6 +97,8 @@ class Dispatcher:
         self._delivered_at = webhook.delivered_at
         self._pending: dict[str, deque[PendingDelivery]] = {}
         """The changes of each row that are to be tried again, the oldest first."""
+        self._unsaved: dict[str, PendingDelivery | None] = {}
+        """What has become of deliveries, by their ids, since it was stored; None if one is done."""
         self._page, self._is_slow = _FIRST_PAGE, False
         self._retry_after = 0
         self._is_gone = False
@@ -167,6 +169,8 @@ class Dispatcher:
     async def _round(self) -> float:
         """Do what can be done now; returns the seconds until there may be more."""
         self._check_lease()
+        if self._unsaved:  # it could not be stored
+            await self._store()
         if self._reloads:
             await self._reload()
         now = time.time()
@@ -218,11 +222,11 @@ class Dispatcher:
     async def _skip(self) -> None:
         """The owner may see nothing now: what happens meanwhile is not for it."""
         head = self._host.tail.head.position
-        done = [delivery for queue in self._pending.values() for delivery in queue]
-        if head > self._position or done:
+        if head > self._position or self._pending:
             self._position = max(head, self._position)
+            self._unsaved |= {delivery.id: None for queue in self._pending.values() for delivery in queue}
             self._pending.clear()
-            await self._store((), done)
+            await self._store()
 
     # new changes
 
@@ -234,17 +238,16 @@ class Dispatcher:
             await self._note_gap(batch.oldest)
             return
         begun = time.monotonic()
-        failed, taken = await self._send_page(batch, begun + _FRESH)
+        taken = await self._send_page(batch, begun + _FRESH)
         self._position = batch.upto if taken == len(batch.changes) else batch.changes[taken - 1].feed_position.position
         self._adapt(batch, taken, time.monotonic() - begun)
         if taken or self._position - self._stored > MOST_PENDING or self._position == self._host.tail.head.position:
-            await self._store(failed)
+            await self._store()
 
-    async def _send_page(self, batch: ChangeBatch, until: float) -> tuple[list[PendingDelivery], int]:
-        """Send changes, those of one row one after another; returns the failed ones, and how many were taken."""
+    async def _send_page(self, batch: ChangeBatch, until: float) -> int:
+        """Send changes, those of one row one after another; returns how many were taken."""
         extra = 0 if self._is_slow else min(_WIDTH - 1, self._host.free)
         self._host.free -= extra
-        failed: list[PendingDelivery] = []
         running: dict[str, asyncio.Task[None]] = {}
         taken = 0
         try:
@@ -257,9 +260,9 @@ class Dispatcher:
                     break
                 taken += 1
                 if row in self._pending:
-                    failed.append(self._wait_behind(change, row))
+                    self._wait_behind(change, row)
                     continue
-                running[row] = asyncio.create_task(self._send_new(change, row, failed))
+                running[row] = asyncio.create_task(self._send_new(change, row))
             if running:
                 await asyncio.wait(running.values())
                 all(map(_is_done, running.values()))
@@ -267,20 +270,20 @@ class Dispatcher:
             self._host.free += extra
             for task in running.values():
                 task.cancel()
-        return failed, taken
+        return taken
 
-    async def _send_new(self, change: Change, row: str, failed: list[PendingDelivery]) -> None:
+    async def _send_new(self, change: Change, row: str) -> None:
         outcome = await self._send(change)
         if not outcome.is_delivered:
             first = self._delivery(change, row, 1, outcome)
-            failed.append(first)
+            self._unsaved[first.id] = first
             self._pending.setdefault(row, deque()).appendleft(first)
 
-    def _wait_behind(self, change: Change, row: str) -> PendingDelivery:
+    def _wait_behind(self, change: Change, row: str) -> None:
         """A change that waits until earlier ones of its row were delivered."""
         delivery = self._delivery(change, row, 0, None)
+        self._unsaved[delivery.id] = delivery
         self._pending[row].append(delivery)
-        return delivery
 
     def _delivery(self, change: Change, row: str, attempts: int, outcome: PostOutcome | None) -> PendingDelivery:
         now = time.time()
@@ -295,10 +298,10 @@ class Dispatcher:
         first, last = self._position + 1, oldest - 1
         text = f"changes were no longer kept before they could be sent: positions {first} to {last}"
         id, now = delivery_id(self.webhook.id, last), int(time.time())
-        gap = PendingDelivery(id, self.webhook.id, last, "", "gap", 0, now, 0, text)
+        self._unsaved[id] = PendingDelivery(id, self.webhook.id, last, "", "gap", 0, now, 0, text)
         log.warning("the webhook %s has a gap: %s", self.webhook.name, text)
         self._position = last
-        await self._store([gap])
+        await self._store()
 
     def _adapt(self, batch: ChangeBatch, taken: int, seconds: float) -> None:
         """Choose the next page: as much as is sent while it is fresh, and fits into memory."""
@@ -315,24 +318,19 @@ class Dispatcher:
 
     async def _retry(self, due: Iterable[PendingDelivery], watch: BoundWatch) -> None:
         """Try the first pending change of some rows again."""
-        kept: list[PendingDelivery] = []
-        done: list[PendingDelivery] = []
         until = time.monotonic() + _FRESH
         for delivery in due:
             changed = await self._try_again(delivery, watch)
             queue = self._pending[delivery.row_id]
             queue.popleft()
-            if changed is None:
-                done.append(delivery)
-            else:
-                kept.append(changed)
-                if changed.state == "pending":
-                    queue.appendleft(changed)
+            self._unsaved[delivery.id] = changed
+            if changed is not None and changed.state == "pending":
+                queue.appendleft(changed)
             if not queue:
                 del self._pending[delivery.row_id]
             if time.monotonic() > until or self._failures >= BROKEN or self._stopping:
                 break
-        await self._store(kept, done)
+        await self._store()
 
     async def _try_again(self, delivery: PendingDelivery, watch: BoundWatch) -> PendingDelivery | None:
         """Send a pending change as its owner may see it now; None if it was delivered, or is not for it any more."""
@@ -370,15 +368,16 @@ class Dispatcher:
             self._is_gone = self._is_gone or outcome.status == _GONE
         return outcome
 
-    async def _store(self, kept: Iterable[PendingDelivery] = (), done: Iterable[PendingDelivery] = ()) -> None:
-        """Store how far it is; the breaker opens if nothing got through lately."""
+    async def _store(self) -> None:
+        """Store how far it is, with all that is unsaved; the breaker opens if nothing got through lately."""
         self._next_at = 0.0
         if self._failures >= BROKEN:
             self._next_at = time.time() + _delay(self._failures - BROKEN + 1, self._retry_after)
-        store, webhook, kept, done = self._host.store, self.webhook, tuple(kept), tuple(done)
+        store, webhook = self._host.store, self.webhook
         next_at = int(self._next_at * 1000)
         progress = Progress(self._position, self._failures, next_at, self._reason, self._delivered_at)
-        await store.write(lambda: advance(store.dialect, webhook.id, self._host.node, progress, kept, done))
+        await store.write(lambda: advance(store.dialect, webhook.id, self._host.node, progress, self._unsaved))
+        self._unsaved.clear()
         self._stored = self._position
         if self._is_gone:
             reason, now = "the endpoint is gone (410)", int(time.time())

@@ -6,7 +6,7 @@ whatever is stored of a delivery is stored only while it is held.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -97,19 +97,19 @@ def advance(
     id: str,
     node: str,
     progress: Progress,
-    kept: Iterable[PendingDelivery] = (),
-    done: Iterable[PendingDelivery] = (),
+    deliveries: Mapping[str, PendingDelivery | None],
 ) -> Script[None]:
-    """Store how far a webhook is, with deliveries that are new or changed, and without those that are done; LostLease
-    if the node has no lease."""
+    """Store how far a webhook is, with deliveries that are new or changed, and without those that are done (None);
+    LostLease if the node has no lease."""
     values = (progress.position, progress.failures, progress.next_at, progress.reason, progress.delivered_at)
     if (yield Step(_ADVANCE.format(dialect.placeholder), (id, node, *values))) is None:
         raise LostLease
-    for delivery in done:
-        yield from DELIVERIES.remove(dialect, id=delivery.id)
-    for delivery in kept:
+    for key, delivery in deliveries.items():
+        if delivery is None:
+            yield from DELIVERIES.remove(dialect, id=key)
+            continue
         changed = {"state": delivery.state, "attempts": delivery.attempts, "next_at": delivery.next_at}
-        stored = yield from DELIVERIES.change(dialect, {"id": delivery.id}, last=delivery.last, **changed)
+        stored = yield from DELIVERIES.change(dialect, {"id": key}, last=delivery.last, **changed)
         if stored is None:
             yield from DELIVERIES.add(dialect, delivery)
 

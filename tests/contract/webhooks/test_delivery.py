@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from diptych import Config, Diptych
+from diptych.compile.dialect import Dialect
+from diptych.db.script import Script
 from diptych.demo.model import model
+from diptych.errors import Code, Refusal
 from diptych.identity.accounts import Accounts
 from diptych.identity.owner import account_owner, fixed_owner
 from diptych.identity.revocation_list import RevocationList
@@ -131,6 +134,38 @@ def test_a_row_that_fails_waits_in_order_and_the_others_go_on(database: str) -> 
 
 async def nothing_waits(handler: Handler) -> bool:
     return all(status.pending == 0 for status in await manage.statuses(handler.engine.store))
+
+
+def test_a_failed_change_is_kept_if_its_progress_cannot_be_stored_at_once(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher.BACKOFF, "first", 30.0)
+    refused: list[str] = []
+
+    def advance(dialect: Dialect, id: str, *arguments: Any) -> Script[None]:
+        if not refused:
+            refused.append(id)
+            raise Refusal(Code.UNAVAILABLE, "Not now.")
+        return records.advance(dialect, id, *arguments)
+
+    monkeypatch.setattr(dispatcher, "advance", advance)
+
+    async def run() -> None:
+        async with serving(database) as (handler, receiver):
+            receiver.judge = lambda message: 500 if message.row == POST[1] else 200
+            await add(handler, "one", receiver.url("good"))
+            await rename(handler, "a", POST[1])
+            await until(lambda: bool(refused))
+            await rename(handler, "b", POST[2])
+            await until(lambda: titles(receiver, "good") == ["b"])
+            await until(lambda: is_at_the_end(handler))
+            assert await has_pending(handler)
+
+    asyncio.run(run())
+
+
+async def is_at_the_end(handler: Handler) -> bool:
+    return all(status.behind == 0 for status in await manage.statuses(handler.engine.store))
 
 
 def test_an_endpoint_that_fails_pauses_and_loses_nothing(database: str) -> None:
