@@ -27,6 +27,7 @@ from diptych.migrate.online import (
 )
 from diptych.migrate.state import Column, State, Table
 from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect
+from diptych.model.declare.webhook_resource import WebhookResource
 
 
 class create_table(MigrationStep, frozen=True):
@@ -98,7 +99,7 @@ class drop_table(MigrationStep, frozen=True):
 
 
 class rename_table(MigrationStep, frozen=True):
-    """Give a table another name. Its stored changes, and the columns that refer to it, follow."""
+    """Give a table another name. Its stored changes, the columns that refer to it, and its webhooks follow."""
 
     old: str
     new: str
@@ -119,6 +120,9 @@ class rename_table(MigrationStep, frozen=True):
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         yield f"ALTER TABLE {quote(self.old)} RENAME TO {quote(self.new)}"
         yield feed.rename_resource(self.old, self.new)
+        is_of_webhooks = before.tables[self.old].columns.keys() >= WebhookResource.__annotations__.keys()
+        if is_of_webhooks and "diptych_webhooks" in have.system_tables:
+            yield f"UPDATE diptych_webhooks SET source = '{self.new}' WHERE source = '{self.old}'"
         if dialect == "postgres":
             yield from follow_rename(self.new)
         for name, column in before.tables[self.old].columns.items():

@@ -146,3 +146,33 @@ def test_a_table_with_a_counter_that_the_database_never_had_is_renamed(
     for number in (1, 2):
         project.outside.sql(f"INSERT INTO articles (id, title) VALUES ('00000000-0000-7000-8000-{number:012}', 't')")
     assert project.outside.sql("SELECT rank FROM articles ORDER BY id") == [(1,), (2,)]
+
+
+def test_the_webhooks_that_are_rows_follow_their_table(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    hook = "\nclass Hook(WebhookResource):\n    access = ()\n"
+    old, new = (
+        model_of(OLD + hook),
+        model_of(OLD + hook.replace("Hook(WebhookResource)", "Link(WebhookResource, renamed_from='Hook')")),
+    )
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+
+    def webhooks(model: Model) -> list[tuple[str, str]]:
+        with in_process(model, project.outside.url, runner) as service:
+            runner.run(service.handler.webhooks.look())
+        return [(source, url) for source, url in project.outside.sql("SELECT source, url FROM diptych_webhooks")]
+
+    project.outside.sql(
+        "INSERT INTO hooks (id, url, follows, owner) VALUES ('00000000-0000-7000-8000-000000000001', "
+        "'https://example.org/a', 'posts', '00000000-0000-7000-8000-000000000002')"
+    )
+    assert webhooks(old) == [("hooks", "https://example.org/a")]
+    project.make(new)
+    project.apply(new)
+    project.outside.sql("UPDATE links SET url = 'https://example.org/b'")
+    assert webhooks(new) == [("links", "https://example.org/b")]
+    project.outside.sql("DELETE FROM links")
+    assert webhooks(new) == []
