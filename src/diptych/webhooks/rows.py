@@ -55,18 +55,27 @@ def tables_of(model: Model) -> Iterator[ResourceDef]:
             yield resource
 
 
-async def follow_rows(engine: WatchEngine, allowed: str) -> None:
-    """Bring the webhooks of rows to what the rows say."""
-    store = engine.engine.store
+async def follow_rows(engine: WatchEngine, allowed: str) -> int:
+    """Bring the webhooks of rows to what the rows say; returns how many rows are none, since there are MOST."""
+    store, left = engine.engine.store, 0
     for resource in tables_of(engine.engine.model):
         stored = {webhook.id: webhook for webhook in await WEBHOOKS.all(store, "id", source=resource.table)}
         for row in await _rows(store, resource):
             there = stored.pop(webhook_id(row.id), None)
+            if left and there is None:
+                left += 1
+                continue
             wanted = await _wanted(engine, resource, row, there, allowed)
             if wanted is not None:
-                await _keep(store, wanted, there)
+                try:
+                    await _keep(store, wanted, there)
+                except Refusal as refusal:
+                    if there is not None or refusal.code is not Code.CONFLICT:
+                        raise
+                    left += 1
         for gone in stored:
             await _remove(store, gone)
+    return left
 
 
 async def _rows(store: Store, resource: ResourceDef) -> list[_Row]:

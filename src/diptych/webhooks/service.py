@@ -28,6 +28,7 @@ from diptych.webhooks.manage import declare_webhooks
 from diptych.webhooks.records import (
     DELIVERIES,
     LEASES,
+    MOST,
     WEBHOOKS,
     WebhookRecord,
 )
@@ -63,6 +64,8 @@ class WebhookService:
         self._has_tables = any(tables_of(live.watch_engine.engine.model))
         """Are there resources whose rows are webhooks?"""
         self._pause = EVERY
+        self._left = 0
+        """Rows that are no webhooks, since there are too many."""
         self._going = Background()
 
     @property
@@ -112,7 +115,10 @@ class WebhookService:
     async def look(self) -> None:
         """Read the table once, and deliver what this node has leased."""
         await self._renew()
-        await follow_rows(self.watch_engine, self._allowed)
+        left = await follow_rows(self.watch_engine, self._allowed)
+        if left and not self._left:
+            log.warning("there are %d webhooks already; rows that send nothing: %d", MOST, left)
+        self._left = left
         webhooks = {webhook.id: webhook for webhook in await WEBHOOKS.all(self.store, "id")}
         self._pause = EVERY if webhooks or self._has_tables else RARELY
         for id, dispatcher in tuple(self._dispatchers.items()):

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook as Verifier
 from diptych import Model, Resource, Role, Viewer, WebhookResource, WriteBy, allow, from_viewer, grant
 from diptych.identity.accounts import Accounts
 from diptych.identity.revocation_list import RevocationList
-from diptych.webhooks import dispatcher, manage, service
+from diptych.webhooks import dispatcher, manage, records, service
 from tests.support.in_process import Service, in_process
 from tests.support.running import NewDatabase
 from tests.support.webhooks import Receiver
@@ -154,3 +154,28 @@ def test_a_row_that_cannot_be_a_webhook_is_disabled_with_the_reason_until_it_is_
     until(found, lambda: reason() is None)
     order(found, ANN, 9)
     until(found, lambda: totals(receiver, "good") == [9])
+
+
+def test_rows_beyond_the_most_webhooks_hold_up_no_others(
+    served: tuple[Service, Receiver], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(records, "MOST", 1)
+    found, receiver = served
+    ann = found.token(ANN, "partner")
+
+    def make(name: str) -> str:
+        value = {"url": receiver.url(name), "follows": "orders", "query": "fields=total"}
+        return str(found.send_json("POST", "/hooks", value, ann).json()["id"])
+
+    first = make("good-a")
+    until(found, lambda: bool(found.runner.run(manage.statuses(found.app.store))))
+    for name in ("good-b", "good-b"):
+        make(name)
+    until(found, lambda: "rows that send nothing" in caplog.text)
+    assert found.send_json("PATCH", f"/hooks/{first}", {"url": receiver.url("good-c")}, ann).status == 200
+    found.runner.run(asyncio.sleep(0.3))
+    order(found, ANN, 1)
+    until(found, lambda: totals(receiver, "good-c") == [1])
+    assert totals(receiver, "good-a") == totals(receiver, "good-b") == []
+    assert found.send("DELETE", f"/hooks/{first}", token=ann).status == 204
+    until(found, lambda: totals(receiver, "good-b") == [1])  # the next row takes its place, from its own creation on
