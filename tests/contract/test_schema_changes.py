@@ -20,6 +20,8 @@ from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.fitting import Fitted
 from diptych.errors import StartError
+from diptych.identity.owner import fixed_owner
+from diptych.webhooks import manage
 from tests.support.in_process import Answer, Service, in_process
 from tests.support.model_files import model_of
 from tests.support.running import Command, NewDatabase
@@ -364,7 +366,10 @@ def test_a_column_without_values_takes_another_scale_and_its_older_changes_are_f
         patch = {"content-type": "application/json"}
         assert service.send("PATCH", f"/things/{row['id']}", headers=patch, body=b'{"a":null}').status == 200
         before = service.changes("/things/changes?first=1")["page"]["next"]
+        followed = service.handler.live.watch_engine
+        runner.run(manage.add(followed, "all", "https://example.org/", "things", "fields=id", fixed_owner([])))
     fitted(model(more), outside, add_columns=True)
+    assert outside.sql("SELECT position FROM diptych_webhooks") == [(0 if outside.is_sqlite else 2,)]
     with in_process(model(more), outside.url, runner) as service:
         told = [each["thing"]["a"] for each in service.changes("/things/changes")["data"]]
         assert told == ([] if outside.is_sqlite else ["12.5000", None])

@@ -14,7 +14,7 @@ from diptych.cli.settings import config_of, options
 from diptych.compile.existing_triggers import TRIGGERS, existing_tables, take_off
 from diptych.compile.plan import Plan
 from diptych.config import Config
-from diptych.db.fitting import NEW_FEED
+from diptych.db.fitting import begin_feed_anew
 from diptych.db.nodes import dialect_name, nodes_of, recent_nodes
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
@@ -30,7 +30,7 @@ def triggers(model: str | None, remove: bool, **flags: Any) -> None:
     """List the tables that Diptych did not make and whose changes its triggers log, by `triggers=True` in MODEL.
 
     With --remove the tables are as their owner made them. A service whose model has the word puts the triggers on again
-    when it starts; subscribers from before that get a gap.
+    when it starts; subscribers and webhooks from before that get a gap.
     """
     tables = asyncio.run(_triggers(config_of(flags), load_model(model), remove))
     for table in tables:
@@ -44,11 +44,12 @@ async def _triggers(config: Config, model: Model, remove: bool) -> list[str]:
         (found,) = await store.run(Plan(TRIGGERS[dialect_name(store.dialect)]), [])
         tables = [table for table in existing_tables(model) if table in json.loads(found or b"[]")]
         if remove and tables:
-            await store.write(lambda: _remove(store, model))
+            audited = "diptych_audit_head" in (await store.catalogue()).system_tables
+            await store.write(lambda: _remove(store, model, audited=audited))
         return tables
 
 
-def _remove(store: Store, model: Model) -> Script[None]:
+def _remove(store: Store, model: Model, *, audited: bool) -> Script[None]:
     """Take the triggers off, and begin the feed anew: changes that nobody logged must not look like none."""
     dialect = dialect_name(store.dialect)
     row = yield Step(recent_nodes(dialect), ())
@@ -56,5 +57,4 @@ def _remove(store: Store, model: Model) -> Script[None]:
         raise StartError(f"The service {nodes[0]} runs, and would miss changes. Stop it first.")
     for statement in take_off(model, dialect):
         yield Step(statement, ())
-    yield Step("DELETE FROM diptych_feed", ())
-    yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
+    yield from begin_feed_anew(dialect, audited=audited)

@@ -19,6 +19,7 @@ from diptych.compile.existing import compare_existing
 from diptych.compile.meaning import FORMAT, Meaning, compatibility, encode_meaning, meanings, storage
 from diptych.compile.system.object import DialectName
 from diptych.compile.tables import add_server_defaults, create, create_missing
+from diptych.db.leases import NOW
 from diptych.db.script import Step
 from diptych.db.upgrades import upgrade
 from diptych.errors import StartError
@@ -82,7 +83,7 @@ def fit(
     means = meanings(model)
     yield from _record(means, have, dialect)
     done = [*upgraded, *(f"{upper_first(difference.done)}." for difference in settled if difference.done)]
-    done += yield from _begin_feed_anew(means, have, parts, dialect, accept)
+    done += yield from _forget_misread(means, have, parts, dialect, accept)
     return Fitted(tuple(done), () if accept else tuple(_doubts(means, have, dialect)))
 
 
@@ -184,23 +185,46 @@ NEW_FEED: Mapping[DialectName, str] = {
     "postgres": "right(replace(gen_random_uuid()::text, '-', ''), 16), oldest = 1",
 }
 """The name of a feed that begins anew."""
-
-
 _NOT_APPENDED = (
     "SELECT 1 FROM diptych_feed WHERE position IS NULL OR position > (SELECT position FROM diptych_audit_head) LIMIT 1"
 )
 _WOULD_LOSE = (
     "Some changes are not in the audit log yet, and would be lost: run `diptych audit head` with the model before."
 )
+_FORGET_DELIVERIES = (
+    "UPDATE diptych_webhook_deliveries SET id = id || ':' || (SELECT feed FROM diptych_feed_head), next_at = 0, "
+    "last = CASE state WHEN 'gap' THEN last ELSE 'the feed began anew before the change was sent' END, state = 'gap'"
+)
+"""What waits or was given up is gone. The ids of deliveries have positions, which come again."""
+_NOTE_GAPS = (
+    "INSERT INTO diptych_webhook_deliveries (id, webhook_id, position, row_id, state, attempts, first_at, next_at, "
+    "last) SELECT w.id || ':' || h.feed, w.id, w.position, '', 'gap', 0, {now} / 1000, 0, "
+    "'the feed began anew: changes after position ' || w.position || ' may be missing' "
+    "FROM diptych_webhooks AS w CROSS JOIN diptych_feed_head AS h"
+)
+_REWIND = "UPDATE diptych_webhooks SET position = 0, lease_by = '', lease_until = 0"
 
 
-def _begin_feed_anew(
+def begin_feed_anew(dialect: DialectName, *, audited: bool) -> Generator[Step, Any, None]:
+    """Forget all changes, and begin a new feed, whose positions begin anew; for both kinds of scripts.
+
+    A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`, webhooks note a gap. The
+    audit log goes on, if it has all changes; else it is a StartError.
+    """
+    if audited:
+        if (yield Step(_NOT_APPENDED, ())):
+            raise StartError(_WOULD_LOSE)
+        yield Step("UPDATE diptych_audit_head SET position = 0", ())
+        yield Step("DELETE FROM diptych_acts", ())
+    for statement in (_FORGET_DELIVERIES, _NOTE_GAPS.format(now=NOW[dialect]), _REWIND, "DELETE FROM diptych_feed"):
+        yield Step(statement, ())
+    yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
+
+
+def _forget_misread(
     means: Meanings, have: Catalogue, parts: Mapping[str, str | None], dialect: DialectName, accept: bool
 ) -> Fitting[list[str]]:
-    """Start a new feed if stored changes hold values that would be misread, even if no row has such a value any more.
-
-    A feed of another name is another feed: clients that followed the old one get `RESUME_GAP`.
-    """
+    """Begin a new feed if stored changes hold values that would be misread, even if no row has one any more."""
     changed = [
         f"{table}.{column}"
         for table, column, was, now in _both(means, have)
@@ -208,14 +232,7 @@ def _begin_feed_anew(
     ]
     if not changed:
         return []
-    if "diptych_audit_head" in parts:
-        rows = yield Step(_NOT_APPENDED, ())
-        if rows:
-            raise StartError(_WOULD_LOSE)
-        yield Step("UPDATE diptych_audit_head SET position = 0", ())  # positions begin anew
-        yield Step("DELETE FROM diptych_acts", ())
-    yield Step("DELETE FROM diptych_feed", ())
-    yield Step(f"UPDATE diptych_feed_head SET feed = {NEW_FEED[dialect]}", ())
+    yield from begin_feed_anew(dialect, audited="diptych_audit_head" in parts)
     return [f"Forgot the changes so far, which hold {', '.join(changed)} with another meaning."]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from diptych import Column, Config, Diptych, Model, OnDelete, Resource, Role, Viewer, allow, grant, inverse
+from diptych import Audited, Column, Config, Diptych, Model, OnDelete, Resource, Role, Viewer, allow, grant, inverse
 from diptych.errors import ModelError, Refusal
 from diptych.identity.owner import fixed_owner
 from diptych.webhooks import dispatcher, manage, service
@@ -62,7 +62,16 @@ class Supplier(Resource, table="Suppliers", key="SupplierID", ids="integer", man
     access = OPEN
 
 
+class Note(Resource, audit=Audited()):
+    """Is of Diptych."""
+
+    text: str
+
+    access = OPEN
+
+
 MODEL = Model(Customer, Order, OrderLine, Supplier)
+AUDITED = Model(Customer, Order, OrderLine, Note)
 HERE = "tests.contract.existing.test_triggers:MODEL"
 
 
@@ -302,6 +311,61 @@ def test_webhooks(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     (sent,) = asyncio.run(run())
     assert (sent["rowId"], sent["orderLine"]) == ("2,1", {"quantity": 12})
+
+
+def test_webhooks_and_the_audit_log_go_on_after_they_were_taken_off(
+    database: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "EVERY", 0.05)
+    there = f"{__name__}:AUDITED"
+
+    async def serve(receiver: Receiver, *changes: str, failing: bool = False) -> None:
+        app = Diptych(AUDITED, config=Config(database=database, webhook_networks="127.0.0.1"))
+        handler = await app.start()
+        try:
+            if not await manage.statuses(app.store):
+                engine, owner = handler.live.watch_engine, fixed_owner(["admin"])
+                url, query = receiver.url("good"), "fields=quantity"
+                await manage.add(engine, "lines", url, "order-lines", query, owner, allowed="127.0.0.1")
+            for change in changes:
+                run_sql(database, change)
+            for _ in range(500):
+                (status,) = await manage.statuses(app.store)
+                if status.behind == 0 and status.pending == failing:
+                    break
+                await asyncio.sleep(0.02)
+        finally:
+            await app.stop()
+
+    def audit_log() -> int:
+        assert command("audit", "head", "--model", there, "--database", database).returncode == 0
+        ((count,),) = run_sql(database, "SELECT count(*) FROM diptych_audit")
+        return int(str(count))
+
+    update = """UPDATE "Order Details" SET "Quantity" = {} WHERE "OrderID" = 2"""
+    with asyncio.Runner() as runner:
+        receiver = runner.run(Receiver().__aenter__())
+        try:
+            runner.run(serve(receiver, note(1), note(2), update.format(12)))
+            receiver.statuses["good"] = 500
+            runner.run(serve(receiver, update.format(13), failing=True))
+            run_sql(database, note(3))
+            refused = command("triggers", there, "--remove", "--database", database)
+            assert refused.returncode == 2 and "diptych audit head" in refused.stderr
+            assert audit_log() == 3
+            removed = command("triggers", there, "--remove", "--database", database)
+            assert "Took the triggers off 3 tables." in removed.stderr
+            del receiver.statuses["good"]
+            runner.run(serve(receiver, note(4), update.format(14)))
+            assert [message.event["data"]["orderLine"]["quantity"] for message in receiver.messages["good"]] == [12, 14]
+        finally:
+            runner.run(receiver.__aexit__())
+    assert run_sql(database, "SELECT state FROM diptych_webhook_deliveries") == [("gap",), ("gap",)]
+    assert audit_log() == 4
+
+
+def note(number: int) -> str:
+    return f"INSERT INTO notes (id, text) VALUES ('00000000-0000-7000-8000-{number:012}', 'a')"
 
 
 def test_types_of_others(new_database: NewDatabase) -> None:
