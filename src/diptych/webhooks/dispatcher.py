@@ -34,6 +34,7 @@ from diptych.webhooks.counts import MESSAGES
 from diptych.webhooks.message import body_of, message_id, row_id_of, watch_of
 from diptych.webhooks.post import PostOutcome, Sender
 from diptych.webhooks.records import (
+    GONE,
     WEBHOOKS,
     PendingDelivery,
     Progress,
@@ -380,10 +381,9 @@ class Dispatcher:
         self._unsaved.clear()
         self._stored = self._position
         if self._is_gone:
-            reason, now = "the endpoint is gone (410)", int(time.time())
-            log.warning("the webhook %s is disabled: %s", webhook.name, reason)
+            log.warning("the webhook %s is disabled: %s", webhook.name, GONE)
             gone = {"id": webhook.id, "lease_by": self._host.node}
-            await store.write(lambda: WEBHOOKS.change(store.dialect, gone, disabled_at=now, reason=reason))
+            await store.write(lambda: WEBHOOKS.change(store.dialect, gone, disabled_at=int(time.time()), reason=GONE))
             raise LostLease
 
 

@@ -15,7 +15,7 @@ import json
 from msgspec.structs import replace
 
 from diptych.api.query_string import bad_parameter
-from diptych.api.rest.query import read_query
+from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.target import Target
 from diptych.api.understand import understand_changes
 from diptych.engine.watch import BoundWatch, Change, WatchEngine
@@ -29,6 +29,24 @@ _LONGEST_QUERY = 4_000
 def watch_of(engine: WatchEngine, resource: str, query: str, viewer: Viewer) -> BoundWatch:
     """The Watch of a webhook, under the rules of its owner; a Refusal if that may not follow it."""
     model = engine.engine.model
+    target, parsed = _read(model, resource, query)
+    measures = parsed.measure(f"webhook /{model.resources[resource].path}/changes", viewer, engine.engine.checks)
+    view = model.view(model.signature(viewer))
+    wish = understand_changes(target, parsed, view)
+    parts = tuple(part for part in wish.ask.parts if part.what != "cursor")
+    wish = replace(wish, ask=replace(wish.ask, parts=parts))
+    prepared = engine.prepare(wish, view, Code.BAD_REQUEST, measures)
+    return engine.follow(prepared, parsed.inputs, viewer)
+
+
+def check_known(model: Model, resource: str, query: str) -> None:
+    """Refuse a Watch of what the model does not have, whoever follows it: another version of the model may have it."""
+    target, parsed = _read(model, resource, query)
+    understand_changes(target, parsed, model.trusted(True, frozenset(model.viewer_values)))
+
+
+def _read(model: Model, resource: str, query: str) -> tuple[Target, Query]:
+    """What a webhook follows, and its query as far as that can be read without a role."""
     definition = model.resources.get(resource)
     if definition is None or not definition.followed:
         raise Refusal(Code.NOT_FOUND, f"There is no resource {resource!r} whose changes can be followed.")
@@ -39,13 +57,7 @@ def watch_of(engine: WatchEngine, resource: str, query: str, viewer: Viewer) -> 
     for name in ("after", "first"):
         if name in parsed.parameters:
             raise bad_parameter(name, "a webhook has none")
-    measures = parsed.measure(f"webhook /{definition.path}/changes", viewer, engine.engine.checks)
-    view = model.view(model.signature(viewer))
-    wish = understand_changes(target, parsed, view)
-    parts = tuple(part for part in wish.ask.parts if part.what != "cursor")
-    wish = replace(wish, ask=replace(wish.ask, parts=parts))
-    prepared = engine.prepare(wish, view, Code.BAD_REQUEST, measures)
-    return engine.follow(prepared, parsed.inputs, viewer)
+    return target, parsed
 
 
 def resource_at(model: Model, path: str) -> str:

@@ -67,6 +67,8 @@ WEBHOOKS = Records("diptych_webhooks", WebhookRecord)
 DELIVERIES = Records("diptych_webhook_deliveries", PendingDelivery)
 MOST = 1_000
 """Webhooks of a service."""
+GONE = "the endpoint is gone (410)"
+"""The reason of a webhook that its endpoint has disabled."""
 
 LEASES = Leases("diptych_webhooks", free="disabled_at IS NULL")
 

@@ -2,6 +2,7 @@
 
 A row that is new is a webhook from its own creation on: it starts at the change of the feed that made it. A row that
 cannot be one, by its address, its filter or the rights of its owner, is a webhook that is disabled, with the reason.
+Each process judges that once more: the one that disabled it may have had another version of the model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from diptych.model.defs import ResourceDef
 from diptych.model.model import Model
 from diptych.webhooks.manage import check_webhook, new_webhook
 from diptych.webhooks.message import resource_at
-from diptych.webhooks.records import WEBHOOKS, WebhookRecord, add_webhook, remove_webhook
+from diptych.webhooks.records import GONE, WEBHOOKS, WebhookRecord, add_webhook, remove_webhook
 
 _COLUMNS = ("url", "follows", "query", "owner", "generation", "rotated_at")
 _LISTED = {
@@ -55,8 +56,11 @@ def tables_of(model: Model) -> Iterator[ResourceDef]:
             yield resource
 
 
-async def follow_rows(engine: WatchEngine, allowed: str) -> int:
-    """Bring the webhooks of rows to what the rows say; returns how many rows are none, since there are MOST."""
+async def follow_rows(engine: WatchEngine, allowed: str, judged: dict[str, int | None]) -> int:
+    """Bring the webhooks of rows to what the rows say; returns how many rows are none, since there are MOST.
+
+    `judged` has the webhooks that this process has judged once more, with the moment when they were disabled.
+    """
     store, left = engine.engine.store, 0
     for resource in tables_of(engine.engine.model):
         stored = {webhook.id: webhook for webhook in await WEBHOOKS.all(store, "id", source=resource.table)}
@@ -65,7 +69,7 @@ async def follow_rows(engine: WatchEngine, allowed: str) -> int:
             if left and there is None:
                 left += 1
                 continue
-            wanted = await _wanted(engine, resource, row, there, allowed)
+            wanted = await _wanted(engine, resource, row, there, allowed, judged)
             if wanted is not None:
                 try:
                     await _keep(store, wanted, there)
@@ -74,6 +78,7 @@ async def follow_rows(engine: WatchEngine, allowed: str) -> int:
                         raise
                     left += 1
         for gone in stored:
+            judged.pop(gone, None)
             await _remove(store, gone)
     return left
 
@@ -97,16 +102,23 @@ def _seconds(moment: str | None) -> int | None:
 
 
 async def _wanted(
-    engine: WatchEngine, resource: ResourceDef, row: _Row, there: WebhookRecord | None, allowed: str
+    engine: WatchEngine,
+    resource: ResourceDef,
+    row: _Row,
+    there: WebhookRecord | None,
+    allowed: str,
+    judged: dict[str, int | None],
 ) -> WebhookRecord | None:
     """The webhook of a row; None if it is as it should be."""
     values: dict[str, Any] = {"url": row.url, "query": row.query.removeprefix("?"), "owner": user_owner(row.owner)}
     values |= {"generation": row.generation, "rotated_at": row.rotated_at}
+    model = engine.engine.model
     try:
-        values["resource"] = resource_at(engine.engine.model, row.follows)
-    except Refusal:
-        values["resource"] = row.follows
-    if there is not None and all(getattr(there, name) == value for name, value in values.items()):
+        values["resource"] = resource_at(model, row.follows)
+    except Refusal:  # another version of the model may know its name
+        values["resource"] = row.follows if there is None or there.resource in model.resources else there.resource
+    same = there if there and all(getattr(there, name) == value for name, value in values.items()) else None
+    if same and (same.disabled_at is None or same.reason == GONE or judged.get(same.id) == same.disabled_at):
         return None
     reason = None
     try:
@@ -115,6 +127,9 @@ async def _wanted(
         if refusal.code is Code.UNAVAILABLE:
             raise
         reason = str(refusal)
+    if same and reason is not None:
+        judged[same.id] = same.disabled_at
+        return None
     values |= {"reason": reason, "disabled_at": None if reason is None else unix_time()}
     if there is not None:
         return replace(there, **values)

@@ -25,6 +25,7 @@ from diptych.live.tail import Touched
 from diptych.webhooks.address import RefusedAddress, Resolver
 from diptych.webhooks.dispatcher import Dispatcher
 from diptych.webhooks.manage import declare_webhooks
+from diptych.webhooks.message import check_known
 from diptych.webhooks.records import (
     DELIVERIES,
     LEASES,
@@ -64,6 +65,8 @@ class WebhookService:
         self._has_tables = any(tables_of(live.watch_engine.engine.model))
         """Are there resources whose rows are webhooks?"""
         self._pause = EVERY
+        self._judged: dict[str, int | None] = {}
+        """For `follow_rows`."""
         self._left = 0
         """Rows that are no webhooks, since there are too many."""
         self._going = Background()
@@ -115,7 +118,7 @@ class WebhookService:
     async def look(self) -> None:
         """Read the table once, and deliver what this node has leased."""
         await self._renew()
-        left = await follow_rows(self.watch_engine, self._allowed)
+        left = await follow_rows(self.watch_engine, self._allowed, self._judged)
         if left and not self._left:
             log.warning("there are %d webhooks already; rows that send nothing: %d", MOST, left)
         self._left = left
@@ -129,7 +132,9 @@ class WebhookService:
                 del self._dispatchers[id]
                 await dispatcher.stop()
         for webhook in webhooks.values():
-            if webhook.id not in self._dispatchers and webhook.disabled_at is None:
+            if webhook.id in self._dispatchers or webhook.disabled_at is not None:
+                continue
+            if await self._knows(webhook):
                 await self._take(webhook)
         self._live.listen(self._changed if self._dispatchers else None)
         if webhooks and time.monotonic() > self._swept_at + _SWEEP:
@@ -153,6 +158,19 @@ class WebhookService:
         for dispatcher in self._dispatchers.values():
             if begun < dispatcher.lease_until:  # one that was late is taken anew
                 dispatcher.lease_until = begun + LEASE
+
+    async def _knows(self, webhook: WebhookRecord) -> bool:
+        """Has the model what a webhook follows? If not, it is left to nodes with another version of the model."""
+        try:
+            check_known(self.watch_engine.engine.model, webhook.resource, webhook.query)
+        except Refusal as refusal:
+            reason = f"it waits for a node that knows what it follows: {refusal}"
+            if webhook.lease_until < time.time() * 1000 and webhook.reason != reason:
+                log.warning("the webhook %s is not delivered: %s", webhook.name, reason)
+                idle = {"id": webhook.id, "lease_by": webhook.lease_by}
+                await self.store.write(lambda: WEBHOOKS.change(self.store.dialect, idle, reason=reason))
+            return False
+        return True
 
     async def _take(self, webhook: WebhookRecord) -> None:
         begun = time.monotonic()

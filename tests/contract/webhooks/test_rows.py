@@ -10,11 +10,17 @@ from typing import Annotated, Any
 import pytest
 from standardwebhooks import Webhook as Verifier
 
-from diptych import Model, Resource, Role, Viewer, WebhookResource, WriteBy, allow, from_viewer, grant
+from diptych import Config, Diptych, Model, Resource, Role, Viewer, WebhookResource, WriteBy, allow, from_viewer, grant
+from diptych.engine.read import Engine
+from diptych.engine.watch import WatchEngine
 from diptych.identity.accounts import Accounts
+from diptych.identity.owner import fixed_owner
 from diptych.identity.revocation_list import RevocationList
 from diptych.webhooks import dispatcher, manage, records, service
+from tests.contract.migrate.scene import opened
+from tests.support.existing import run_sql
 from tests.support.in_process import Service, in_process
+from tests.support.model_files import model_of
 from tests.support.running import NewDatabase
 from tests.support.webhooks import Receiver
 
@@ -156,6 +162,21 @@ def test_a_row_that_cannot_be_a_webhook_is_disabled_with_the_reason_until_it_is_
     until(found, lambda: totals(receiver, "good") == [9])
 
 
+def test_a_row_whose_endpoint_is_gone_stays_disabled(served: tuple[Service, Receiver]) -> None:
+    found, receiver = served
+    ann = found.token(ANN, "partner")
+    receiver.statuses["good"] = 410
+    found.send_json("POST", "/hooks", {"url": receiver.url("good"), "follows": "orders"}, ann)
+    order(found, ANN, 1)
+
+    def is_disabled() -> bool:
+        return any(each.webhook.disabled_at for each in found.runner.run(manage.statuses(found.app.store)))
+
+    until(found, is_disabled)
+    found.runner.run(asyncio.sleep(0.3))
+    assert is_disabled()
+
+
 def test_rows_beyond_the_most_webhooks_hold_up_no_others(
     served: tuple[Service, Receiver], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,3 +200,75 @@ def test_rows_beyond_the_most_webhooks_hold_up_no_others(
     assert totals(receiver, "good-a") == totals(receiver, "good-b") == []
     assert found.send("DELETE", f"/hooks/{first}", token=ann).status == 204
     until(found, lambda: totals(receiver, "good-b") == [1])  # the next row takes its place, from its own creation on
+
+
+NOTES = """
+class Note(Resource):
+    text: str
+    MORE
+    access = (grant("read"),)
+
+class Hook(WebhookResource):
+    access = ()
+"""
+TAGS = """
+class Tag(Resource):
+    text: str
+    access = (grant("read"),)
+"""
+
+
+def test_a_node_with_the_model_before_leaves_alone_what_it_does_not_know(
+    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "EVERY", 0.05)
+    monkeypatch.setattr(service, "RARELY", 0.1)
+    before, after = model_of(NOTES.replace("MORE", "")), model_of(NOTES.replace("MORE", "extra: str = '-'") + TAGS)
+    database = new_database()
+    opened(database, after)
+
+    def insert(table: str, number: int, **values: str) -> None:
+        id = f"00000000-0000-7000-8000-{number:012}"
+        names, shown = ", ".join(values), ", ".join(f"'{value}'" for value in values.values())
+        run_sql(database, f"INSERT INTO {table} (id, {names}) VALUES ('{id}', {shown})")
+
+    async def run() -> None:
+        apps = [
+            Diptych(each, config=Config(database=database, webhook_networks="127.0.0.1")) for each in (before, after)
+        ]
+        async with Receiver() as receiver:
+            old = await apps[0].start()
+            store, names = apps[0].store, ("good", "good-note", "good-tag")
+            engine = WatchEngine(Engine(after, store, old.engine.checks, old.engine.secret))
+            url = receiver.url("good")
+            await manage.add(engine, "one", url, "notes", "fields=text,extra", fixed_owner([]), allowed="127.0.0.1")
+            insert("hooks", 1, url=receiver.url("good-note"), follows="notes", query="fields=extra", owner=ANN)
+            insert("hooks", 2, url=receiver.url("good-tag"), follows="tags", query="fields=text", owner=ANN)
+
+            async def settled(count: int) -> None:
+                for _ in range(500):
+                    reasons = [status.webhook.reason for status in await manage.statuses(store)]
+                    if sum(reason is not None for reason in reasons) == count:
+                        return
+                    await asyncio.sleep(0.02)
+                raise AssertionError(reasons)
+
+            await settled(3)
+            insert("notes", 3, text="a")
+            insert("tags", 4, text="a")
+            await asyncio.sleep(0.5)
+            assert not receiver.messages
+            await apps[1].start()
+            for count in (1, 2):
+                for _ in range(500):
+                    if all(len(receiver.messages[name]) >= count for name in names):
+                        break
+                    await asyncio.sleep(0.02)
+                assert [len(receiver.messages[name]) for name in names] == [count] * 3
+                await settled(0)
+                insert("notes", 10 + count, text="b")
+                insert("tags", 10 + count, text="b")
+            for app in apps:
+                await app.stop()
+
+    asyncio.run(run())
