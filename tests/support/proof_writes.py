@@ -134,6 +134,7 @@ class Run:
                 self._outside = SqliteConnection(store.path, store._dog, write=True)
                 self._outside.db.execute("PRAGMA foreign_keys=OFF")
             self._outside.db.execute(f"BEGIN IMMEDIATE; {script} COMMIT")
+            await asyncio.sleep(0)  # reads of one iteration of the loop may share a snapshot from before
         elif isinstance(store, PostgresStore):
             link = await store.pool.take()
             await link.connection.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {script} COMMIT")
