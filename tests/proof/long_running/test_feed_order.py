@@ -67,11 +67,11 @@ class Fire:
 
 
 async def write(fire: Fire, number: int, draw: random.Random) -> None:
-    """Transactions of one writer, until all together have made enough changes."""
+    """Transactions of one writer, until all together have made enough changes, and a node was interrupted."""
     connection = await fire.connect()
     try:
         turn = 0
-        while len(fire.committed) < CHANGES:
+        while len(fire.committed) < CHANGES or not fire.interrupted:
             turn += 1
             await _transact(fire, connection, f"{number}.{turn}", draw)
     finally:

@@ -12,10 +12,10 @@ import time
 from collections.abc import Awaitable
 from contextvars import Context, copy_context
 from functools import partial
-from typing import TypeGuard
+from typing import Any, TypeGuard
 from urllib.parse import unquote
 
-from uvicorn._types import ASGI3Application, HTTPScope
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from diptych.api.reply import Reply
@@ -78,7 +78,7 @@ class Exchanges(HttpConnection):
 
     def _new_cycle(self, head: RequestHead, expects_continue: bool = False) -> RequestResponseCycle:
         path, _, query = head.url.partition(b"?")
-        scope: HTTPScope = {
+        scope: Any = {  # an HTTPScope, with a key of our own
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
             "http_version": head.version,
@@ -92,7 +92,7 @@ class Exchanges(HttpConnection):
             "query_string": query,
             "headers": head.headers,
             "state": self.app_state.copy(),
-            RECEIVED: time.monotonic() - head.lag,  # type: ignore[misc]  # a key of our own
+            RECEIVED: time.monotonic() - head.lag,
         }
         return RequestResponseCycle(
             scope=scope,
