@@ -4,8 +4,8 @@ A key is encrypted (AES-256-GCM) under a key that is derived from the secret of 
 That protects a copy of this table, or a row that is moved to another account. It does not protect a copy of the whole
 database, which holds that secret and the signing keys as well: the database is what must be kept private.
 
-A key that no code has confirmed is shown again for an hour, and ends with the sessions of its account (`revoke.py`):
-whoever has seen it then does not have the one that is turned on later.
+A key that no code has confirmed is shown again for an hour, and ends with the sessions of its account (`revoke.py`).
+One who has seen it then does not have the key that is turned on later.
 
 A code is used once: the period of the last one is stored, and a code must be of a later one. Recovery codes have 80
 random bits, are stored as hashes, and are used once. Wrong codes are counted by account: 5 in 5 minutes, 50 in a day.

@@ -40,7 +40,7 @@ def watch_of(engine: WatchEngine, resource: str, query: str, viewer: Viewer) -> 
 
 
 def check_known(model: Model, resource: str, query: str) -> None:
-    """Refuse a Watch of what the model does not have, whoever follows it: another version of the model may have it."""
+    """Refuse a Watch of what the model does not have, for any follower: another version of the model may have it."""
     target, parsed = _read(model, resource, query)
     understand_changes(target, parsed, model.trusted(True, frozenset(model.viewer_values)))
 
