@@ -20,8 +20,7 @@ import time
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from diptych.errors import Code, Refusal
-from diptych.fair.queue import FULL, FairQueue
+from diptych.fair.queue import FairQueue, full
 from diptych.fair.token_bucket import TokenBuckets
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ class Admission:
         waiter: asyncio.Future[None] = loop.create_future()
         dropped = self._queue.put(caller, waiter)
         if dropped is not None and not dropped[1].done():
-            dropped[1].set_exception(Refusal(Code.UNAVAILABLE, FULL))
+            dropped[1].set_exception(full())
         if self._task is None:
             self._task = loop.create_task(self._admit())
         try:

@@ -21,7 +21,16 @@ from typing import Generic, NamedTuple, TypeVar
 from diptych.errors import Code, Refusal
 
 T = TypeVar("T", bound=Hashable)
-FULL = "Too many wait for the database; try again."
+
+
+def full() -> Refusal:
+    """The refusal of an item for which there is no room."""
+    return Refusal(Code.UNAVAILABLE, "Too many wait for the database; try again.")
+
+
+def most_of_one(most: int) -> int:
+    """Items that one caller may have in a queue of this size."""
+    return max(1, most // 2)
 
 
 class Taken(NamedTuple, Generic[T]):
@@ -46,7 +55,7 @@ class FairQueue(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._most_each = max(1, most // 2)
+        self._most_each = most_of_one(most)
         self._callers: OrderedDict[str, _Own[T]] = OrderedDict()
         """In the order of their tickets."""
         self.count = 0
@@ -70,7 +79,7 @@ class FairQueue(Generic[T]):
                 return self.put(caller, item)
             dropped = self._drop_longest(own)
             if dropped is None:
-                raise Refusal(Code.UNAVAILABLE, FULL)
+                raise full()
         if own is None:
             own = self._callers[caller] = _Own()
             own.ticket = self._next_ticket() if caller else 0

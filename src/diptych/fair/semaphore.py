@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 
 from diptych.errors import Code, Refusal
 from diptych.fair.expiring import ExpiringSet
-from diptych.fair.queue import FULL, FairQueue
+from diptych.fair.queue import FairQueue, full
 from diptych.fair.token_bucket import TokenBuckets
 
 P = TypeVar("P")
@@ -120,7 +120,7 @@ class FairSemaphore(Generic[P]):
         waiter: asyncio.Future[P | None] = asyncio.get_running_loop().create_future()
         dropped = self._queue.put(caller, waiter)
         if dropped is not None:
-            self._refuse(dropped, FULL)
+            self._refuse(dropped, full())
         self._waiters.begin((caller, waiter))
         return waiter
 
@@ -191,13 +191,13 @@ class FairSemaphore(Generic[P]):
     def refuse_waiters(self, message: str) -> None:
         """Refuse all that wait now; others may come."""
         while (entry := self._queue.pop()) is not None:
-            self._refuse(entry, message)
+            self._refuse(entry, Refusal(Code.UNAVAILABLE, message))
 
-    def _refuse(self, entry: tuple[str, asyncio.Future[P | None]], message: str) -> None:
+    def _refuse(self, entry: tuple[str, asyncio.Future[P | None]], refusal: Refusal) -> None:
         """Refuse a waiter that has left the queue."""
         self._waiters.end(entry)
         if not entry[1].done():
-            entry[1].set_exception(Refusal(Code.UNAVAILABLE, message))
+            entry[1].set_exception(refusal)
 
     def _wake_next(self) -> None:
         while self._free and (entry := self._queue.pop(self._may_acquire)) is not None:

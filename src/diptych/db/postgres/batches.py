@@ -26,10 +26,10 @@ from typing import Any, Generic, TypeVar
 
 from diptych.db.postgres.link import Link
 from diptych.db.postgres.pool import Pool
-from diptych.errors import Code, Refusal
+from diptych.errors import Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.expiring import Ticker
-from diptych.fair.queue import FULL
+from diptych.fair.queue import full, most_of_one
 from diptych.lru import LRUCache
 
 _WIDE = 4
@@ -122,8 +122,8 @@ class StatementBatches(Ticker, Generic[W]):
         if pool.semaphore.is_slow(caller):
             return None
         waiting = self._waiting.get(caller, 0)
-        if waiting >= max(1, pool.most_waiting // 2):
-            raise Refusal(Code.UNAVAILABLE, FULL)
+        if waiting >= most_of_one(pool.most_waiting):
+            raise full()
         line = statement.waiting.get(caller)
         if line is None:
             line = self._line(statement, caller)

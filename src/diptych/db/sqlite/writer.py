@@ -37,7 +37,7 @@ from diptych.db.write_health import WriteHealth
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import CALLER
 from diptych.fair.loop_budget import NOTED, loop_budget
-from diptych.fair.queue import FULL, FairQueue, Taken
+from diptych.fair.queue import FairQueue, Taken, full
 from diptych.fair.token_bucket import TokenBuckets
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Writer:
                 self._thread.start()
             begins, self._at_work = not self._at_work, True
         if dropped is not None:
-            dropped[1].fail(Refusal(Code.UNAVAILABLE, FULL))
+            dropped[1].fail(full())
         if begins and loop is self._loop:
             loop.call_soon(self._run_next)
         elif begins:
