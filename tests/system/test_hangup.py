@@ -22,9 +22,13 @@ def test_a_hangup_starts_the_service_anew_and_refuses_no_connection(tmp_path: Pa
     settings.write_text("max_page = 20\n")
     command = [sys.executable, "-m", "diptych", "serve", "--port", "0", "--workers", "1", "--sample"]
     command += ["--database", f"sqlite:///{tmp_path}/data.db"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, by children as well
+    try:
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
     assert process.stdout is not None and process.stderr is not None
     out, err, stopped = Said(), Said(), threading.Event()
     readers = [out.follow(process.stdout), err.follow(process.stderr)]
