@@ -54,6 +54,10 @@ class alter_value(MigrationStep, frozen=True):
         using = {"sqlite": self._on_sqlite(), "postgres": self._on_postgres()}
         return alter_column(self.table, self.name, self.column, using=using)
 
+    def _names(self, member: str) -> list[str]:
+        """The names under which a value may have a member: the one before its rename first."""
+        return [*(old for old, new in self.renames.items() if new == member), member]
+
     def _on_sqlite(self) -> str:
         value = quote(self.name)
         gone = ", ".join(f"'$.{member}'" for member in (*self.renames, *self.drops))
@@ -61,12 +65,13 @@ class alter_value(MigrationStep, frozen=True):
             f"'$.{new}', json(CASE WHEN json_type({value}, '$.{old}') IS NULL THEN {value} -> '$.{new}' "
             f"ELSE {value} -> '$.{old}' END)"
             for old, new in self.renames.items()
+            if new not in self.fills
         ]
-        pairs += [
-            f"'$.{member}', json(CASE WHEN {value} ->> '$.{member}' IS NULL THEN {_literal(fill)} "
-            f"ELSE {value} -> '$.{member}' END)"
-            for member, fill in self.fills.items()
-        ]
+        for member, fill in self.fills.items():
+            held = " ".join(
+                f"WHEN {value} ->> '$.{name}' IS NOT NULL THEN {value} -> '$.{name}'" for name in self._names(member)
+            )
+            pairs.append(f"'$.{member}', json(CASE {held} ELSE {_literal(fill)} END)")
         left = f"json_remove({value}, {gone})" if gone else value
         changed = f"json_set({left}, {', '.join(pairs)})" if pairs else left
         return f"CASE WHEN {value} IS NOT NULL THEN {changed} END"
@@ -74,12 +79,16 @@ class alter_value(MigrationStep, frozen=True):
     def _on_postgres(self) -> str:
         value = quote(self.name)
         gone = ", ".join(f"'{member}'" for member in (*self.renames, *self.drops))
-        pairs = [f"'{new}', coalesce({value} -> '{old}', {value} -> '{new}')" for old, new in self.renames.items()]
-        pairs += [
-            f"'{member}', CASE WHEN {value} ->> '{member}' IS NULL THEN {_literal(fill)}::jsonb "
-            f"ELSE {value} -> '{member}' END"
-            for member, fill in self.fills.items()
+        pairs = [
+            f"'{new}', coalesce({value} -> '{old}', {value} -> '{new}')"
+            for old, new in self.renames.items()
+            if new not in self.fills
         ]
+        for member, fill in self.fills.items():
+            held = " ".join(
+                f"WHEN {value} ->> '{name}' IS NOT NULL THEN {value} -> '{name}'" for name in self._names(member)
+            )
+            pairs.append(f"'{member}', CASE {held} ELSE {_literal(fill)}::jsonb END")
         left = f"{value} - ARRAY[{gone}]" if gone else value
         return f"({left}) || jsonb_build_object({', '.join(pairs)})" if pairs else left
 

@@ -16,7 +16,7 @@ from diptych.migrate.state import state_of
 from diptych.migrate.value_steps import alter_value
 from tests.contract.migrate.scene import Project, opened, structure
 from tests.contract.migrate.test_feed import create
-from tests.contract.migrate.test_kinds import model
+from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import in_process
 from tests.support.running import NewDatabase
 from tests.unit.compile.test_tables import Outside
@@ -72,6 +72,21 @@ def test_rows_and_stored_changes_have_the_new_members(
     anew = Outside(new_database())
     opened(anew.url, new)
     assert structure(project.outside) == structure(anew)
+
+
+def test_a_member_that_is_renamed_and_required_keeps_its_values(tmp_path: Path, new_database: NewDatabase) -> None:
+    old, new = with_place("city: str", "zip: str | None = None"), with_place("city: str", "postcode: str")
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    for number, place in enumerate(('{"city": "Oslo", "zip": "0150"}', '{"city": "Bergen", "zip": null}'), 1):
+        project.outside.sql(f"INSERT INTO things (id, title, place) VALUES ('{UUID.format(number)}', 'a', '{place}')")
+    project.make(new, renames={"things.place.zip": "postcode"}, fills={"things.place.postcode": '"?"'})
+    project.apply(new)
+    places = [json.loads(text) for (text,) in project.outside.sql("SELECT CAST(place AS text) FROM things ORDER BY id")]
+    assert places == [{"city": "Oslo", "postcode": "0150"}, {"city": "Bergen", "postcode": "?"}]
+    stored = [text for (text,) in project.outside.sql("SELECT CAST(new AS text) FROM diptych_feed ORDER BY position")]
+    assert "0150" in stored[0] and "zip" not in "".join(stored)
 
 
 def test_a_step_that_runs_again_changes_nothing(tmp_path: Path, new_database: NewDatabase) -> None:
