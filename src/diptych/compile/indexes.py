@@ -8,6 +8,7 @@ index that its owner made is as good as ours; only a partial one is recognised b
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
@@ -105,7 +106,7 @@ def _wanted(model: Model, dialect: DialectName, taken: set[str]) -> Iterator[Dec
                 if unique and field.unique and resource.trash:
                     continue
                 if field.unique if unique else field.indexed:
-                    name = _name(resource.table, field.column + "_key" * unique, names, set() if unique else beside)
+                    name = free_name(resource.table, field.column + "_key" * unique, names, set() if unique else beside)
                     names.add(name)
                     create = create_index(name, resource.table, (field.column,), unique)
                     yield DeclaredIndex(resource, (field.column,), unique, name, create, inline=unique)
@@ -145,13 +146,14 @@ def _key_name(resource: ResourceDef, key: KeyDef, where: str, taken: Collection[
 def index_name(table: str, columns: tuple[str, ...], unique: bool, where: str, taken: Collection[str]) -> str:
     """The name of the index of a key; that of a partial one contains a hash of its condition."""
     mark = "_" + hashlib.sha256(where.encode()).hexdigest()[:8] if where else ""
-    return _name(table, "_".join(columns) + "_key" * unique + mark, taken)
+    return free_name(table, "_".join(columns) + "_key" * unique + mark, taken)
 
 
-def _name(table: str, column: str, *taken: Collection[str]) -> str:
-    """The name of an index: one that is too long, or that another has, ends in a mark of its own."""
+def free_name(table: str, column: str, *taken: Collection[str]) -> str:
+    """The name of an index or a constraint: one that is too long, or that another has, ends in a mark of its own."""
     name = f"{table}_{column}"
     if len(name) <= LONGEST and not any(name in names for names in taken):
         return name
-    mark = hashlib.sha256(f"{table}.{column}".encode()).hexdigest()[:8]
-    return f"{name[: LONGEST - 9]}_{mark}"
+    texts = (f"{table}.{column}{number or ''}" for number in itertools.count())
+    marked = (f"{name[: LONGEST - 9]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}" for text in texts)
+    return next(each for each in marked if not any(each in names for names in taken))

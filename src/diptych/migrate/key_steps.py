@@ -26,7 +26,7 @@ class add_key(MigrationStep, frozen=True):
         return state.put(self.table, table.put(keys=(*table.keys, self.key)))
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
-        yield from make_key(self.table, self.key, dialect, before.tables)
+        yield from make_key(self.table, self.key, dialect, have)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         if dialect == "postgres" and self.key.postgres:  # its name does not show whether it is complete

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from diptych.compile.catalogue import Catalogue
+from diptych.compile.indexes import free_name
 from diptych.compile.system.feed_postgres import postgres_feed
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.object import FeedTable as TriggerTable
@@ -61,7 +62,9 @@ def drop_fill(table: str, name: str) -> str:
 def add_reference(table: str, name: str, column: Column, have: Catalogue) -> Iterator[Action]:
     """The foreign key of a column, in place of those that it has."""
     there = [link for link in have.references if (link.table, link.column) == (table, name)]
-    alter, constraint = f"ALTER TABLE {quote(table)}", f"{table}_{name}_fkey"[:LONGEST]
+    alter = f"ALTER TABLE {quote(table)}"
+    taken = {link.name for link in have.references if link.table == table and link not in there}
+    constraint = free_name(table, f"{name}_fkey", taken)  # a column that was renamed keeps the name of its own
     if column.target and any((link.target, link.on_delete) == (column.target, column.on_delete) for link in there):
         yield Validate(f'{alter} VALIDATE CONSTRAINT "{there[0].name}"')
         return
@@ -125,12 +128,21 @@ def follow_rename(table: str) -> Iterator[str]:
             yield from part.create
 
 
-def make_key(table: str, key: Key, dialect: DialectName, taken: Collection[str]) -> Iterator[Action]:
+def make_key(table: str, key: Key, dialect: DialectName, have: Catalogue) -> Iterator[Action]:
+    taken = taken_names(have, table)
     create = index_ddl(table, key, dialect, taken)
     if dialect == "sqlite":
         yield create
         return
     yield Alone(create.replace("INDEX", "INDEX CONCURRENTLY", 1), key_name(table, key, dialect, taken))
+
+
+def taken_names(have: Catalogue, table: str = "") -> set[str]:
+    """The names that a new index cannot have: what was renamed keeps the indexes that are called as before.
+
+    One of `table` without columns is partial, or was left invalid by a run that was interrupted: that is replaced.
+    """
+    return {*have.tables, *(index.name for index in have.indexes if index.columns or index.table != table)}
 
 
 def names_of_key(table: str, key: Key, have: Catalogue, dialect: DialectName) -> list[str]:

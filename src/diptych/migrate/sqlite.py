@@ -31,7 +31,7 @@ from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed
-from diptych.migrate.online import names_of_key
+from diptych.migrate.online import names_of_key, taken_names
 from diptych.migrate.state import State
 from diptych.migrate.step import Action, Backfill, MigrationStep, Rebuild
 from diptych.model.model import Model
@@ -226,7 +226,7 @@ class _Run:
         have = sqlite_catalogue(db)
         for key in after.keys:
             if key.unique and not names_of_key(table, key, have, "sqlite"):
-                db.execute(index_ddl(table, key, "sqlite"))
+                db.execute(index_ddl(table, key, "sqlite", taken_names(have)))
 
     def _finish(self, left: Sequence[log.Half]) -> None:
         db = self.db

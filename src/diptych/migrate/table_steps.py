@@ -24,6 +24,7 @@ from diptych.migrate.online import (
     free_column,
     relax_null,
     set_not_null,
+    taken_names,
 )
 from diptych.migrate.state import Column, State, Table
 from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect
@@ -43,7 +44,7 @@ class create_table(MigrationStep, frozen=True):
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         yield create_table_ddl(self.name, self.table, dialect)
-        yield from index_ddls(self.name, self.table, dialect, before.tables)
+        yield from index_ddls(self.name, self.table, dialect, taken_names(have))
         if dialect == "postgres":
             yield from self._references(before, have)
         if self.table.search:
