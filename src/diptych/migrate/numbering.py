@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator
 
 from diptych.compile.system.counters import CREATE_COUNTERS, numbering_trigger
+from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl
 from diptych.migrate.state import Column
 from diptych.migrate.step import Action, Alone, Number
@@ -20,6 +21,13 @@ from diptych.migrate.step import Action, Alone, Number
 def within_of(column: Column) -> str:
     """The column within which a counter counts; "" for all rows."""
     return column.generated.partition(":")[2]
+
+
+def rename_counter(old: str, new: str, dialect: DialectName) -> Iterator[str]:
+    """The statements after which a counter goes on under another name, `table.column`."""
+    yield CREATE_COUNTERS[dialect]  # opening the database would make it, and a column is new perhaps
+    yield f"DELETE FROM diptych_counters WHERE name = '{new}'"  # one that is gone had it
+    yield f"UPDATE diptych_counters SET name = '{new}' WHERE name = '{old}'"
 
 
 def add_counter(table: str, name: str, column: Column, *, there: bool) -> Iterator[Action]:

@@ -8,13 +8,12 @@ import msgspec
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.meaning import TRASH, misfit
-from diptych.compile.system.counters import CREATE_COUNTERS
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
 from diptych.migrate import feed
 from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote
-from diptych.migrate.numbering import add_counter, within_of
+from diptych.migrate.numbering import add_counter, rename_counter, within_of
 from diptych.migrate.online import (
     add_reference,
     alter_on_postgres,
@@ -128,9 +127,7 @@ class rename_table(MigrationStep, frozen=True):
             yield from follow_rename(self.new)
         for name, column in before.tables[self.old].columns.items():
             if column.generated.startswith("counter"):
-                yield CREATE_COUNTERS[dialect]  # opening the database would make it, and a column is new perhaps
-                counted = f"name = '{self.new}.{name}' WHERE name = '{self.old}.{name}'"
-                yield f"UPDATE diptych_counters SET {counted}"
+                yield from rename_counter(f"{self.old}.{name}", f"{self.new}.{name}", dialect)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         return self.new in have.tables and self.old not in have.tables
@@ -307,6 +304,8 @@ class rename_column(MigrationStep, frozen=True):
             yield free_column(self.table, self.old)
         yield f"ALTER TABLE {quote(self.table)} RENAME COLUMN {quote(self.old)} TO {quote(self.new)}"
         yield feed.rename_key(self.table, self.old, self.new, dialect)
+        if before.tables[self.table].columns[self.old].generated.startswith("counter"):
+            yield from rename_counter(f"{self.table}.{self.old}", f"{self.table}.{self.new}", dialect)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         there = have.tables.get(self.table, {})

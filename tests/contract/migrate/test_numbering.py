@@ -11,7 +11,7 @@ from diptych.errors import StartError
 from diptych.migrate import postgres as on_postgres
 from diptych.migrate.numbering import LIMIT
 from tests.contract.migrate.scene import Project, opened, structure
-from tests.contract.migrate.test_kinds import model
+from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.running import NewDatabase, Postgres
 from tests.unit.compile.test_tables import Outside
 
@@ -115,3 +115,29 @@ def test_rows_that_are_made_and_deleted_meanwhile(tmp_path: Path, postgres: Post
     check(project.outside, 300 + writes[0], in_order=False)
     last = dict(project.outside.sql("SELECT scope, last FROM diptych_counters WHERE name = 'things.serial'"))
     assert last == {"": 300 + writes[0]}
+
+
+def test_a_counter_with_another_name_goes_on(tmp_path: Path, new_database: NewDatabase) -> None:
+    """A number that was given is not given again, though its row is gone; also if the name was that of another counter."""
+    project = Project(tmp_path / "migrations", new_database())
+
+    def migrate(*lines: str, **renames: str) -> None:
+        project.make(model(*lines), renames={f"things.{old}": new for old, new in renames.items()})
+        project.apply(model(*lines), allow_loss=True)
+
+    def insert(number: int) -> None:
+        """A row, which is the only one then."""
+        project.outside.sql("DELETE FROM things")
+        project.outside.sql(f"INSERT INTO things (id) VALUES ('{UUID.format(number)}')")
+
+    n, m = (f"{name}: Annotated[int, Counter()] = auto()" for name in "nm")
+    migrate("title: str = ''", n, m)
+    for number in (1, 2, 3):
+        insert(number)
+    migrate("title: str = ''", n)
+    insert(4)
+    insert(5)
+    project.outside.sql("DELETE FROM things")
+    migrate("title: str = ''", m, n="m")
+    insert(6)
+    assert project.outside.sql("SELECT m FROM things") == [(6,)]
