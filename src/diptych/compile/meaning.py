@@ -176,18 +176,22 @@ def obstacle(was: Meaning, now: Meaning, column: str, dialect: DialectName) -> s
 
 def misfit(meaning: Meaning, column: str, dialect: DialectName) -> str:
     """The condition on rows whose value cannot have this meaning; "" if the database rules them out or cannot check."""
-    name = identifier(column).text
+    return misfit_of(meaning, identifier(column).text, dialect)
+
+
+def misfit_of(meaning: Meaning, value: str, dialect: DialectName) -> str:
+    """The same for the value of an expression."""
     if meaning.type == "Enum":
         values = ", ".join(f"'{value}'" for value in meaning.values)  # names of GraphQL, by the model's own rule
-        return f"{name} NOT IN ({values})"
+        return f"{value} NOT IN ({values})"
     if dialect == "postgres":
         return ""
-    whole = f"{name} IS NOT NULL AND (typeof({name}) <> 'integer' OR "
+    whole = f"{value} IS NOT NULL AND (typeof({value}) <> 'integer' OR "
     match meaning.type:
         case "Decimal":
-            return f"{whole}abs({name}) >= {10**meaning.precision})"
+            return f"{whole}abs({value}) >= {10**meaning.precision})"
         case "Int":
-            return f"{whole}{name} NOT BETWEEN {-(2**31)} AND {2**31 - 1})"
+            return f"{whole}{value} NOT BETWEEN {-(2**31)} AND {2**31 - 1})"
         case "Boolean":
-            return f"{name} NOT IN (0, 1)"
+            return f"{value} NOT IN (0, 1)"
     return ""

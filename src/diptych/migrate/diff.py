@@ -260,4 +260,5 @@ def _rescaled(name: str, was: Column, now: Column) -> str | dict[str, str]:
     if now.scale > was.scale:
         return {"sqlite": f"{column} * {10 ** (now.scale - was.scale)}", "postgres": column}
     factor = 10 ** (was.scale - now.scale)
-    return {"sqlite": f"CAST(round({column} / {factor}.0) AS INTEGER)", "postgres": column}
+    half = f"CASE WHEN {column} < 0 THEN -{factor // 2} ELSE {factor // 2} END"  # round() has no more than 53 bits
+    return {"sqlite": f"({column} + {half}) / {factor}", "postgres": column}

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 
 from diptych.compile.indexes import ExistingIndex
+from diptych.compile.meaning import misfit
 from diptych.compile.system.feed_sqlite import sqlite_feed
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.fitting import fit
@@ -33,7 +34,8 @@ from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed
 from diptych.migrate.online import names_of_key, taken_names
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Backfill, MigrationStep, Rebuild
+from diptych.migrate.step import Action, Backfill, MigrationStep, Rebuild, count_of
+from diptych.migrate.table_steps import add_column, alter_column
 from diptych.model.model import Model
 
 Tell = Callable[[str], None]
@@ -165,6 +167,7 @@ class _Run:
                 self._check(step, before)
                 for action in [*step.actions(before, have, "sqlite")]:
                     self._do(action, before)
+                self._check_values(step)
         self._log(half.migration, half.half)
         self.tell(f"{half.migration.name}: {half.half}ed.")
 
@@ -173,6 +176,15 @@ class _Run:
             if look is None or (word and self.allow_loss):
                 continue
             refuse(step, look[0], int(str(self.db.execute(look[1]).fetchall()[0][0])), word)
+
+    def _check_values(self, step: MigrationStep) -> None:
+        """Refuse values of an expression that the column cannot have: SQLite keeps anything anywhere."""
+        if not isinstance(step, add_column | alter_column) or not (step.fill or getattr(step, "using", "")):
+            return
+        odd = misfit(step.column, step.name, "sqlite")
+        if odd:
+            sentence = f"{{}} rows of {step.table} would have a value in {step.name} that is not {step.column}"
+            refuse(step, sentence, int(str(self.db.execute(count_of(step.table, odd)).fetchall()[0][0])), "")
 
     def _do(self, action: Action, before: State) -> None:
         match action:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from diptych.compile.catalogue import Catalogue
+from diptych.compile.meaning import misfit_of
 from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
 from diptych.migrate.ddl import quote
-from diptych.migrate.state import State, Table
+from diptych.migrate.state import Column, State, Table
 
 
 class Rebuild(NamedTuple):
@@ -121,6 +122,17 @@ class MigrationStep(msgspec.Struct, frozen=True):
 
 def count_of(table: str, where: str = "") -> str:
     return f"SELECT count(*) FROM {quote(table)}" + (f" WHERE {where}" if where else "")
+
+
+def unfit(table: str, name: str, column: Column, value: str, where: str = "") -> Look:
+    """The rows for which an expression gives what the column cannot have, as far as both stores can tell before."""
+    kinds = {f"is not {column}": misfit_of(column, f"({value})", "postgres")}
+    if not column.nullable:
+        kinds["is null"] = f"({value}) IS NULL"
+    conditions = {words: condition for words, condition in kinds.items() if condition}
+    found = " OR ".join(conditions.values()) or "1 = 0"
+    query = count_of(table, f"{where} AND ({found})" if where else found)
+    return f"{{}} rows of {table} would get a value in {name} that {' or '.join(conditions)}", query
 
 
 def of_dialect(text: str | dict[str, str], dialect: DialectName) -> str:

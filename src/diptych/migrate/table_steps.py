@@ -26,7 +26,7 @@ from diptych.migrate.online import (
     taken_names,
 )
 from diptych.migrate.state import Column, State, Table
-from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect
+from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect, unfit
 from diptych.model.declare.webhook_resource import WebhookResource
 
 
@@ -221,7 +221,9 @@ class add_column(MigrationStep, frozen=True):
 
     def obstacle(self, before: State, dialect: DialectName) -> Look | None:
         column = self.column
-        if column.nullable or column.default is not None or self.fill or column.generated:
+        if self.fill:
+            return unfit(self.table, self.name, column, of_dialect(self.fill, dialect))
+        if column.nullable or column.default is not None or column.generated:
             return None
         return f"the {{}} rows of {self.table} would have no {self.name}", count_of(self.table)
 
@@ -368,10 +370,15 @@ class alter_column(MigrationStep, frozen=True):
         was, now, name = before.tables[self.table].columns[self.name], self.column, quote(self.name)
         if was.nullable and not now.nullable and not self.fill:
             return f"{{}} rows of {self.table} have no {self.name}", count_of(self.table, f"{name} IS NULL")
-        unfit = "" if self.using else misfit(now, self.name, dialect)
-        if was.kind != now.kind and unfit:
+        if self.using:
+            return unfit(self.table, self.name, now, of_dialect(self.using, dialect))
+        if self.fill:
+            value, where = f"coalesce({name}, {of_dialect(self.fill, dialect)})", f"{name} IS NULL"
+            return unfit(self.table, self.name, now, value, where if was.kind == now.kind else "")
+        odd = misfit(now, self.name, dialect)
+        if was.kind != now.kind and odd:
             sentence = f"{{}} rows of {self.table} have a value in {self.name} that is not {now}"
-            return sentence, count_of(self.table, unfit)
+            return sentence, count_of(self.table, odd)
         return None
 
     def loss(self, before: State, dialect: DialectName) -> Look | None:
