@@ -110,7 +110,7 @@ class _Run:
         left, _ = self._left(expand)
         if not ignore_nodes:
             refuse_needed(left, _nodes(db))
-        if left and sqlite_catalogue(db).has_any_of(self.model):
+        if left and sqlite_catalogue(db).tables:  # which may all have other names in the model
             self._backup()
         db.execute("BEGIN IMMEDIATE")
         try:

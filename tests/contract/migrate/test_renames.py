@@ -18,6 +18,7 @@ from tests.contract.migrate.scene import Project
 from tests.support.in_process import in_process
 from tests.support.model_files import model_of
 from tests.support.running import NewDatabase
+from tests.unit.compile.test_tables import Outside
 
 OLD = """
 class Tag(Resource):
@@ -176,3 +177,19 @@ def test_the_webhooks_that_are_rows_follow_their_table(
     assert webhooks(new) == [("links", "https://example.org/b")]
     project.outside.sql("DELETE FROM links")
     assert webhooks(new) == []
+
+
+def test_a_file_whose_tables_all_get_other_names_is_copied_before(tmp_path: Path, new_sqlite: NewDatabase) -> None:
+    old, new = (
+        model_of("class Post(Resource):\n    title: str\n"),
+        model_of("class Article(Resource):\n    title: str\n"),
+    )
+    project = Project(tmp_path / "migrations", new_sqlite())
+    project.make(old, "first")
+    project.apply(old)
+    assert not [said for said in project.told if "backup" in said], "it was new"
+    project.make(new, renames={"posts": "articles"})
+    project.apply(new)
+    (said,) = [said for said in project.told if "backup" in said]
+    copied = Outside(f"sqlite:///{said.removeprefix('A backup of the database is ').removesuffix('.')}")
+    assert copied.sql("SELECT count(*) FROM posts") == [(0,)]
