@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from diptych.compile.catalogue import Catalogue, ExistingReference
 from diptych.compile.catalogue import CatalogueColumn as ExistingColumn
 from diptych.compile.indexes import ExistingIndex
+from diptych.compile.meaning import compatibility
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.searching import SearchIndex
 from diptych.migrate.ddl import check_ddl, default_ddl, inline_keys, key_name, type_ddl
@@ -58,6 +59,10 @@ def drift(state: State, have: Catalogue, dialect: DialectName) -> Iterator[str]:
             yield from _table_drift(name, state, want, have, dialect)
         else:
             yield f"the table {name} is missing"
+    for name, searched in state.tables.items():
+        index = SearchIndex.over(name, searched.search, dialect) if searched.search else None
+        if index is not None and name in have.tables and index.name not in have.searches:
+            yield f"the table {name} has no search index of {', '.join(searched.search)}"
     refers = {(link.table, link.column, link.target, link.on_delete) for link in have.references}
     for reference in want.references:
         table, column, target, on_delete = reference.table, reference.column, reference.target, reference.on_delete
@@ -74,6 +79,10 @@ def _table_drift(name: str, state: State, want: Catalogue, have: Catalogue, dial
             yield f"the column {name}.{column_name} is {there[column_name].type}, not {column.type}"
         elif there[column_name].nullable != column.nullable:
             yield f"the column {name}.{column_name} may{' not' * (not there[column_name].nullable)} be null"
+        else:
+            was, now = have.recorded.get(name, {}).get(column_name), state.tables[name].columns[column_name]
+            if was is not None and compatibility(was, now, dialect) == "other":
+                yield f"the column {name}.{column_name} holds values of the type {was}, not {now}"
     for column_name, more in there.items():
         if column_name not in columns and not (more.nullable or more.filled):
             yield f"the column {name}.{column_name} is in no migration, and must not be null"

@@ -1,0 +1,34 @@
+"""A database without a log is recognised by its tables: it gets the migrations that it lacks, also those that no type shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.migrate.scene import Project, opened, structure
+from tests.contract.migrate.test_kinds import UUID, model
+from tests.support.running import NewDatabase
+from tests.unit.compile.test_tables import Outside
+
+SIZE = "size: Annotated[Decimal, Digits({}, {})]"
+CASES = {
+    "another scale": ((SIZE.format(8, 2),), (SIZE.format(10, 4),), ("size", "1025", "10.25"), ("102500", "10.2500")),
+    "a search": (("title: str",), ("title: str", 'search = Search("title")'), ("title", "'a'", "'a'"), ("a", "a")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_it_lacks_is_applied(tmp_path: Path, new_database: NewDatabase, name: str) -> None:
+    old, new, (column, *values), expected = CASES[name]
+    project = Project(tmp_path / "migrations", new_database())
+    project.open(model(*old))  # `diptych serve` or `diptych dev` made it
+    on_sqlite = project.outside.is_sqlite
+    project.outside.sql(f"INSERT INTO things (id, {column}) VALUES ('{UUID.format(1)}', {values[not on_sqlite]})")
+    project.make(model(*old), "first")
+    project.make(model(*new))
+    project.apply(model(*new))
+    assert project.outside.sql(f"SELECT CAST({column} AS text) FROM things") == [(expected[not on_sqlite],)]
+    anew = Outside(new_database())
+    opened(anew.url, model(*new))
+    assert structure(project.outside) == structure(anew)
