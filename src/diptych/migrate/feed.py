@@ -73,12 +73,12 @@ def compute_key(
     """
     if dialect == "sqlite":
         shown = ", ".join(_stored(table, old, of) for old, of in before.columns.items())
-        made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown})))"
+        made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown}) AS {quote(table)}))"
     else:
         key, typed = _cast(before.columns["id"]), quote(table)
         now = f"(SELECT _t FROM {typed} AS _t WHERE _t.id = row_id::{key})"
         base = f"CASE WHEN {{0}}::jsonb ? '=' THEN {now} ELSE NULL::{typed} END"
-        value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS _r)"
+        value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS {typed})"
         made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
     sides = (
         f"{side} = CASE WHEN {_lacks(side, name, dialect) if missing else f'{side} IS NOT NULL'} "
@@ -90,7 +90,7 @@ def compute_key(
 
 def value_of_row(table: str, name: str, otherwise: str, dialect: DialectName) -> str:
     """The value that the row of a stored change has now, as an expression."""
-    row_id = "row_id" if dialect == "sqlite" else "_r.id"
+    row_id = "row_id" if dialect == "sqlite" else f"{quote(table)}.id"
     return f"coalesce((SELECT _m.{quote(name)} FROM {quote(table)} AS _m WHERE _m.id = {row_id}), {otherwise})"
 
 

@@ -73,3 +73,22 @@ def test_followers_go_on_in_the_new_shape(tmp_path: Path, new_database: NewDatab
     assert (second["price"], third["price"]) == ("1.2500", "7.7700")
     assert all(each["thing"]["rank"] == 3 and each["thing"]["note"] for each in told)
     assert now[row["id"]]["slug"] == long.upper() and now[row["id"]]["price"] == "7.7700"
+
+
+def test_an_expression_may_name_its_table(tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner) -> None:
+    """As it must, where it looks into another table with columns of the same names."""
+    old = model("title: str", "group: Group | None = None")
+    new = model("title: str", "group: Group | None = None", "slug: str", "size: str", "day: date = today()")
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    with in_process(old, project.outside.url, runner) as service:
+        group = service.send("POST", "/groups", headers=JSON, body=b'{"name": "G"}')
+        create(service, title="a", groupId=json.loads(group.body)["id"])
+    name = "= (SELECT name FROM groups WHERE groups.id = things.group_id)"
+    project.make(new, fills={"things.slug": name, "things.size": "= upper(things.title)"})
+    project.apply(new)
+    assert project.outside.sql("SELECT slug, size FROM things") == [("G", "A")]
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/things/changes?fields=slug,size,day")["data"]
+    assert (told[0]["thing"]["slug"], told[0]["thing"]["size"]) == ("G", "A") and told[0]["thing"]["day"]
