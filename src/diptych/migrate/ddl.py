@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -12,10 +12,13 @@ from diptych.compile.constraints import literal, name_of_check
 from diptych.compile.fragment import identifier
 from diptych.compile.indexes import create_index, index_name
 from diptych.compile.meaning import SCALARS
-from diptych.compile.system.object import DialectName
+from diptych.compile.system.counters import counters
+from diptych.compile.system.feed_sqlite import sqlite_feed
+from diptych.compile.system.object import DialectName, SystemObject
 from diptych.compile.system.object import FeedTable as TriggerTable
+from diptych.compile.system.trash import TrashReference, sqlite_trash
 from diptych.compile.tables import column_text
-from diptych.migrate.state import COUNTER, Check, Column, Key, Table
+from diptych.migrate.state import COUNTER, Check, Column, Key, State, Table
 from diptych.model.decimal_scalar import decimal
 from diptych.model.defs import FieldDef
 from diptych.model.scalars import JSON, STRING, Scalar, encode_json
@@ -139,6 +142,21 @@ def trigger_table(name: str, table: Table) -> TriggerTable:
         [(column_name, field.counts) for column_name, field in fields.items() if field.counts is not None],
         [column_name for column_name, scalar in kinds.items() if scalar.sqlite == "TEXT"],
     )
+
+
+def sqlite_triggers(state: State) -> Iterator[SystemObject]:
+    """SQLite: the parts that log changes, count, and keep references to the trash right."""
+    tables = [trigger_table(name, table) for name, table in state.tables.items()]
+    yield from sqlite_feed(tables)
+    yield from counters(tables, "sqlite")
+    trashes = [name for name, table in state.tables.items() if table.trash]
+    references = [
+        TrashReference(name, column_name, column.target, column.on_delete, table.trash)
+        for name, table in state.tables.items()
+        for column_name, column in table.columns.items()
+        if column.target in trashes
+    ]
+    yield from sqlite_trash(trashes, references)
 
 
 def sql_list(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ import apsw
 
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import misfit
-from diptych.compile.system.feed_sqlite import sqlite_feed
+from diptych.compile.system.counters import CREATE_COUNTERS
 from diptych.db.catalogue import sqlite_catalogue
 from diptych.db.fitting import fit
 from diptych.db.nodes import Node, nodes_of, recent_nodes
@@ -27,7 +27,7 @@ from diptych.db.sqlite.placeholders import numbered
 from diptych.db.sqlite.watchdog import Watchdog
 from diptych.errors import StartError
 from diptych.migrate import log
-from diptych.migrate.ddl import create_table_ddl, index_ddl, quote, sql_list, trigger_table
+from diptych.migrate.ddl import create_table_ddl, index_ddl, quote, sql_list, sqlite_triggers
 from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
@@ -84,6 +84,7 @@ def apply(
     try:
         with closing(SqliteConnection(path, dog, write=True)) as connection:
             connection.db.execute("PRAGMA foreign_keys = OFF").fetchall()
+            connection.db.execute("PRAGMA recursive_triggers = ON").fetchall()  # a trash may take rows along
             _Run(connection.db, path, model, chain, tell, allow_loss).apply(expand, ignore_nodes)
     except (apsw.Error, OSError) as error:
         cause = str(error).removeprefix(type(error).__name__ + ": ").rstrip(".")
@@ -202,9 +203,9 @@ class _Run:
                         self.db.execute(statement)
 
     def _triggers(self, state: State, *, make: bool) -> None:
-        """Make, or drop, the triggers that log changes."""
-        tables = [trigger_table(name, table) for name, table in state.tables.items()]
-        for part in sqlite_feed(tables):
+        """Make, or drop, our triggers, for statements that change rows."""
+        self.db.execute(CREATE_COUNTERS["sqlite"])
+        for part in sqlite_triggers(state):
             for statement in part.create if part.text and make else ():
                 self.db.execute(statement)
             if part.text and not make:

@@ -16,7 +16,7 @@ of one table can be deleted along with others of it (`is_recursive`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ _GONE = "OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL"
 _BACK = "OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS NULL"
 
 
-class _Reference(Struct, frozen=True):
+class TrashReference(Struct, frozen=True):
     """A column that refers to rows of a table with a trash."""
 
     table: str
@@ -58,6 +58,13 @@ def trash_objects(resources: Mapping[str, ResourceDef], dialect: DialectName) ->
             yield from _referring(resource, own)
 
 
+def sqlite_trash(tables: Iterable[str], references: Sequence[TrashReference]) -> Iterator[SystemObject]:
+    """SQLite: the triggers of these tables, which have a trash, by the references to them; for what has no model."""
+    for table in tables:
+        inbound = [reference for reference in references if reference.target == table]
+        yield from _sqlite(_Statements(table, inbound, references))
+
+
 def is_recursive(resources: Mapping[str, ResourceDef]) -> bool:
     """Can a deletion take rows of its own table along?"""
     edges = {(reference.target, reference.table) for reference in _references(resources) if reference.has_trash}
@@ -68,12 +75,12 @@ def is_recursive(resources: Mapping[str, ResourceDef]) -> bool:
         edges |= more
 
 
-def _references(resources: Mapping[str, ResourceDef]) -> Iterator[_Reference]:
+def _references(resources: Mapping[str, ResourceDef]) -> Iterator[TrashReference]:
     for resource in resources.values():
         for relation in resource.ways.values():
             target = resources[relation.target]
             if relation.kind == "one" and target.trash and resource.managed:
-                yield _Reference(
+                yield TrashReference(
                     resource.table, relation.column, target.table, relation.on_delete, bool(resource.trash)
                 )
 
@@ -81,12 +88,12 @@ def _references(resources: Mapping[str, ResourceDef]) -> Iterator[_Reference]:
 class _Statements:
     """What happens to the rows that refer to a row of one table."""
 
-    def __init__(self, table: str, inbound: Sequence[_Reference], references: Sequence[_Reference]) -> None:
+    def __init__(self, table: str, inbound: Sequence[TrashReference], references: Sequence[TrashReference]) -> None:
         self.table = table
         self.inbound = inbound
         self._references = references
 
-    def restricting(self) -> Iterator[tuple[_Reference, str]]:
+    def restricting(self) -> Iterator[tuple[TrashReference, str]]:
         """The references that refuse a deletion, each with the query of the rows that do."""
         for reference in self.inbound:
             if reference.on_delete == "restrict":
@@ -107,21 +114,21 @@ class _Statements:
                 others = "".join(f" AND {self._there(other)}" for other in self._beside(reference))
                 yield _update(reference, "deleted_at = NULL", f" AND deleted_at = OLD.deleted_at{others}")
 
-    def _beside(self, reference: _Reference) -> Iterator[_Reference]:
+    def _beside(self, reference: TrashReference) -> Iterator[TrashReference]:
         """The other references of the same rows."""
         for other in self._references:
             if other.table == reference.table and other.column != reference.column:
                 yield other
 
     @staticmethod
-    def _there(reference: _Reference) -> str:
+    def _there(reference: TrashReference) -> str:
         column = f"{_q(reference.table)}.{_q(reference.column)}"
         own = f" OR {column} = {_q(reference.table)}.id" if reference.table == reference.target else ""
         row = f"SELECT 1 FROM {_q(reference.target)} _o WHERE _o.id = {column} AND _o.deleted_at IS NULL"
         return f"({column} IS NULL{own} OR EXISTS ({row}))"
 
 
-def _update(reference: _Reference, change: str, condition: str) -> str:
+def _update(reference: TrashReference, change: str, condition: str) -> str:
     table = _q(reference.table)
     stamps = "version = version + 1, updated_at = NEW.updated_at"
     return f"UPDATE {table} SET {change}, {stamps} WHERE {_q(reference.column)} = NEW.id{condition}"
@@ -203,7 +210,7 @@ _REFER = """  IF NEW.{column} IS NOT NULL{own}{there}
   END IF;"""
 
 
-def _referring(resource: ResourceDef, references: Sequence[_Reference]) -> Iterator[SystemObject]:
+def _referring(resource: ResourceDef, references: Sequence[TrashReference]) -> Iterator[SystemObject]:
     """PostgreSQL: a new reference, or one of a row that is restored, leads to a row that is not deleted."""
     table = resource.table
     tests = "\n".join(
