@@ -22,7 +22,7 @@ from diptych.fair.eager import in_task
 from diptych.serve.admins import is_admin
 from diptych.serve.handler import Handler, log
 from diptych.serve.http.coding import encode
-from diptych.serve.http.request import Request
+from diptych.serve.http.request import Request, is_of_console
 
 _ERRORS = (b'{"errors":', b'{"data":null,"errors":')
 """How a GraphQL error response begins, whose status may be 200."""
@@ -37,7 +37,7 @@ _EXPLAINED = frozenset(
     }
 )
 """Codes that a rule can cause; also an unknown name can be one that the role may not see."""
-_RULELESS = ("/oauth/", "/.well-known/", "/console")
+_RULELESS = ("/oauth/", "/.well-known/")
 """Where no rule of the model refuses anything; pages and errors of OAuth are no problem details."""
 _SECONDS = 2.0
 
@@ -62,7 +62,9 @@ class ExplainingHandler(Handler):
 
         request.body = read_and_keep
         reply = await super().handle(request)
-        if (reply.status < 400 and not reply.body.startswith(_ERRORS)) or request.path.startswith(_RULELESS):
+        if reply.status < 400 and not reply.body.startswith(_ERRORS):
+            return reply
+        if request.path.startswith(_RULELESS) or is_of_console(request.path):
             return reply
         try:
             return await self._explained(request, sent, reply)

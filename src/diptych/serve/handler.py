@@ -43,7 +43,7 @@ from diptych.serve.acts import acts_of
 from diptych.serve.endpoint.oauth_paths import PATHS as OAUTH_PATHS
 from diptych.serve.endpoint.rest import RestEndpoint, row_not_found
 from diptych.serve.http.coding import accepted_coding, coded
-from diptych.serve.http.request import Request, not_modified, variant
+from diptych.serve.http.request import Request, is_of_console, not_modified, variant
 from diptych.serve.introspection import Introspection, is_one_of, known_roles
 from diptych.serve.node_record import NodeRecord
 from diptych.serve.on_demand import CONSOLE, CONSOLE_FILES, CONSOLE_GRAPHQL, GRAPHQL, HOME, OAUTH, OPENAPI, WEBHOOKS
@@ -257,7 +257,7 @@ class Handler:
             return self._metrics(request, caller)
         request.is_service = True
         if request.path not in ("/openapi.json", "/health/live", "/health/ready"):
-            if self.config.console and f"{request.path}/".startswith("/console/"):
+            if self.config.console and is_of_console(request.path):
                 return await self.console.handle(request, caller)
             if request.path == "/" or (request.root and request.path == request.root):
                 return await self._root(request, caller)

@@ -16,11 +16,10 @@ from diptych.engine.rate_limiter import SPENDER, RateLimiter, Spender, Spending
 from diptych.identity.viewer import Caller
 from diptych.model.model import Model
 from diptych.model.read.rates import rates_in_force
-from diptych.serve.http.request import Request
+from diptych.serve.http.request import Request, is_of_console
 
 ADMITTED_PATHS = ("/health/live", "/health/ready")
 """Paths that bypass rates and admission control: health checks."""
-_CONSOLE = "/console"
 _LAST, _UNLIMITED = "/i", ("/c", "/h")
 """Paths that may be without a rate are before the first in the order of texts, and begin like this."""
 
@@ -58,7 +57,7 @@ async def settle_rates(rates: RateLimiter, request: Request, caller: Caller) -> 
 
 
 def _is_unlimited(path: str) -> bool:
-    return path in ADMITTED_PATHS or path.startswith(_CONSOLE)
+    return path in ADMITTED_PATHS or is_of_console(path)
 
 
 def _find(rates: RateLimiter, request: Request, caller: Caller) -> Spender:

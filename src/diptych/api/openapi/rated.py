@@ -35,7 +35,7 @@ def add_rates(document: dict[str, Any]) -> None:
     components["responses"][name] = {"description": _TEXT, "headers": headers("Retry-After"), "content": content}
     shared = list(components["responses"].values())
     for path, item in document["paths"].items():
-        if path.startswith(("/oauth", "/.well-known", "/health")):
+        if path.startswith(("/oauth/", "/.well-known/", "/health/")):
             continue
         for operation in item.values():
             responses = operation.get("responses", {}) if isinstance(operation, dict) else {}

@@ -17,13 +17,13 @@ from msgspec import Struct
 from diptych.fair.caller import CALLER
 from diptych.serve.console.notes import Note
 from diptych.serve.console.notes import RecordingEngine as RecordingEngine
-from diptych.serve.http.request import Request
+from diptych.serve.http.request import Request, is_of_console
 
 KEPT = 500
 _BUCKET, _BUCKETS = 10, 90
 _STYLES = ("rest", "graphql")
 _PATH = 200
-_UNCOUNTED = ("/console", "/health/", "/oauth/", "/.well-known/")
+_UNCOUNTED = ("/health/", "/oauth/", "/.well-known/")
 _NOTHING = Note()
 LogAccess = Callable[[Request, int, int], None]
 
@@ -76,7 +76,7 @@ class Recent:
         """Record a request that has ended. It is part of every request, so it does little."""
         end, path = time.perf_counter(), request.path
         style = 1 if path == "/graphql" else 0
-        if status == 101 or (not style and path.startswith(_UNCOUNTED)):
+        if status == 101 or (not style and (path.startswith(_UNCOUNTED) or is_of_console(path))):
             return
         note = request.note if isinstance(request.note, Note) else _NOTHING
         seconds, is_stream = end - request.begun, request.is_forgotten

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from diptych.api.reply import NO_STORE, Header, Reply
-from diptych.serve.http.request import Request
+from diptych.serve.http.request import Request, is_of_console
 from diptych.setting_parsers import LOCALHOST
 
 _FOR_CLIENTS = frozenset(
@@ -24,7 +24,7 @@ _FOR_CLIENTS = frozenset(
 )
 """Paths of the authorization server that clients in a browser call. Its others are pages, which have a cookie, and
 endpoints for servers: no CORS there."""
-_NO_CORS = ("/oauth/", "/console")
+_OAUTH = "/oauth/"
 _EXPOSED: Header = (
     b"access-control-expose-headers",
     b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
@@ -70,7 +70,8 @@ class Cors:
 
     def apply(self, request: Request, reply: Reply) -> Reply:
         """The reply with its CORS headers."""
-        if request.path.startswith(_NO_CORS) and request.path not in _FOR_CLIENTS:
+        path = request.path
+        if (path.startswith(_OAUTH) and path not in _FOR_CLIENTS) or is_of_console(path):
             return reply
         origin = request.headers.get(b"origin", b"")
         if self._all:  # also without Origin: a shared cache may serve the response to a request with one

@@ -92,6 +92,11 @@ def with_request_id(request: Request, reply: Reply) -> Reply:
     return Reply(reply.status, (*reply.headers, (b"x-request-id", request.id.encode())), reply.body, reply.stream)
 
 
+def is_of_console(path: str) -> bool:
+    """Is it a path of the console? `/consoles` is one of a resource."""
+    return path == "/console" or path.startswith("/console/")
+
+
 def wants_cursor(request: Request) -> bool:
     """Does the client send `Prefer: change-cursor`?"""
     sent = request.headers.get(b"prefer")
