@@ -17,7 +17,7 @@ from typing import Any, Literal
 from diptych.db.script import Script, Violation
 from diptych.db.store import Session, Store
 from diptych.errors import Code, Refusal
-from diptych.identity.email_links import LIFETIMES, FoundLink, Purpose, add_link, find_link, use_link
+from diptych.identity.email_links import LIFETIMES, FoundLink, Purpose, add_link, find_link, unchanged, use_link
 from diptych.identity.mail.limits import count_from, count_to
 from diptych.identity.mail.message import mailable, message
 from diptych.identity.mail.post import Mailer
@@ -139,9 +139,7 @@ class EmailAccounts:
         def script() -> Script[tuple[Account, Revocation]]:
             account = (yield from self._used(token, "reset", found)).account
             assert account is not None
-            changed = yield from ACCOUNTS.change(
-                self._store.dialect, {"id": account.id, "password": account.password}, password=hash
-            )
+            changed = yield from ACCOUNTS.change(self._store.dialect, unchanged(account), password=hash)
             if changed is None:
                 raise _gone()
             revoked = revocation("account", account.id)
@@ -209,9 +207,7 @@ class EmailAccounts:
         if (yield from ACCOUNTS.find(self._store.dialect, email=email)) is not None:
             raise _taken()
         try:
-            changed = yield from ACCOUNTS.change(
-                self._store.dialect, {"id": account.id, "email": account.email}, email=email
-            )
+            changed = yield from ACCOUNTS.change(self._store.dialect, unchanged(account), email=email)
         except Violation:  # another one has changed to it at the same time
             raise _taken() from None
         if changed is None:

@@ -36,6 +36,11 @@ def account_state(account: Account | None) -> str:
     return "" if account is None else hashed(f"{account.id}\n{account.email}\n{account.password}")
 
 
+def unchanged(account: Account) -> dict[str, str | None]:
+    """What of an account a use of its link finds as it was when the link was looked at: another one may run at once."""
+    return {"id": account.id, "email": account.email, "password": account.password}
+
+
 def add_link(store: Store, purpose: Purpose, email: str, account: Account | None, goes_on: str) -> Script[str]:
     """Make a link and return its token."""
     if next(_made) % _SWEEP == 0:
