@@ -78,6 +78,7 @@ class LoginSessions:
 
 def lock_if_unchanged(store: Store, account: Account) -> Script[bool]:
     """Lock an account until the transaction ends, if it is unchanged since it was read; else False."""
-    unchanged = {"id": account.id, "password": account.password, "roles": account.roles, "disabled_at": None}
+    kept = {"email": account.email, "password": account.password, "roles": account.roles}
+    unchanged = {"id": account.id, **kept, "disabled_at": None}
     locked = yield from ACCOUNTS.change(store.dialect, unchanged, password=account.password)
     return locked is not None
