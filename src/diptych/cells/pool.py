@@ -1,8 +1,8 @@
 """The services of cells that are open: an LRU pool. One is opened by the first request of its tenant.
 
-At the limit, the least recently used one that nobody uses is closed. If all are in use, the request gets 503: a tenant
-cannot push out the requests of another. What fails to open is not tried again for a moment, so a database that is down
-costs the others nothing.
+At the limit, the least recently used one that nobody uses is closed, and one whose mails wait after all others. If all
+are in use, the request gets 503: a tenant cannot push out the requests of another. What fails to open is not tried
+again for a moment, so a database that is down costs the others nothing.
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ class CellPool:
             if len(self._cells) + self._starting <= self._most:
                 return
             now = self._clock()
-            idle = next((tenant for tenant, cell in self._cells.items() if cell.is_idle(now)), None)
-            if idle is not None:
-                await asyncio.shield(self._close(idle))
+            idle = [tenant for tenant, cell in self._cells.items() if cell.is_idle(now)]
+            if idle:
+                await asyncio.shield(self._close(min(idle, key=lambda tenant: self._cells[tenant].app.has_mails)))
             else:
                 await asyncio.sleep(_PAUSE)
         raise Refusal(Code.UNAVAILABLE, "Too many tenants are served at the same time; try again.")
@@ -173,7 +173,7 @@ class CellPool:
         """Begin to close the cells that nobody has used for a time."""
         now = self._clock()
         for tenant, cell in [*self._cells.items()]:
-            if cell.is_idle(now) and cell.used_at <= now - seconds:
+            if cell.is_idle(now) and cell.used_at <= now - seconds and not cell.app.has_mails:
                 self._close(tenant)
 
     def retire(self, tenant: str) -> None:

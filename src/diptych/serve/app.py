@@ -158,6 +158,11 @@ class Diptych:
             await self._handler.live.close()
         self.streams.close()
 
+    @property
+    def has_mails(self) -> bool:
+        """Do mails wait to be sent?"""
+        return self._handler is not None and self._handler.has_mails
+
     async def stop(self) -> None:
         """Close the store."""
         await self.closing()

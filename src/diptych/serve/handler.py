@@ -143,6 +143,12 @@ class Handler:
         webhooks = self.webhooks if "webhooks" in vars(self) else None
         return Started(self.live, self.admission, self.readiness, self.engine.rates, webhooks)
 
+    @property
+    def has_mails(self) -> bool:
+        """Do mails wait to be sent?"""
+        outbox = self.oauth.account.outbox if "oauth" in vars(self) else None
+        return outbox is not None and outbox.waiting > 0
+
     async def start(self) -> None:
         """Begin what runs in the background."""
         await self.live.start()

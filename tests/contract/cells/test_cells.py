@@ -18,9 +18,11 @@ from diptych.cells import pool
 from diptych.cells.app import Cells
 from diptych.config import Config
 from diptych.demo.model import model
+from diptych.identity.accounts import Accounts
 from diptych.identity.tokens import load_tokens
 from diptych.serve.http.direct import CompleteRequest
 from tests.contract.identity.issuer import RSA, issuing
+from tests.support.mailbox import mailbox
 from tests.support.running import NewDatabase
 
 JSON = {b"content-type": b"application/json"}
@@ -230,3 +232,23 @@ def test_a_cell_that_nobody_asks_for_is_visited(new_sqlite: NewDatabase, tmp_pat
         for count in (1, 2, 2):
             here.runner.run(here.cells._visit())
             assert len(here.cells.pool) == count
+
+
+def test_a_mail_that_waits_is_sent_although_its_cell_is_used_no_more(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    """The mail server takes it at the second attempt, after the cells of others were opened."""
+    file = written(tmp_path / "cells.toml", {tenant: new_sqlite() for tenant in ("acme", "bolt", "cord")})
+    with mailbox() as box, town(file, max_cells=2, smtp=box.url, mail_from="no-reply@example.com") as here:
+        box.answer = lambda number: "451 later" if number == 1 else "250 OK"
+
+        async def add() -> None:
+            handler = await (await here.cells.pool.open("acme")).app.start()
+            await Accounts(handler.engine.store, handler.context.revoked).add("ann@example.com", None)
+            handler.oauth.account.outbox._delays = (0.3,)  # type: ignore[union-attr]  # it sends mails
+
+        here.runner.run(add())
+        assert here.ask("POST", "/t/acme/oauth/reset", body={"email": "ann@example.com"})[0] == 202
+        for tenant in ("bolt", "cord"):
+            assert here.ask("GET", f"/t/{tenant}/posts")[0] == 200
+        here.call(here.cells.pool.close_idle, 0)
+        assert here.runner.run(asyncio.to_thread(box.tried, 2, 5))
+        assert [mail["To"] for mail in box.mails] == ["ann@example.com"]

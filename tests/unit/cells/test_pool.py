@@ -14,7 +14,7 @@ class App:
 
     def __init__(self, database: str, opens: asyncio.Event) -> None:
         self.database = database
-        self.is_open = False
+        self.is_open = self.has_mails = False
         self._opens = opens
 
     async def start(self) -> None:
@@ -71,6 +71,26 @@ def test_a_cell_that_makes_room_before_its_first_request_answers_is_opened_again
         app: Any = (await first).app
         assert app.is_open
         assert pool.get("acme") is first.result()
+        await pool.stop()
+
+    asyncio.run(asyncio.wait_for(work(), 10))
+
+
+def test_a_cell_whose_mails_wait_makes_room_last_and_is_not_idle() -> None:
+    async def work() -> None:
+        pool = Pool(most=2)
+        pool.opens.set()
+        acme, bolt = [(await pool.open(tenant)).app for tenant in ("acme", "bolt")]
+        cast(Any, acme).has_mails = True
+        await pool.open("cord")
+        assert (pool.get("acme") is None, pool.get("bolt") is None) == (False, True)
+        pool.close_idle(-1)
+        assert (pool.get("acme") is None, pool.get("cord") is None) == (False, True)
+        await pool.open("dune")
+        cast(Any, pool.get("dune")).app.has_mails = True
+        await pool.open("earl")  # where all of them wait, the least recently used one
+        assert (pool.get("acme") is None, pool.get("dune") is None) == (True, False)
+        assert not cast(Any, bolt).is_open
         await pool.stop()
 
     asyncio.run(asyncio.wait_for(work(), 10))
