@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from diptych.errors import Code
+from diptych.errors import Code, Refusal
 from diptych.identity import api_keys
 from diptych.identity import viewer as viewer_module
 from diptych.identity.records import API_KEYS, unix_time
@@ -103,6 +103,19 @@ def test_a_key_without_an_end_holds_on_and_is_looked_up_once_a_minute(
         assert moments == [2, 1, 1]
         (noted,) = used_at(at_shop)
         assert noted is not None and abs(noted - clock()) <= 30
+
+
+def test_a_key_reads_on_while_the_database_takes_no_changes(
+    shop: Service, at_shop: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, text = at_shop.run(at_shop.api_keys.add("Robot", None, ["admin"]))
+
+    async def full(script: Any) -> Any:
+        raise Refusal(Code.UNAVAILABLE, "The database takes no changes: there is no room left.")
+
+    monkeypatch.setattr(shop.app.store, "write", full)
+    assert shop.get("/orders?first=1", token=text).status == 200
+    assert shop.get("/orders?first=1", token=text[:-1] + "_").status == 401
 
 
 def test_the_last_use_is_noted_once_a_minute_by_whoever_sees_it(
