@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -17,7 +18,13 @@ from diptych.setting_parsers import is_protected
 
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _PATIENCE = 30
+_SLOWER = 5
+"""Seconds that are added to the interval of polls where the service asks for it, or cannot answer (RFC 8628, §3.5)."""
 _LARGEST = 1 << 20
+
+
+class _NotNow(StartError):
+    """The service cannot be reached, or cannot answer now."""
 
 
 @click.command()
@@ -46,11 +53,15 @@ def _wait(address: str, client: str, begun: dict[str, Any]) -> str:
     interval, ends = int(begun.get("interval", 5)), time.monotonic() + int(begun["expires_in"])
     while time.monotonic() < ends:
         time.sleep(interval)
-        answer = _ask(address, form)
+        try:
+            answer = _ask(address, form)
+        except _NotNow:  # it may be starting anew; the code is in its database
+            interval += _SLOWER
+            continue
         if "access_token" in answer:
             return str(answer["access_token"])
         if answer.get("error") == "slow_down":
-            interval += 5
+            interval += _SLOWER
         elif answer.get("error") != "authorization_pending":
             raise StartError(f"Nobody is signed in: {_reason(answer)}.")
     raise StartError("Nobody is signed in: the code has expired.")
@@ -75,9 +86,11 @@ def _ask(address: str, form: dict[str, str] | None = None) -> dict[str, Any]:
         with urllib.request.urlopen(request, timeout=_PATIENCE) as response:
             text = response.read(_LARGEST)
     except urllib.error.HTTPError as error:
+        if error.code >= 500:
+            raise _NotNow(f"{address} cannot answer now: {error}.") from None
         text = error.read(_LARGEST)
-    except OSError as error:
-        raise StartError(f"{address} cannot be reached: {error}.") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _NotNow(f"{address} cannot be reached: {error}.") from None
     try:
         answer = json.loads(text)
     except ValueError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -62,3 +65,43 @@ def test_it_prints_a_token_when_the_code_was_typed(
         ):
             with pytest.raises(StartError, match=said):
                 login.main(arguments, standalone_mode=False)
+
+
+def test_it_goes_on_while_the_service_starts_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A poll that nobody answers, or a proxy for it, is sent again, more slowly."""
+    begun = {"device_code": "x", "user_code": "BCDF-GHJK", "verification_uri": "/", "expires_in": 600, "interval": 5}
+    polls: list[tuple[int, object]] = [(0, None), (503, {"code": "UNAVAILABLE"}), (502, "<html>")]
+    polls += [(400, {"error": "authorization_pending"}), (200, {"access_token": "token"})]
+    waited: list[float] = []
+
+    class Flaky(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            here = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]  # of an HTTPServer
+            ends = {"device_authorization_endpoint": f"{here}/device", "token_endpoint": f"{here}/token"}
+            self.answer(200, {"issuer": here, **ends})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.answer(*((200, begun) if self.path == "/device" else polls.pop(0)))
+
+        def answer(self, status: int, body: object) -> None:
+            self.close_connection = True
+            if status:
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *args: object) -> None:
+            """Nothing."""
+
+    monkeypatch.setattr("diptych.cli.login.time.sleep", waited.append)
+    with HTTPServer(("127.0.0.1", 0), Flaky) as server, ThreadPoolExecutor(1) as threads:
+        threads.submit(server.serve_forever)
+        try:
+            login.main([f"http://127.0.0.1:{server.server_port}", "--client", "tool"], standalone_mode=False)
+        finally:
+            server.shutdown()
+    assert capsys.readouterr().out.strip() == "token"
+    assert waited == [5, 10, 15, 20, 20]
