@@ -31,7 +31,7 @@ class Access:
         self._is_dev = dev
 
     def check_origin(self, request: Request) -> None:
-        """Refuse what a page of another origin sends, and what came by a name that is not the service's."""
+        """Refuse what a page of another origin sends, and what came by another name (without `base_url`)."""
         issuer = urlsplit(issuer_of(self._base_url, request))
         own = f"{issuer.scheme}://{issuer.netloc}".encode()
         if request.headers.get(b"origin", own) != own or request.headers.get(b"sec-fetch-site", b"none") not in _SAME:

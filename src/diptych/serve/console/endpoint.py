@@ -6,8 +6,8 @@
     /console/api/twin     a request in both styles, with its price; for admins also its statements and rules
     …                     for admins: the rules, the last requests, accounts and keys
 
-Requests of pages of other origins are refused, whatever `cors_origins` allows of the API, and so are those to a host
-that is not the service's own (DNS rebinding). Answers are never stored.
+Requests of pages of other origins are refused, whatever `cors_origins` allows of the API. So are those to a host that
+is not this machine, if the service has no `base_url` (DNS rebinding). Answers are never stored.
 """
 
 from __future__ import annotations
