@@ -100,7 +100,8 @@ class WatchStatements(Reads):
         condition = self.held(seen, row)
         if deleted != seen:
             now = self.open(row.resource.name)
-            there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), self.all(now, row.is_row(now)))
+            same = self.all(now, row.is_row(now), row.resource.present)
+            there = sql("EXISTS (SELECT 1 FROM {}{})", self.source(now), same)
             condition = sql("CASE WHEN {} THEN {} ELSE {} END", there, condition, self.held(deleted, row))
         return sql(self.dialect.boolean, sql("_f." + side + " IS NOT NULL AND {}", condition))
 

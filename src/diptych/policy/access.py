@@ -57,7 +57,7 @@ def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Rea
 def _seen_versions(versions: ResourceView, view: View) -> Expr:
     """The versions of a row that the viewer could have seen."""
     row = _visible(view, versions.resource.versions_of)
-    return Has(row.resource.one, certain(row.read, row.resource, there=True))
+    return Has(row.resource.one, certain(row.read, row.resource, view.model, there=True))
 
 
 def _groups(groups: Groups, resource: ResourceView, view: View) -> Groups:
@@ -69,7 +69,7 @@ class Watched(Struct, frozen=True):
     """A Watch restricted to the view.
 
     `seen` is the predicate for the old and new versions of rows that still exist, `deleted` the same for rows that have
-    been deleted since, and `readable` the rows that the viewer may read now.
+    been deleted since, also to the trash, and `readable` the rows that the viewer may read now.
     """
 
     watch: Watch
@@ -84,33 +84,33 @@ def narrow_watch(watch: Watch, view: View) -> Watched:
     resource = _visible(view, watch.resource)
     if not resource.resource.followed:
         raise Refusal(Code.NOT_FOUND, resource.resource.unfollowed)
-    past = _past(resource, there=True)
+    past = _past(resource, view, there=True)
     parts = tuple(replace(part, pick=tuple(_pick(pick, past, view) for pick in part.pick)) for part in watch.parts)
     seen, deleted = (
         and_(
-            narrow_expr(watch.where, _past(resource, there=there), view),
-            certain(resource.read, resource.resource, there=there),
+            narrow_expr(watch.where, _past(resource, view, there=there), view),
+            certain(resource.read, resource.resource, view.model, there=there),
         )
         for there in (True, False)
     )
     return Watched(replace(watch, parts=parts), seen, deleted, resource.read)
 
 
-def _past(view: ResourceView, *, there: bool) -> ResourceView:
+def _past(resource: ResourceView, view: View, *, there: bool) -> ResourceView:
     """A resource with its rules rewritten for past versions of its rows (see `past_rows`)."""
 
     def rule(now: Expr) -> Expr:
-        return certain(now, view.resource, there=there)
+        return certain(now, resource.resource, view.model, there=there)
 
-    fields = {name: replace(field, rule=rule(field.rule)) for name, field in view.fields.items()}
-    relations = {name: replace(relation, rule=rule(relation.rule)) for name, relation in view.relations.items()}
-    return replace(view, fields=fields, relations=relations)
+    fields = {name: replace(field, rule=rule(field.rule)) for name, field in resource.fields.items()}
+    relations = {name: replace(relation, rule=rule(relation.rule)) for name, relation in resource.relations.items()}
+    return replace(resource, fields=fields, relations=relations)
 
 
 def _past_row(read: Read, view: View) -> Read:
     """Restrict the row of a version: it shows what is visible of the row both as it was and as it is."""
     resource = _visible(view, read.resource)
-    past = _past(resource, there=True)
+    past = _past(resource, view, there=True)
     return replace(read, pick=tuple(_part(part, past, view) for part in read.pick), where=resource.read)
 
 

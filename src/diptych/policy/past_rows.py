@@ -6,14 +6,17 @@ its negation is true.
 
     Not(Col(("post", "secret")))     →     And((Not(Col(("post", "secret"))), Has("post", TRUE)))
 
-The same holds for a to-many relation of a row that was deleted itself: that it is empty now says nothing.
+The same holds for a to-many relation of a row that was deleted itself: that it is empty now says nothing. A row in the
+trash is there, and so are its values; but what it had is deleted along with it, and so is as unknown.
+
+    Not(Has("post", Has("locks")))   →     And((Not(Has("post", Has("locks"))), Has("post", deletedAt is null)))
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diptych.model.defs import ResourceDef
+from diptych.model.defs import ResourceDef, Resources
 from diptych.model.rules.expr import (
     FALSE,
     TRUE,
@@ -36,14 +39,16 @@ from diptych.model.rules.expr import (
 )
 
 
-def certain(rule: Expr, resource: ResourceDef, *, there: bool) -> Expr:
-    """The condition under which the rule is certainly true of a past version. `there`: does the row still exist?"""
-    return _Certain(resource, there).true(rule)
+def certain(rule: Expr, resource: ResourceDef, resources: Resources, *, there: bool) -> Expr:
+    """The condition under which the rule is certainly true of a past version. `there`: does the row still exist, and
+    is it not deleted?"""
+    return _Certain(resource, resources, there).true(rule)
 
 
 class _Certain:
-    def __init__(self, resource: ResourceDef, there: bool) -> None:
+    def __init__(self, resource: ResourceDef, resources: Resources, there: bool) -> None:
         self.resource = resource
+        self.resources = resources
         self.there = there
 
     def true(self, expr: Expr) -> Expr:
@@ -56,7 +61,7 @@ class _Certain:
             case Not(of):
                 return self.false(of)
             case Has():
-                return expr  # the rows that it finds exist
+                return and_(expr, self.kept(expr))  # the rows that it finds exist
             case Compare(_, left, right) if self._is_null_if_gone(left) and self._is_null_if_gone(right):
                 return expr  # a comparison with null is false
             case Col() if self._is_null_if_gone(expr):
@@ -76,7 +81,11 @@ class _Certain:
 
     def known(self, expr: Expr) -> Expr:
         """The condition under which all rows that the expression refers to exist."""
-        return and_(*map(self._exists, dict.fromkeys(self._steps(expr))))
+        return and_(*map(self._exists, dict.fromkeys(self._steps(expr))), self.kept(expr))
+
+    def kept(self, expr: Expr) -> Expr:
+        """The condition under which the rows are not in the trash through which the expression looks at lists."""
+        return and_(*map(self._present, dict.fromkeys(self._to_lists(expr))))
 
     def _is_null_if_gone(self, value: Expr) -> bool:
         if isinstance(value, Col):
@@ -95,9 +104,28 @@ class _Certain:
                 if computed is not None:
                     yield from self._steps(computed)
 
-    def _exists(self, step: str) -> Expr:
+    def _exists(self, step: str, where: Expr = TRUE) -> Expr:
         relation = self.resource.relations[step]
         if relation.kind != "one":
             return TRUE if self.there else FALSE
-        exists = Has(step, TRUE)
+        exists = Has(step, where)
         return or_(IsNull(Col((step + "Id",))), exists) if relation.nullable else exists
+
+    def _present(self, step: str) -> Expr:
+        return self._exists(step, self.resources[self.resource.relations[step].target].present)
+
+    def _to_lists(self, expr: Expr) -> Iterator[str]:
+        """The relations through which the expression looks at lists of a row that may be in the trash."""
+        for part in leaves(expr):
+            if isinstance(part, Has) and self._looks_at_list(part, self.resource):
+                relation = self.resource.relations[part.relation]
+                if relation.kind == "one" and self.resources[relation.target].trash:
+                    yield relation.name
+
+    def _looks_at_list(self, expr: Expr, resource: ResourceDef) -> bool:
+        """Does a condition on a row look at a to-many relation, of this row or of one that it refers to?"""
+        if not isinstance(expr, Has):
+            return False
+        relation = resource.relations[expr.relation]
+        target = self.resources[relation.target]
+        return relation.kind != "one" or any(self._looks_at_list(part, target) for part in leaves(expr.where))

@@ -441,7 +441,7 @@ def filter_of_changes(patch: MonkeyPatch) -> None:
     """A filter sees what is hidden on the row as it was."""
     original = access._past
 
-    def then(each: ResourceView, *, there: bool) -> ResourceView:
-        return _with_fields(original(each, there=there), _open)
+    def then(each: ResourceView, view: View, *, there: bool) -> ResourceView:
+        return _with_fields(original(each, view, there=there), _open)
 
     patch.setattr(access, "_past", then)
