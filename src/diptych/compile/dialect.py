@@ -33,7 +33,7 @@ from diptych.compile.plan import (
     SlotBind,
     ViewerBind,
 )
-from diptych.compile.system.object import LONG_VALUE
+from diptych.compile.system.object import KEYED, LONG_VALUE
 from diptych.model.defs import FieldDef
 from diptych.model.operators import MAX_SEARCHED
 from diptych.model.scalars import ID, QUOTED, TEXT_ID, Scalar, encode_json
@@ -310,7 +310,7 @@ SQLITE = Dialect(
     marks=False,
     lock="",
     plain_text="({} COLLATE BINARY)",
-    row_version="diptych_version(CAST({} AS BLOB))",
+    row_version=f"diptych_version(CAST({KEYED} AS BLOB))",
     column_version="quote({})",
     same_json="diptych_same_json({}, {})",
     stored="json_extract(_f.{0}, '$.{1}')",
@@ -375,7 +375,7 @@ POSTGRES = Dialect(
     marks=True,
     lock="SELECT 1 FROM {} WHERE {} FOR NO KEY UPDATE",
     plain_text='({}::text COLLATE "C")',
-    row_version="(('x' || left(encode(sha256(convert_to({}, 'UTF8')), 'hex'), 8))::bit(32)::integer & 2147483647)",
+    row_version=f"(('x' || left(encode(sha256(convert_to({KEYED}, 'UTF8')), 'hex'), 8))::bit(32)::int & 2147483647)",
     column_version="quote_nullable(({})::text)",
     same_json="({})::jsonb = ({})::jsonb",
     stored='_f_{0}."{1}"',

@@ -25,6 +25,9 @@ MARK = f"-- diptych {FORM}\n"
 _MARKED = re.compile(r"-- diptych (\d+)\n")
 LONG_VALUE = 1_024
 """Characters of a value from which on the feed does not repeat it in changes that leave it as it is."""
+KEYED = "coalesce((SELECT secret FROM diptych_keys WHERE kid = 'cursor'), '') || ' version ' || {}"
+"""A text {} with the secret of the service, for a digest that nobody else can make. (Of a row that shows all but one
+field, one could else try the values of that.)"""
 
 
 class SystemObject(Struct, frozen=True):
