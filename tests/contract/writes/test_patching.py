@@ -227,3 +227,20 @@ def test_a_patch_of_the_owner_keeps_the_fields_that_it_does_not_name(shop: Shop)
     after = shop.get(f"/posts/{POST[1]}")
     assert {**after, "title": before["title"], "version": 1, "updatedAt": before["updatedAt"]} == before
     assert after["authorId"] == ANN
+
+
+def test_a_json_patch_is_made_or_refused_when_the_row_comes_to_the_version_that_is_wanted(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that was read at another version than If-Match says may have that one when it is written."""
+    writes = shop.service.handler.rest.writes
+    read = writes._read
+
+    async def read_before(*given: Any) -> bytes:
+        return (await read(*given)).replace(b'"version":2', b'"version":1')
+
+    assert patch(shop, f"/posts/{POST[1]}", op("replace", "/title", "N"), who="ann").status == 200
+    monkeypatch.setattr(writes, "_read", read_before)
+    with shop.unchanged():
+        answer = patch(shop, f"/posts/{POST[1]}", op("replace", "/title", "M"), who="ann", **{"if-match": '"2.x"'})
+        assert (answer.status, answer.code) == (412, "PRECONDITION_FAILED")

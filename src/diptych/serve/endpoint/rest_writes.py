@@ -17,6 +17,7 @@ from diptych.api.json import read_json
 from diptych.api.media import content_type
 from diptych.api.reply import Header, Reply, problem
 from diptych.api.rest.patch import apply_patch, changed, read_patch
+from diptych.api.rest.precondition import NO_VERSION
 from diptych.api.rest.query import read_query
 from diptych.api.rest.target import Target
 from diptych.api.rest.translate import MAX_CREATED, write_inputs
@@ -204,7 +205,7 @@ class RestWrites:
         for left in reversed(range(_ROUNDS)):
             row = await read()
             if wanted is not None and row["version"] not in wanted:
-                return await self._save(sent, {}, wanted)  # is refused
+                return await self._save(sent, {}, NO_VERSION)  # is refused
             try:
                 body = change(row)
             except Refusal:
