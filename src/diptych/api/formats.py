@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -120,15 +121,19 @@ def _kind(scalar: Scalar) -> str:
 # reading
 
 
-def read_lines(body: bytes, media: str, fields: Mapping[str, FieldDef]) -> list[tuple[int, Any]]:
-    """The rows of the body of a request, each with its line."""
+def read_lines(body: bytes, media: str, fields: Mapping[str, FieldDef], most: int) -> list[tuple[int, Any]]:
+    """The rows of the body of a request, each with its line. What follows too many rows is not read."""
     try:
         lines = StringIO(body.decode(), newline="")
-        return list(read_csv(lines, fields) if media == CSV else read_ndjson(lines))
+        rows = list(islice(read_csv(lines, fields) if media == CSV else read_ndjson(lines), most + 1))
     except UnicodeDecodeError:
         raise Refusal(Code.BAD_REQUEST, "The body is no UTF-8.") from None
     except BadLine as bad:
         raise Refusal(Code.BAD_REQUEST, f"The body is not valid: {bad}.") from None
+    if len(rows) > most:
+        fault = Fault(("body",), f"expected 1 to {most} rows, got more")
+        raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", [fault])
+    return rows
 
 
 def with_lines(refusal: Refusal, lines: Sequence[int]) -> Refusal:
@@ -162,9 +167,11 @@ def read_csv(lines: Iterable[str], fields: Mapping[str, FieldDef], *, raw: bool 
         return
     names = [name or "" for name in head[1]]
     names[0] = names[0].removeprefix("\ufeff") if names else ""
+    seen: set[str] = set()
     for name in names:
-        if not name or names.count(name) > 1:
+        if not name or name in seen:
             raise BadLine(head[0], f"the column '{name}' occurs twice" if name else "a column has no name")
+        seen.add(name)
     readers = [(name, fields.get(name)) for name in names]
     for number, cells in records:
         if len(cells) != len(names):
@@ -180,13 +187,16 @@ def read_csv(lines: Iterable[str], fields: Mapping[str, FieldDef], *, raw: bool 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[int, list[str | None]]]:
     """The cells of each record, with its first line; None is an empty cell without quotes."""
-    held, begun = "", 0
+    held: list[str] = []
+    begun, is_open = 0, False
     for number, line in enumerate(lines, 1):
         begun = begun if held else number
-        held += line
-        if held.count('"') % 2:
+        held.append(line)
+        is_open ^= line.count('"') % 2 == 1
+        if is_open:
             continue
-        record, held = held.rstrip("\n").removesuffix("\r"), ""
+        record = "".join(held).rstrip("\n").removesuffix("\r")
+        held.clear()
         if record:
             yield begun, _cells(record, begun)
     if held:

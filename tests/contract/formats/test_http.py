@@ -7,15 +7,17 @@ import csv
 import io
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from time import process_time
 from typing import Any
 
 import pytest
 
+from diptych import Model, Resource, grant
 from diptych.identity.api_keys import ApiKeys
 from diptych.identity.revocation_list import revocation
 from diptych.serve.http.request import Request
 from diptych.testing import Api, serve
-from tests.contract.formats.every_type import MODEL, Maker, Thing
+from tests.contract.formats.every_type import MODEL, Maker, Thing, staff
 from tests.support.running import NewDatabase
 
 CSV, NDJSON = "text/csv", "application/x-ndjson"
@@ -218,3 +220,28 @@ def test_faults_name_their_lines_and_nothing_is_created(api: Api) -> None:
     assert json.loads(answer)["detail"] == "The body is not valid: line 1: expected a JSON object."
     assert send(api, "POST", "/things", b"text\r\n" + b"a\r\n" * 101, content_type=CSV)[0] == 422
     assert send(api, "POST", "/things/batch", b"text\r\na\r\n", content_type=CSV)[0] == 415
+
+
+def test_a_body_that_nobody_could_read_is_refused_at_once(api: Api) -> None:
+    bodies = {
+        b'text\r\n"' + b"\n" * 400_000: "line 2: a quote is not closed",
+        b",".join(b"c%d" % number for number in range(100_000)) + b",c0": "line 1: the column 'c0' occurs twice",
+    }
+    for body, detail in bodies.items():
+        begun = process_time()
+        status, _, answer = send(api, "POST", "/things", body, content_type=CSV)
+        assert (status, json.loads(answer)["detail"]) == (400, f"The body is not valid: {detail}.")
+        assert process_time() - begun < 5
+    rows = b"text\r\n" + b"a\r\n" * 101 + b'"'
+    status, _, answer = send(api, "POST", "/things", rows, content_type=CSV)
+    assert (status, json.loads(answer)["errors"][0]["message"]) == (422, "expected 1 to 100 rows, got more")
+
+
+def test_a_body_of_who_may_create_nothing_is_not_read(new_database: NewDatabase) -> None:
+    class Book(Resource):
+        name: str
+        access = (grant("read", "create", to=staff),)
+
+    with serve(Model(Book), database=new_database()) as served:
+        status, _, answer = send(served, "POST", "/books", b'name\r\n"open', content_type=CSV)
+    assert (status, json.loads(answer)["code"]) == (401, "UNAUTHENTICATED")

@@ -222,10 +222,11 @@ class RestWrites:
 
     async def _create_lines(self, request: Request, caller: Caller, target: Target, kind: str) -> Reply:
         """Create the rows of CSV or NDJSON; the messages of faults name their lines."""
+        check_write("create", target, self.engine.model.view(caller.signature))
         raw = await request.body(self.max_body)
         query = read_query(request.query, target)
         sent = WriteRequest(request, caller, target, query, keeping(request, caller, raw))
-        read = read_lines(raw, kind, self.engine.model.resources[target.resource].fields)
+        read = read_lines(raw, kind, self.engine.model.resources[target.resource].fields, MAX_CREATED)
         try:
             return await self._create_many(sent, [row for _, row in read])
         except Refusal as refusal:
