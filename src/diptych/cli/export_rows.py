@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from diptych.cli.row_files import (
     viewer_and_view,
 )
 from diptych.cli.settings import config_of, options
+from diptych.db.whole_file import whole_file
 from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal, StartError
 from diptych.explain.stages import refusal_text
@@ -174,15 +174,5 @@ def _writing(file: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = Path(file)
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise StartError(f"{file} cannot be written: {error.strerror}.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(Path(file), 0o666) as part, part.open("wb") as out:
+        yield out
