@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -32,8 +33,8 @@ def run(command: str, file: Path, database: str, *more: str) -> str:
     return done.stderr
 
 
-def refusal(command: str, file: Path, database: str, path: str = PATH) -> str:
-    done = diptych(command, str(file), "--database", database, PATH=path)
+def refusal(command: str, file: Path, database: str, *more: str, path: str = PATH) -> str:
+    done = diptych(command, str(file), "--database", database, *more, PATH=path)
     assert (done.returncode, done.stdout) == (2, ""), done
     return done.stderr
 
@@ -138,12 +139,67 @@ def test_what_is_no_backup_changes_nothing(new_sqlite: NewDatabase, tmp_path: Pa
     assert refusal("backup", tmp_path / "b", missing).startswith(f"There is no SQLite database at {tmp_path}/none.db;")
 
 
+def test_a_log_without_its_database_changes_nothing_of_what_is_restored(
+    new_sqlite: NewDatabase, tmp_path: Path
+) -> None:
+    database, file = make_tables(new_sqlite()), tmp_path / "backup"
+    path = Path(database.removeprefix("sqlite:///"))
+    with served(database) as service:
+        create(admin_of(service), 1)
+        run("backup", file, database)
+        create(admin_of(service), 2)
+        left = path.with_name(f"{path.name}-wal").read_bytes()  # as a process leaves it that is killed
+    path.unlink()
+    path.with_name(f"{path.name}-wal").write_bytes(left)
+    run("restore", file, database)
+    with served(database) as service:
+        assert emails(admin_of(service)) == {"1@example.org"}
+    (kept,) = path.parent.glob(f"{path.name}.replaced-*")
+    assert kept.read_bytes() == left
+
+
+def test_a_corrupt_database_is_replaced_and_kept(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    database, file = make_tables(new_sqlite()), tmp_path / "backup"
+    path = Path(database.removeprefix("sqlite:///"))
+    run("backup", file, database)
+    for left in (b"hello" * 2_000, path.read_bytes()[:5_000]):
+        for kept in path.parent.glob(f"{path.name}.replaced-*"):
+            kept.unlink()
+        path.write_bytes(left)
+        assert "is the backup now. What was there is " in run("restore", file, database)
+        (kept,) = path.parent.glob(f"{path.name}.replaced-*")
+        assert kept.read_bytes() == left
+        run("backup", file, database, "--replace")
+
+
+def test_a_backup_does_not_replace_a_database_in_use(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    database, other = make_tables(new_sqlite()), make_tables(new_sqlite())
+    path, its = Path(database.removeprefix("sqlite:///")), Path(other.removeprefix("sqlite:///"))
+    assert refusal("backup", path, database, "--replace") == f"{path} is the database itself; choose another name.\n"
+    with served(other) as service:
+        create(admin_of(service), 1)
+        in_use = f"{its} is a database in use, or was not closed: {its}-wal is there; choose another name.\n"
+        assert refusal("backup", its, database, "--replace") == in_use
+
+
+def test_a_copy_of_files_without_its_log_is_no_backup(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    database, file = make_tables(new_sqlite()), tmp_path / "copy"
+    path = Path(database.removeprefix("sqlite:///"))
+    with served(database) as service:
+        create(admin_of(service), 1)
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{path}{suffix}", f"{file}{suffix}")
+    assert refusal("restore", file, database).startswith(f"{file} is not all of a database: {file}-wal may have what")
+
+
 def test_postgresql_is_restored_into_an_empty_database_only(postgres: Postgres, tmp_path: Path) -> None:
     database, file = make_tables(postgres.create()), tmp_path / "backup"
     run("backup", file, database)
     full = "The database has tables already; restore into an empty one, and serve that.\n"
     assert refusal("restore", file, database) == full
-    assert refusal("backup", tmp_path / "b", database, str(tmp_path)).startswith("There is no pg_dump on this machine")
+    assert refusal("backup", tmp_path / "b", database, path=str(tmp_path)).startswith(
+        "There is no pg_dump on this machine"
+    )
     file.write_bytes(b"PGDMP and no more")
     assert refusal("restore", file, postgres.create()).startswith("pg_restore failed: ")
 

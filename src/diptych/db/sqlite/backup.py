@@ -14,6 +14,7 @@ from pathlib import Path
 
 import apsw
 
+from diptych.db.sqlite.private_file import BESIDE
 from diptych.db.whole_file import whole_file
 from diptych.errors import StartError
 
@@ -25,6 +26,10 @@ Progress = Callable[[int, int], None]
 
 def back_up(database: str, target: Path, progress: Progress = lambda done, total: None) -> int:
     """Copy a database that may be in use, verify the copy, and give its size in bytes."""
+    if target.exists() and target.samefile(database):
+        raise StartError(f"{target} is the database itself; choose another name.")
+    if logs := _logs(target):
+        raise StartError(f"{target} is a database in use, or was not closed: {logs[0]} is there; choose another name.")
     with whole_file(target) as part:
         try:
             _copy(database, part, progress)
@@ -63,6 +68,9 @@ def verify_backup(path: Path) -> None:
 
 def restore(source: Path, database: str) -> Path | None:
     """Put a verified copy of a backup in the place of a database that nobody has open; gives where the old one is."""
+    if logs := _logs(source):
+        how = f"open it once by `sqlite3 {source} 'PRAGMA journal_mode=DELETE'`"
+        raise StartError(f"{source} is not all of a database: {logs[0]} may have what is not in it; {how}.")
     verify_backup(source)
     path = Path(database)
     with _alone(path), whole_file(path) as part:
@@ -75,7 +83,7 @@ def restore(source: Path, database: str) -> Path | None:
 def _alone(path: Path) -> Iterator[None]:
     """Hold a database that no other process has open; a StartError if one has.
 
-    Leaving WAL mode needs the only connection, and folds the log into the file.
+    Leaving WAL mode needs the only connection, and folds the log into the file. One that is corrupt remains as it is.
     """
     if not path.exists():
         yield
@@ -87,16 +95,31 @@ def _alone(path: Path) -> Iterator[None]:
             db.execute("BEGIN EXCLUSIVE")
         except apsw.BusyError:
             raise StartError(f"{path} is in use; stop the services that have it open first.") from None
+        except (apsw.NotADBError, apsw.CorruptError):
+            pass
+        except apsw.Error as error:
+            raise StartError(f"{path} cannot be opened: {error}.") from None
         yield
 
 
 def _keep(path: Path) -> Path | None:
-    """Give a database a second name, under which it remains when the first is given to another."""
+    """Give a database a second name, under which it remains when the first is given to another. A log that is still
+    beside it goes along: SQLite would take it for that of the other, and put old pages into it."""
+    kept = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    for log in _logs(path):
+        log.rename(kept.with_name(kept.name + log.name.removeprefix(path.name)))
+    for suffix in BESIDE[1:]:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
     if not path.exists():
         return None
-    kept = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     kept.hardlink_to(path)
     return kept
+
+
+def _logs(path: Path) -> list[Path]:
+    """The logs beside a database that have what is not in its file."""
+    beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
+    return [log for log in beside if log.exists() and log.stat().st_size]
 
 
 def _open(path: str) -> apsw.Connection:
