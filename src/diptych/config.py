@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from diptych.errors import StartError
 from diptych.setting_parsers import (
-    SHOWN,
     Issuer,
     choice_parser,
     parse_rates,
@@ -46,6 +45,7 @@ from diptych.setting_parsers import (
     read_smtp,
     read_tokens,
     read_whole,
+    shown,
 )
 
 T = TypeVar("T")
@@ -286,8 +286,7 @@ def _read(setting: Setting, text: str, where: str) -> Any:
     try:
         return setting.read(text)
     except ValueError as error:
-        shown = repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}…"
-        raise StartError(f"{where} cannot be {shown}: {error}.") from None
+        raise StartError(f"{where} cannot be {shown(text)}: {error}.") from None
 
 
 def _read_file(file: Path) -> dict[str, Any]:

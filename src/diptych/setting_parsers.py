@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 SHOWN = 80
 """Characters of an invalid value that an error shows."""
+_SECRET = re.compile(r"(?<=://)\S*(?=@)|(?<=password=)[^&,\s]*")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?")
 LOCALHOST = "localhost"
 """In `cors_origins`: pages of this machine, from any port."""
@@ -31,6 +32,12 @@ class Issuer:
     subject_claim: str = "sub"
     required: Mapping[str, str] | None = None
     """Claims that a token must have, with their values."""
+
+
+def shown(text: str) -> str:
+    """An invalid value, as an error shows it: without the passwords of addresses, as errors are logged."""
+    text = _SECRET.sub("…", text)
+    return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}…"
 
 
 def read_boolean(text: str) -> bool:

@@ -9,6 +9,7 @@ import click
 
 from diptych.config import SETTINGS, Config, Setting, load
 from diptych.errors import DiptychError, ModelError, StartError
+from diptych.setting_parsers import shown
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,11 +30,11 @@ def _option(setting: Setting, default: Any) -> Callable[[Command], Command]:
     name = setting.name.replace("_", "-")
     shown_default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
     shown_default = ",".join(shown_default) if isinstance(shown_default, tuple) else shown_default
-    shown = f"{setting.help}. [default: {shown_default}]" if shown_default != "" else f"{setting.help}."
+    text = f"{setting.help}. [default: {shown_default}]" if shown_default != "" else f"{setting.help}."
     if isinstance(default, bool):
-        return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=shown)
+        return click.option(f"--{name}/--no-{name}", setting.name, default=None, help=text)
     kind = {int: "INTEGER", float: "NUMBER"}.get(type(setting.default), "TEXT")
-    return click.option(f"--{name}", setting.name, default=None, type=_reader(setting), metavar=kind, help=shown)
+    return click.option(f"--{name}", setting.name, default=None, type=_reader(setting), metavar=kind, help=text)
 
 
 def _reader(setting: Setting) -> Callable[[str], Any]:
@@ -43,7 +44,7 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
         try:
             return setting.read(text)
         except ValueError as error:
-            raise click.BadParameter(f"{text!r}: {error}.") from None
+            raise click.BadParameter(f"{shown(text)}: {error}.") from None
 
     return read
 
