@@ -202,6 +202,8 @@ def test_postgresql_is_restored_into_an_empty_database_only(postgres: Postgres, 
     )
     file.write_bytes(b"PGDMP and no more")
     assert refusal("restore", file, postgres.create()).startswith("pg_restore failed: ")
+    for nobody in ("postgresql://127.0.0.1:1/shop", f"{database}_none"):
+        assert refusal("restore", file, nobody).startswith("The PostgreSQL database cannot be opened: ")
 
 
 def test_no_password_is_among_the_arguments() -> None:

@@ -11,7 +11,9 @@ command is imported when the command runs, so that `diptych --version` loads nei
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -86,6 +88,12 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         click.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except OSError as error:
+        with suppress(OSError, ValueError):  # what it could not write is written again at the exit, by Python
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        named = f"{error.filename}: " if error.filename else ""
+        click.echo(f"The command failed: {named}{error.strerror or error}.", err=True)
         sys.exit(2)
     except click.Abort:
         sys.exit(130)

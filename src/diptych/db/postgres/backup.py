@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import asyncpg
 
+from diptych.db.postgres.store import UNOPENED, unopened
 from diptych.db.whole_file import whole_file
 from diptych.errors import StartError
 
@@ -28,11 +29,14 @@ def back_up(url: str, target: Path) -> int:
 
 async def restore(source: Path, url: str) -> None:
     """Put all of an archive into an empty database, in one transaction."""
-    connection = await asyncpg.connect(url)
     try:
-        tables = await connection.fetchval(_TABLES)
-    finally:
-        await connection.close()
+        connection = await asyncpg.connect(url)
+        try:
+            tables = await connection.fetchval(_TABLES)
+        finally:
+            await connection.close()
+    except UNOPENED as error:
+        raise unopened(error) from None
     if tables:
         raise StartError("The database has tables already; restore into an empty one, and serve that.")
     _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", str(source), url=url)

@@ -126,8 +126,8 @@ class PostgresStore:
             except BaseException:
                 await connection.close()
                 raise
-        except _UNOPENED as error:
-            raise _unopened(error) from None
+        except UNOPENED as error:
+            raise unopened(error) from None
         connector = self._connector
         self._pool = Pool(connector.connect, self._size, PATIENCE, self._waiting, connector.set_up)
         self._pool.acts = bool(model.audited)
@@ -188,8 +188,8 @@ class PostgresStore:
                     return await work(connection)
             finally:
                 await connection.close()
-        except _UNOPENED as error:
-            raise _unopened(error) from None
+        except UNOPENED as error:
+            raise unopened(error) from None
 
     @property
     def pool(self) -> Pool:
@@ -202,8 +202,8 @@ class PostgresStore:
         """A connection of its own, for who closes it."""
         try:
             return await self._connector.connect_directly(name)
-        except _UNOPENED as error:
-            raise _unopened(error) from None
+        except UNOPENED as error:
+            raise unopened(error) from None
 
     def cautions(self) -> list[str]:
         return []
@@ -382,9 +382,9 @@ def _bounded(row: Sequence[bytes | None]) -> Sequence[bytes | None]:
     return row
 
 
-_UNOPENED = (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError)
+UNOPENED = (*BROKEN, asyncpg.PostgresError, ValueError, TimeoutError)
 
 
-def _unopened(error: BaseException) -> StartError:
+def unopened(error: BaseException) -> StartError:
     cause = str(error).rstrip(".") or type(error).__name__
     return StartError(f"The PostgreSQL database cannot be opened: {cause}.")
