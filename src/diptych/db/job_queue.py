@@ -102,9 +102,11 @@ _ADD = (
 _GREATEST = {"sqlite": "max", "postgres": "greatest"}
 _WAITS = "turn = -1 - abs(turn)"
 """What is set of a job that waits for another attempt."""
-_HOLD = "UPDATE diptych_jobs SET {sets} WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
-_REMOVE = "DELETE FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 RETURNING 1"
-_HELD = "SELECT count(*) FROM diptych_jobs WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3"
+_MINE = "WHERE id = {0}1 AND lease_by = {0}2 AND attempts = {0}3 AND lease_until > 0"
+"""The record of a run that has not ended, whether or not its lease is still valid."""
+_HOLD = f"UPDATE diptych_jobs SET {{sets}} {_MINE} RETURNING 1"
+_REMOVE = f"DELETE FROM diptych_jobs {_MINE} RETURNING 1"
+_HELD = f"SELECT count(*) FROM diptych_jobs {_MINE}"
 _TICK = (
     "UPDATE diptych_schedules SET next_at = {0}2 WHERE name = {0}1 AND next_at <= {now} "
     "AND NOT EXISTS (SELECT 1 FROM diptych_jobs "
