@@ -17,6 +17,11 @@ def rename_resource(old: str, new: str) -> str:
     return f"UPDATE diptych_feed SET resource = '{new}' WHERE resource = '{old}'"
 
 
+def set_aside(table: str) -> str:
+    """The statement after which stored changes of a table that is gone are not those of a new one with its name."""
+    return rename_resource(table, f"{table} (dropped)")
+
+
 def rename_key(table: str, old: str, new: str, dialect: DialectName) -> str:
     """The statement that gives a value its new name in stored changes."""
     if dialect == "sqlite":

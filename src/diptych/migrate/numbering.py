@@ -23,11 +23,23 @@ def within_of(column: Column) -> str:
     return column.generated.partition(":")[2]
 
 
+def row_numbers(column: Column) -> str:
+    """The number of a row that gets a counter, as an expression over all rows."""
+    within = within_of(column)
+    partition = f"PARTITION BY {quote(within)} " if within else ""
+    return f"row_number() OVER ({partition}ORDER BY created_at, id)"
+
+
 def rename_counter(old: str, new: str, dialect: DialectName) -> Iterator[str]:
     """The statements after which a counter goes on under another name, `table.column`."""
-    yield CREATE_COUNTERS[dialect]  # opening the database would make it, and a column is new perhaps
-    yield f"DELETE FROM diptych_counters WHERE name = '{new}'"  # one that is gone had it
+    yield from forget_counter(new, dialect)
     yield f"UPDATE diptych_counters SET name = '{new}' WHERE name = '{old}'"
+
+
+def forget_counter(name: str, dialect: DialectName) -> Iterator[str]:
+    """The statements after which a counter begins anew, though one that is gone had its name."""
+    yield CREATE_COUNTERS[dialect]  # opening the database would make it, and a column is new perhaps
+    yield f"DELETE FROM diptych_counters WHERE name = '{name}'"
 
 
 def add_counter(table: str, name: str, column: Column, *, there: bool) -> Iterator[Action]:
@@ -35,8 +47,7 @@ def add_counter(table: str, name: str, column: Column, *, there: bool) -> Iterat
     quoted, within = quote(table), within_of(column)
     index = "diptych_number_" + hashlib.sha256(f"{table}.{name}".encode()).hexdigest()[:8]
     if not there:
-        yield CREATE_COUNTERS["postgres"]
-        yield f"DELETE FROM diptych_counters WHERE name = '{table}.{name}'"
+        yield from forget_counter(f"{table}.{name}", "postgres")
         yield f"ALTER TABLE {quoted} ADD COLUMN {quote(name)} {type_ddl(column, 'postgres')}"
     order = f"ON {quoted} (created_at, id) WHERE {quote(name)} IS NULL"
     yield Alone(f"CREATE INDEX CONCURRENTLY {index} {order}", index)

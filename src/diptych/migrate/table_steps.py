@@ -13,7 +13,7 @@ from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
 from diptych.migrate import feed
 from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote
-from diptych.migrate.numbering import add_counter, rename_counter, within_of
+from diptych.migrate.numbering import add_counter, forget_counter, rename_counter, row_numbers
 from diptych.migrate.online import (
     add_reference,
     alter_on_postgres,
@@ -48,6 +48,11 @@ class create_table(MigrationStep, frozen=True):
             yield from self._references(before, have)
         if self.table.search:
             yield from SearchIndex.over(self.name, self.table.search, dialect).create()
+        if "diptych_feed" in have.system_tables:
+            yield feed.set_aside(self.name)
+        for name, column in self.table.columns.items():
+            if column.generated.startswith("counter"):
+                yield from forget_counter(f"{self.name}.{name}", dialect)
 
     def _references(self, before: State, have: Catalogue) -> Iterator[Action]:
         """Its foreign keys to tables that are there, and theirs to it."""
@@ -182,7 +187,8 @@ class add_column(MigrationStep, frozen=True):
         if stored and not is_counter:
             yield stored
         if is_counter or fill or not (column.nullable or column.default is not None):
-            value = _numbers(column) if is_counter else fill or default_ddl(name, column, "sqlite")
+            value = row_numbers(column) if is_counter else fill or default_ddl(name, column, "sqlite")
+            yield from forget_counter(f"{table}.{name}", "sqlite") if is_counter else ()
             yield Rebuild(table, before.tables[table], self.change(before).tables[table], {name: value or "NULL"})
         else:
             yield from _opened(table, name, column, "sqlite", filled=False)
@@ -235,13 +241,6 @@ def _opened(table: str, name: str, column: Column, dialect: DialectName, *, fill
     yield f"ALTER TABLE {quote(table)} ADD COLUMN {column_ddl(name, bare, dialect)}"
     if default:
         yield f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)} SET DEFAULT {default}"
-
-
-def _numbers(column: Column) -> str:
-    """The number of a row that gets a counter, as an expression over all rows."""
-    within = within_of(column)
-    partition = f"PARTITION BY {quote(within)} " if within else ""
-    return f"row_number() OVER ({partition}ORDER BY created_at, id)"
 
 
 class drop_column(MigrationStep, frozen=True):

@@ -1,0 +1,71 @@
+"""A table or a counter with the name of one that is gone begins anew: nothing of the other is told or goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.migrate.scene import Project
+from tests.contract.migrate.test_kinds import UUID, model
+from tests.support.in_process import in_process
+from tests.support.model_files import model_of
+from tests.support.running import NewDatabase
+
+OTHER = "class Other(Resource):\n    name: str = ''\n"
+HIDDEN = """
+class Note(Resource{}):
+    text: str
+    access = ()
+"""
+OPEN = """
+class Note(Resource{}):
+    text: str
+    access = (grant("read", "create"),)
+"""
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+INTEGER = ', ids="integer"'
+
+
+@pytest.mark.parametrize(("was", "ids"), [("", ""), ("", INTEGER), (INTEGER, INTEGER)])
+def test_changes_of_a_table_that_is_gone_are_not_those_of_a_new_one(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner, was: str, ids: str
+) -> None:
+    old, without, new = model_of(HIDDEN.format(was) + OTHER), model_of(OTHER), model_of(OPEN.format(ids) + OTHER)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    project.outside.sql(f"INSERT INTO notes (id, text) VALUES ({1 if was else repr(UUID.format(1))}, 'hidden')")
+    project.make(without, "gone", drops={"notes"})
+    project.apply(without, allow_loss=True)
+    project.make(new, "again")
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        assert service.send("POST", "/notes", headers=JSON, body=b'{"text": "new"}').status == 201
+        told = service.changes("/notes/changes?fields=text")["data"]
+    assert [change["note"] for change in told] == [{"text": "new"}]
+
+
+def test_a_counter_of_a_table_that_is_gone_does_not_go_on(tmp_path: Path, new_database: NewDatabase) -> None:
+    counted, plain = ("title: str", "n: Annotated[int, Counter()] = auto()"), ("title: str",)
+    project = Project(tmp_path / "migrations", new_database())
+    walk: list[Any] = [model(*counted), model(*plain), model(*counted), model(name="Other"), model(*counted)]
+    for number, now in enumerate(walk):
+        project.make(now, drops={"things", "others"})
+        project.apply(now, allow_loss=True)
+        if number in (0, 2, 4):
+            for row in (1, 2, 3):
+                project.outside.sql(f"INSERT INTO things (id, title) VALUES ('{UUID.format(row)}', 't')")
+            assert project.outside.sql("SELECT n FROM things ORDER BY id") == [(1,), (2,), (3,)]
+            project.outside.sql("DELETE FROM things")
