@@ -22,6 +22,21 @@ def set_aside(table: str) -> str:
     return rename_resource(table, f"{table} (dropped)")
 
 
+def remove_key(table: str, name: str, dialect: DialectName) -> str:
+    """The statement after which stored changes have no value of a column that is gone, which a new one would show."""
+    if dialect == "sqlite":
+        sides = (f"{side} = json_remove({side}, '$.{name}')" for side in ("old", "new"))
+        there = (f"json_type({side}, '$.{name}') IS NOT NULL" for side in ("old", "new"))
+    else:
+        sides = (
+            f"{side} = ({side}::jsonb - '{name}' || CASE WHEN {side}::jsonb ? '=' THEN "
+            f"jsonb_build_object('=', ({side}::jsonb -> '=') - '{name}') ELSE '{{}}' END)::json"
+            for side in ("old", "new")
+        )
+        there = (f"{side}::jsonb ? '{name}' OR {side}::jsonb -> '=' ? '{name}'" for side in ("old", "new"))
+    return f"{_update(table, sides)} AND ({' OR '.join(there)})"
+
+
 def rename_key(table: str, old: str, new: str, dialect: DialectName) -> str:
     """The statement that gives a value its new name in stored changes."""
     if dialect == "sqlite":

@@ -161,6 +161,9 @@ class add_column(MigrationStep, frozen=True):
         open_ = msgspec.structs.replace(column, nullable=True) if fill else column
         there = have.tables.get(table, {}).get(name)
         is_counter = column.generated.startswith("counter")
+        if there is None and "diptych_feed" in have.system_tables:
+            gone = feed.remove_key(table, name, dialect)
+            yield gone if dialect == "sqlite" else Stored(gone)
         if dialect == "sqlite":
             yield from self._on_sqlite(before, fill, is_counter)
             return

@@ -57,6 +57,36 @@ def test_changes_of_a_table_that_is_gone_are_not_those_of_a_new_one(
     assert [change["note"] for change in told] == [{"text": "new"}]
 
 
+LINES = {
+    "of another type": ("rank: str", "rank: int = 3", [3, 3, 5]),
+    "that may be null": ("rank: str | None = None", "rank: int | None = None", [None, None, 5]),
+    "that nobody could read": ("rank: Annotated[str, ReadBy(Role('x'))]", "rank: str | None = None", [None, None, "5"]),
+    "a long one": ("rank: str", "rank: str = '-'", ["-", "-", "5"]),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_values_of_a_column_that_is_gone_are_not_those_of_a_new_one(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner, name: str
+) -> None:
+    was, now, expected = LINES[name]
+    old, without, new = model("title: str", was), model("title: str"), model("title: str", now)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    value = "x" * (3000 if name == "a long one" else 3)
+    project.outside.sql(f"INSERT INTO things (id, title, rank) VALUES ('{UUID.format(1)}', 't', '{value}')")
+    project.outside.sql("UPDATE things SET title = 'u'")
+    project.make(without, "gone", drops={"things.rank"})
+    project.apply(without, allow_loss=True)
+    project.make(new, "again")
+    project.apply(new)
+    project.outside.sql(f"INSERT INTO things (id, title, rank) VALUES ('{UUID.format(2)}', 't', '5')")
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/things/changes?fields=rank")["data"]
+    assert [change["thing"]["rank"] for change in told] == expected
+
+
 def test_a_counter_of_a_table_that_is_gone_does_not_go_on(tmp_path: Path, new_database: NewDatabase) -> None:
     counted, plain = ("title: str", "n: Annotated[int, Counter()] = auto()"), ("title: str",)
     project = Project(tmp_path / "migrations", new_database())
