@@ -13,6 +13,7 @@ from diptych.compile.system.searching import SearchIndex
 from diptych.errors import StartError
 from diptych.migrate import feed
 from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote
+from diptych.migrate.hooks import drop_hooks, rename_hooks
 from diptych.migrate.numbering import add_counter, forget_counter, rename_counter, row_numbers
 from diptych.migrate.online import (
     add_reference,
@@ -27,7 +28,6 @@ from diptych.migrate.online import (
 )
 from diptych.migrate.state import Column, State, Table
 from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect, unfit
-from diptych.model.declare.webhook_resource import WebhookResource
 
 
 class create_table(MigrationStep, frozen=True):
@@ -74,7 +74,7 @@ def _at_once(actions: Iterator[Action]) -> Iterator[Action]:
 
 
 class drop_table(MigrationStep, frozen=True):
-    """Drop a table with its rows."""
+    """Drop a table with its rows, and the webhooks that are rows of it."""
 
     name: str
 
@@ -91,6 +91,7 @@ class drop_table(MigrationStep, frozen=True):
             if dialect == "postgres" and reference.target == self.name != reference.table:
                 yield f'ALTER TABLE {quote(reference.table)} DROP CONSTRAINT "{reference.name}"'
         yield f"DROP TABLE {quote(self.name)}"
+        yield from drop_hooks(self.name, table, have)
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
         return self.name not in have.tables
@@ -125,9 +126,7 @@ class rename_table(MigrationStep, frozen=True):
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         yield f"ALTER TABLE {quote(self.old)} RENAME TO {quote(self.new)}"
         yield feed.rename_resource(self.old, self.new)
-        is_of_webhooks = before.tables[self.old].columns.keys() >= WebhookResource.__annotations__.keys()
-        if is_of_webhooks and "diptych_webhooks" in have.system_tables:
-            yield f"UPDATE diptych_webhooks SET source = '{self.new}' WHERE source = '{self.old}'"
+        yield from rename_hooks(self.old, self.new, before.tables[self.old], have)
         if dialect == "postgres":
             yield from follow_rename(self.new)
         for name, column in before.tables[self.old].columns.items():

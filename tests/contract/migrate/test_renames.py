@@ -179,6 +179,27 @@ def test_the_webhooks_that_are_rows_follow_their_table(
     assert webhooks(new) == []
 
 
+def test_the_webhooks_that_are_rows_go_with_their_table(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    with_hooks, without = model_of(OLD + "\nclass Hook(WebhookResource):\n    access = ()\n"), model_of(OLD)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(with_hooks, "first")
+    project.apply(with_hooks)
+    project.outside.sql(
+        "INSERT INTO hooks (id, url, follows, owner) VALUES ('00000000-0000-7000-8000-000000000001', "
+        "'https://example.org/a', 'posts', '00000000-0000-7000-8000-000000000002')"
+    )
+    with in_process(with_hooks, project.outside.url, runner) as service:
+        runner.run(service.handler.webhooks.look())
+    pending = "SELECT 'd', id, 1, 'r', 'pending', 1, 0, 0, '' FROM diptych_webhooks"
+    project.outside.sql(f"INSERT INTO diptych_webhook_deliveries {pending}")
+    project.make(without)
+    project.apply(without, allow_loss=True)
+    for table in ("diptych_webhooks", "diptych_webhook_deliveries"):
+        assert project.outside.sql(f"SELECT id FROM {table}") == []
+
+
 def test_a_file_whose_tables_all_get_other_names_is_copied_before(tmp_path: Path, new_sqlite: NewDatabase) -> None:
     old, new = (
         model_of("class Post(Resource):\n    title: str\n"),
