@@ -143,9 +143,13 @@ class _Run:
             there = self.chain if have.is_new_to(self.model) else log.baseline(self.chain, have, "postgres")
             if have.is_new_to(self.model):
                 self.tell(log.MADE)
-            for migration in there:
-                for half in log.HALVES:
-                    await self._log(migration, half, log.WHOLE)
+
+            async def note() -> None:
+                for migration in there:
+                    for half in log.HALVES:
+                        await self._log(migration, half, log.WHOLE)
+
+            await patiently(connection, note)  # all or none: what is left to do is what the log lacks
             entries = [(loaded.name, loaded.hash, half, log.WHOLE) for loaded in there for half in log.HALVES]
         left = log.pending(self.chain, entries or [], expand=expand)
         if not ignore_nodes:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from diptych.errors import StartError
+from diptych.migrate import postgres as on_postgres
+from diptych.migrate.files import Loaded
 from tests.contract.migrate.scene import Project, opened, structure
 from tests.contract.migrate.test_kinds import UUID, model
-from tests.support.running import NewDatabase
+from tests.support.running import NewDatabase, Postgres
 from tests.unit.compile.test_tables import Outside
 
 SIZE = "size: Annotated[Decimal, Digits({}, {})]"
@@ -32,3 +35,27 @@ def test_what_it_lacks_is_applied(tmp_path: Path, new_database: NewDatabase, nam
     anew = Outside(new_database())
     opened(anew.url, model(*new))
     assert structure(project.outside) == structure(anew)
+
+
+def test_a_start_that_is_killed_while_it_writes_the_log_is_repeated(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a new database the tables are made as the last migration leaves them, and no step is taken."""
+    project, log = Project(tmp_path / "migrations", postgres.create()), on_postgres._Run._log
+    project.make(model("title: str"), "first")
+    project.make(model("title: str", name="Item"), renames={"things": "items"})
+    left = 2
+
+    async def killed(self: on_postgres._Run, migration: Loaded, half: str, step: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise StartError("killed")
+        await log(self, migration, half, step)
+
+    monkeypatch.setattr(on_postgres._Run, "_log", killed)
+    with pytest.raises(StartError, match="killed"):
+        project.apply(model("title: str", name="Item"))
+    monkeypatch.undo()
+    project.apply(model("title: str", name="Item"))
+    assert project.outside.sql("SELECT count(*) FROM items") == [(0,)]
