@@ -90,6 +90,8 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"
     if default:
         yield f"{alter} SET DEFAULT {default}"
+    if was.target != now.target:
+        yield free_references(table)
     if was.target != now.target or was.on_delete != now.on_delete:
         yield from add_reference(table, name, now, have)
     if now.nullable:
@@ -118,6 +120,12 @@ def free_column(table: str, name: str) -> str:
     that are wanted."""
     number = f"SELECT attnum FROM pg_attribute a WHERE a.attrelid = t.tgrelid AND attname = '{name}'"
     return _DROP_TRIGGERS.format(table=quote(table), more=f" AND ({number}) = ANY (tgattr)")
+
+
+def free_references(table: str) -> str:
+    """The statement that drops our triggers by which no row refers to one in the trash; opening the database makes
+    those that are wanted."""
+    return _DROP_TRIGGERS.format(table=quote(table), more=" AND tgname ~ '^diptych_refers_'")
 
 
 def follow_rename(table: str) -> Iterator[str]:

@@ -102,6 +102,15 @@ class State(msgspec.Struct, frozen=True):
         return msgspec.json.decode(text, type=State)
 
 
+def referring(state: State, target: str) -> list[str]:
+    """The tables that refer to a table."""
+    return [
+        name
+        for name, table in state.tables.items()
+        if any(column.target == target for column in table.columns.values())
+    ]
+
+
 def _sorted(tables: dict[str, Table]) -> dict[str, Table]:
     return {name: table.put(keys=tuple(sorted(table.keys, key=repr))) for name, table in tables.items()}
 

@@ -22,11 +22,12 @@ from diptych.migrate.online import (
     fill_nulls,
     follow_rename,
     free_column,
+    free_references,
     relax_null,
     set_not_null,
     taken_names,
 )
-from diptych.migrate.state import Column, State, Table
+from diptych.migrate.state import Column, State, Table, referring
 from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, Stored, count_of, of_dialect, unfit
 
 
@@ -264,6 +265,8 @@ class drop_column(MigrationStep, frozen=True):
         else:
             if dialect == "postgres":
                 yield free_column(self.table, self.name)
+                if column.generated == TRASH:
+                    yield from map(free_references, referring(before, self.table))
             yield f"ALTER TABLE {quote(self.table)} DROP COLUMN {quote(self.name)}"
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
