@@ -342,6 +342,8 @@ class alter_column(MigrationStep, frozen=True):
         table, name, now = before.tables[self.table], self.name, self.column
         was = table.columns[name]
         fill, using = of_dialect(self.fill, dialect), of_dialect(self.using, dialect)
+        if using and dialect == "postgres":
+            yield f"LOCK TABLE {quote(self.table)}"  # a change between the two would be stored as before
         if using:
             yield feed.compute_key(name, self.table, table, now, using, dialect)
         if fill and dialect == "postgres":

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diptych.migrate import postgres as on_postgres
 from tests.contract.migrate.scene import Project
-from tests.contract.migrate.test_kinds import model
+from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import Service, in_process
-from tests.support.running import NewDatabase
+from tests.support.running import NewDatabase, Postgres
+from tests.unit.compile.test_tables import Outside
 
 
 @pytest.fixture
@@ -92,3 +95,33 @@ def test_an_expression_may_name_its_table(tmp_path: Path, new_database: NewDatab
     with in_process(new, project.outside.url, runner) as service:
         told = service.changes("/things/changes?fields=slug,size,day")["data"]
     assert (told[0]["thing"]["slug"], told[0]["thing"]["size"]) == ("G", "A") and told[0]["thing"]["day"]
+
+
+def test_a_change_by_another_program_while_values_are_converted(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored changes are converted first: a writer that comes between waits for the table, and is told as it is."""
+    old, new, url = model("size: int"), model("size: str"), postgres.create()
+    project, execute, writers = (
+        Project(tmp_path / "migrations", url),
+        on_postgres._Run._execute,
+        list[threading.Thread](),
+    )
+    project.make(old, "first")
+    project.apply(old)
+    project.make(new, usings={"things.size": "'n' || CAST(size AS text)"})
+
+    def write() -> None:
+        Outside(url).sql(f"INSERT INTO things (id, size) VALUES ('{UUID.format(1)}', 7)")
+
+    async def between(self: on_postgres._Run, statement: str) -> None:
+        await execute(self, statement)
+        if statement.startswith("UPDATE diptych_feed") and not writers:
+            writers.append(threading.Thread(target=write))
+            writers[0].start()
+            await asyncio.sleep(0.3)
+
+    monkeypatch.setattr(on_postgres._Run, "_execute", between)
+    project.apply(new)
+    writers[0].join()
+    assert project.outside.sql("SELECT new ->> 'size' FROM diptych_feed") == project.outside.rows("things", "size")
