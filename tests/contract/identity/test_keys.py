@@ -16,6 +16,9 @@ from diptych.identity.tokens import kid_of, load_tokens, token_keys
 from tests.contract.identity.desk import Desk, NewDesk
 from tests.support.in_process import Service
 
+HERE = {"host": "127.0.0.1:8000"}
+PUBLISHED = ("jwks.json", "oauth-authorization-server")
+
 
 def kids(one: Desk) -> list[str]:
     return [key.kid for key in one.run(signing_keys(one.store))]
@@ -46,6 +49,12 @@ def test_a_running_service_signs_with_a_new_key_and_old_tokens_hold(shop: Servic
     assert kid_of(new) == kid
     assert [shop.get("/orders", token=token).status for token in (old, new)] == [200, 200]
     assert [key["kid"] for key in shop.handler.context.tokens.public()["keys"]] == [kid, "1"]
+
+
+def test_no_proxy_keeps_the_public_keys(shop: Service) -> None:
+    """Whoever meets a new key asks for it, and must not get the keys of some minutes ago."""
+    shared = {path: shop.get(f"/.well-known/{path}", headers=HERE).headers["cache-control"] for path in PUBLISHED}
+    assert shared == {"jwks.json": "no-cache", "oauth-authorization-server": "public, max-age=300"}
 
 
 def test_a_token_of_a_key_that_is_newer_than_the_last_look_holds_at_once(shop: Service, new_desk: NewDesk) -> None:

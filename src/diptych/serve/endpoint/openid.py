@@ -20,6 +20,8 @@ from diptych.serve.endpoint.user_claims import UserClaims
 from diptych.serve.http.request import Request
 
 _PUBLIC: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"public, max-age=300"))
+_FRESH: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"no-cache"))
+"""Of the keys: a new one signs within a second, and who meets it asks for it again, past what a proxy has kept."""
 _PRIVATE: tuple[Header, ...] = ((b"content-type", JSON_TYPE), (b"cache-control", b"no-store"))
 _NARROW = b'Bearer error="insufficient_scope", scope="openid"'
 
@@ -36,10 +38,11 @@ class OpenidEndpoint:
 
     def document(self, path: str, issuer: str) -> Reply:
         """The document of a well-known path."""
-        scopes = sorted(self._model.scopes)
         if path == KEYS:
-            body: dict[str, Any] = self._context.tokens.public()
-        elif path == RESOURCE:
+            return Reply(200, _FRESH, msgspec.json.encode(self._context.tokens.public()))
+        scopes = sorted(self._model.scopes)
+        body: dict[str, Any]
+        if path == RESOURCE:
             body = resource_metadata(issuer, self._model.title, scopes, self._context.issuers.names)
         else:
             body = server_metadata(issuer, scopes, registers=self._registers)
