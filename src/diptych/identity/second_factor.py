@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
-from diptych.identity.mail.limits import within
+from diptych.identity.mail.limits import within_all
 from diptych.identity.records import (
     ATTEMPTS,
     RECOVERY_CODES,
@@ -36,7 +36,8 @@ from diptych.identity.records import (
 from diptych.identity.throttle import Throttled
 from diptych.identity.totp import matching_step, new_key, step_before
 
-_LIMITS = ((5, 300), (50, 86_400))
+_LIMITS, _KIND = ((5, 300), (50, 86_400)), "totp"
+"""Codes in so many seconds, and how their counts are named."""
 _CODES = 10
 _NONCE = 12
 _PROPOSED = 3_600
@@ -139,14 +140,11 @@ class SecondFactor:
         return True
 
     def _count(self, account: Account) -> Script[Throttled | None]:
-        found: Throttled | None = None
-        for most, seconds in _LIMITS:
-            found = (yield from within(self._store, _who(account, seconds), most, seconds)) or found
-        return found
+        return (yield from within_all(self._store, _KIND, account.id, _LIMITS))
 
     def _forgive(self, account: Account) -> Script[None]:
         for _, seconds in _LIMITS:
-            yield from ATTEMPTS.remove(self._dialect, who=_who(account, seconds))
+            yield from ATTEMPTS.remove(self._dialect, who=f"{_KIND}:{seconds}:{account.id}")
 
     def _locked(self, key: bytes, account_id: str) -> str:
         nonce = secrets.token_bytes(_NONCE)
@@ -169,7 +167,3 @@ def forget_second_factor(store: Store, account_id: str) -> Script[bool]:
 def _recovery_code() -> str:
     text = base64.b32encode(secrets.token_bytes(10)).decode().lower()
     return "-".join(text[start : start + 4] for start in range(0, 16, 4))
-
-
-def _who(account: Account, seconds: int) -> str:
-    return f"totp:{seconds}:{account.id}"

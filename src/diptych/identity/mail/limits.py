@@ -8,6 +8,8 @@ They count requests, whether there is an account or not, so nobody learns from t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
 from diptych.identity.records import ATTEMPTS, hashed, unix_time
@@ -33,11 +35,17 @@ def count_from(store: Store, address: str, kind: str = "mail-from") -> Script[Th
 
 def count_to(store: Store, email: str) -> Script[bool]:
     """Count a mail to an address. May it be sent?"""
-    allowed = True
-    for most, seconds in _TO:
-        if (yield from within(store, f"mail-to:{seconds}:{hashed(email)}", most, seconds)) is not None:
-            allowed = False
-    return allowed
+    return (yield from within_all(store, "mail-to", hashed(email), _TO)) is None
+
+
+def within_all(store: Store, kind: str, what: str, windows: Iterable[tuple[int, int]]) -> Script[Throttled | None]:
+    """Count one in windows of `most` within `seconds`, the shortest first. What one of them refuses counts in none of
+    those behind it: who tries again too early waits no longer for that."""
+    for most, seconds in windows:
+        throttled = yield from within(store, f"{kind}:{seconds}:{what}", most, seconds)
+        if throttled is not None:
+            return throttled
+    return None
 
 
 def within(store: Store, who: str, most: int, seconds: int) -> Script[Throttled | None]:
