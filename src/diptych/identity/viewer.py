@@ -95,7 +95,7 @@ class Context:
         self.tokens = tokens
         self.store = store
         self.issuers = issuers or Issuers(())
-        self.revoked = RevocationList(store, self._revoke, self._load_keys)
+        self.revoked = RevocationList(store, self._revoke, self.load_keys)
         self.anonymous = Caller(model.anonymous, model.signature(model.anonymous))
         self._cache: LRUCache[Caller] = LRUCache("tokens and their callers", _KEPT, _KEPT_BYTES)
         self._loaded_at = 0.0
@@ -138,7 +138,7 @@ class Context:
             claims = await self.issuers.verify(token)
         else:
             self._loaded_at = time.monotonic()
-            await self._load_keys()
+            await self.load_keys()
             claims = self._verified(token)
         if claims is None:
             raise InvalidToken
@@ -160,7 +160,7 @@ class Context:
         except ValueError:
             return False
 
-    async def _load_keys(self) -> None:
+    async def load_keys(self) -> None:
         """Load the signing keys. If they have changed, drop all cached callers, so that tokens are verified again."""
         if self.tokens.replace(await token_keys(self.store)):
             self._cache.clear()

@@ -51,6 +51,25 @@ def test_a_running_service_signs_with_a_new_key_and_old_tokens_hold(shop: Servic
     assert [key["kid"] for key in shop.handler.context.tokens.public()["keys"]] == [kid, "1"]
 
 
+def test_a_key_is_published_by_every_node_before_any_token_of_it(
+    shop: Service, new_desk: NewDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another node may sign with it before this one has looked for new keys."""
+
+    def published() -> list[str]:
+        return [key["kid"] for key in shop.get("/.well-known/jwks.json", headers=HERE).json()["keys"]]
+
+    elsewhere = new_desk()
+    kid = elsewhere.run(rotate_key(elsewhere.store))
+    assert published() == [kid, "1"]
+
+    async def down(*given: object) -> None:
+        raise Refusal(Code.UNAVAILABLE, "The database does not answer.")
+
+    monkeypatch.setattr(shop.app.store, "run", down)
+    assert published() == [kid, "1"]
+
+
 def test_no_proxy_keeps_the_public_keys(shop: Service) -> None:
     """Whoever meets a new key asks for it, and must not get the keys of some minutes ago."""
     shared = {path: shop.get(f"/.well-known/{path}", headers=HERE).headers["cache-control"] for path in PUBLISHED}

@@ -108,7 +108,7 @@ class OauthEndpoint:
             return await self.account.handle(request, issuer)
         match request.path:
             case path if path.startswith("/.well-known/"):
-                return self.openid.document(path, issuer)
+                return await self.openid.document(path, issuer)
             case path if path == USERINFO:
                 return await self.openid.userinfo(request)
             case path if path == REGISTER:

@@ -5,6 +5,7 @@ Userinfo is asked with an access token of the scope `openid`, as the API is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -36,9 +37,11 @@ class OpenidEndpoint:
         self._user_claims = user_claims
         self._registers = registers
 
-    def document(self, path: str, issuer: str) -> Reply:
+    async def document(self, path: str, issuer: str) -> Reply:
         """The document of a well-known path."""
         if path == KEYS:
+            with suppress(Refusal):  # while the database does not answer, those that are known
+                await self._context.load_keys()  # another node may sign with a key that this one has not seen yet
             return Reply(200, _FRESH, msgspec.json.encode(self._context.tokens.public()))
         scopes = sorted(self._model.scopes)
         body: dict[str, Any]
