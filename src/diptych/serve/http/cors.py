@@ -27,13 +27,14 @@ endpoints for servers: no CORS there."""
 _OAUTH = "/oauth/"
 _EXPOSED: Header = (
     b"access-control-expose-headers",
-    b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Cost, Deprecation, ETag, "
+    b"Accept-Encoding, Accept-Patch, Accept-Query, Allow, Change-Cursor, Content-Disposition, Cost, Deprecation, ETag, "
     b"Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Read-Token, Retry-After, "
-    b"Sunset, WWW-Authenticate, X-Request-Id",
+    b"Server-Timing, Sunset, WWW-Authenticate, X-Request-Id",
 )
 ALLOWED_HEADERS = (
     # the API's own
-    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Read-Token",
+    "Accept, Authorization, Change-Reason, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID",
+    "Prefer, Read-Token",
     # of caches and of older libraries
     "Cache-Control, If-Modified-Since, If-Unmodified-Since, Pragma, X-Requested-With",
     # of GraphQL clients
