@@ -16,6 +16,7 @@ from diptych.serve.endpoint.oauth_paths import DOCUMENTS, RESOURCE
 from diptych.serve.http.request import Request
 
 _CHALLENGE = b"www-authenticate"
+_USUAL = {"http": ":80", "https": ":443"}
 
 
 def with_resource_metadata(reply: Reply, base_url: str, request: Request) -> Reply:
@@ -41,6 +42,12 @@ def issuer_of(base_url: str, request: Request) -> str:
     if not is_local_host(host):
         raise Refusal(Code.UNAVAILABLE, "The service does not know its public address: set base_url.")
     return f"http://{host}{request.root}"
+
+
+def origin_of(address: str) -> str:
+    """The origin of an address as browsers send it: in lower case, without the default port."""
+    parts = urlsplit(address.lower())
+    return f"{parts.scheme}://{parts.netloc.removesuffix(_USUAL.get(parts.scheme, ''))}"
 
 
 def known_issuer(base_url: str, request: Request) -> str:

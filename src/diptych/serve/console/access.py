@@ -7,7 +7,6 @@ to act for them does not get the rules of the model or the accounts of the servi
 from __future__ import annotations
 
 import time
-from urllib.parse import urlsplit
 
 from diptych.errors import Code, Refusal
 from diptych.identity.oauth.console_client import CONSOLE_CLIENT
@@ -15,7 +14,7 @@ from diptych.identity.tokens import COMMAND_LINE
 from diptych.identity.viewer import Caller, Context
 from diptych.serve.admins import is_admin
 from diptych.serve.http.request import Request
-from diptych.serve.public_address import issuer_of
+from diptych.serve.public_address import issuer_of, origin_of
 
 RECENT = 300
 """Seconds for which a sign-in allows changes of accounts, clients and keys."""
@@ -32,8 +31,7 @@ class Access:
 
     def check_origin(self, request: Request) -> None:
         """Refuse what a page of another origin sends, and what came by another name (without `base_url`)."""
-        issuer = urlsplit(issuer_of(self._base_url, request))
-        own = f"{issuer.scheme}://{issuer.netloc}".encode()
+        own = origin_of(issuer_of(self._base_url, request)).encode()
         if request.headers.get(b"origin", own) != own or request.headers.get(b"sec-fetch-site", b"none") not in _SAME:
             raise Refusal(Code.FORBIDDEN, "The console answers its own page only.")
 

@@ -14,6 +14,7 @@ from diptych.errors import Refusal
 from diptych.identity.oauth.authlib_adapter import Malformed, read_form
 from diptych.identity.oauth.server import Pairs
 from diptych.serve.http.request import Request
+from diptych.serve.public_address import origin_of
 
 _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
@@ -27,7 +28,7 @@ class BrowserForms:
     def __init__(self, base_url: str, secret: bytes) -> None:
         self._base_url = base_url
         self._secret = hmac.digest(secret, b"forms", "sha256")
-        self._name = "__Secure-diptych" if base_url.startswith("https:") else "diptych"
+        self._name = "__Secure-diptych" if base_url.lower().startswith("https:") else "diptych"
 
     def cookie(self, request: Request, kind: str = "") -> str:
         """The value of the cookie; "" if it is absent, repeated or too long."""
@@ -50,7 +51,7 @@ class BrowserForms:
         """Does the form come from a page of ours in this browser (CSRF check)?"""
         origin = request.headers.get(b"origin")
         site = request.headers.get(b"sec-fetch-site", b"same-origin")
-        foreign = (origin is not None and origin != _origin_of(issuer)) or site != b"same-origin"
+        foreign = (origin is not None and origin != origin_of(issuer).encode()) or site != b"same-origin"
         token = form.get("token", "")
         return bool(cookie) and not foreign and token.isascii() and hmac.compare_digest(token, self.token(cookie))
 
@@ -72,8 +73,3 @@ def see_other(location: str, *more: Header) -> Reply:
     """A redirect after a form."""
     head: tuple[Header, ...] = ((b"location", location.encode()), (b"cache-control", b"no-store"))
     return Reply(303, (*head, (b"referrer-policy", b"no-referrer"), *more))
-
-
-def _origin_of(uri: str) -> bytes:
-    parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc}".encode()
