@@ -5,7 +5,8 @@ that is not among them. Concurrent requests wait for the one fetch that is under
 
     fresh for 10 minutes → fetched again; if the issuer is down, the old ones go on verifying for 24 hours
     a key that is unknown → fetched again, once in 10 seconds
-    the issuer is down    → not asked for 1 s, 2 s, 4 s … 5 minutes; what needs it then is refused at once
+    the issuer is down    → not asked for 1 s, 2 s, 4 s … 5 minutes; what needs it then is refused at once, and what
+                            has an old key does not wait for it
 """
 
 from __future__ import annotations
@@ -49,18 +50,20 @@ class IssuerKeys:
         """The key with this id and algorithm, fetched if need be; None if there is none."""
         key = signing_key(self._keys, algorithm, kid)
         if key is None or self._age() >= FRESH:
-            await self._refresh()
+            is_usable = key is not None and self._age() < KEPT
+            await self._refresh(waits=not is_usable or not self._pause)
             key = signing_key(self._keys, algorithm, kid)
         return key if self._age() < KEPT else None
 
     def _age(self) -> float:
         return self._clock() - self._read_at
 
-    async def _refresh(self) -> None:
-        """Fetch the keys, or wait for the fetch under way; nothing while backing off."""
+    async def _refresh(self, *, waits: bool) -> None:
+        """Fetch the keys, or wait for the fetch under way; nothing while backing off. While the issuer is down, nobody
+        waits who has a key."""
         if self._reading is None and self._clock() >= self._not_before:
             self._reading = asyncio.create_task(self._read())
-        if self._reading is not None:
+        if self._reading is not None and waits:
             await asyncio.shield(self._reading)  # a caller that is cancelled leaves the fetch to the others
 
     async def _read(self) -> None:
