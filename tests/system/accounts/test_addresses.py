@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from diptych.identity import email_links
@@ -9,7 +11,9 @@ from diptych.identity.records import Account, unix_time
 from diptych.identity.verified_emails import email_is_verified
 from tests.support.effort import long_where
 from tests.support.mailbox import text_of
-from tests.system.accounts.club import PASSWORD, Club, follow
+from tests.support.running import NewDatabase
+from tests.system.accounts.club import PASSWORD, Club, clubbed, follow
+from tests.system.accounts.club_model import patrons
 
 pytestmark = long_where(new_database="postgres")
 """What differs between the databases is tested in process: tests/contract/identity."""
@@ -199,3 +203,20 @@ def test_a_session_that_was_there_before_is_not_used(club: Club) -> None:
     thief = club.browser()
     thief.cookies = chosen
     assert b"Sign in" in thief.get("/oauth/account").body
+
+
+def test_an_address_that_nobody_writes_by_the_api_is_always_a_proven_one(
+    new_sqlite: NewDatabase, runner: asyncio.Runner
+) -> None:
+    """The declaration of docs/how-to/sign-up.md: sign-up and change write what `WriteBy()` keeps from all others."""
+    with clubbed(new_sqlite(), runner, patrons) as club:
+        email, victim, new = club.member(), club.address(), club.address()
+        account = account_of(club, email)
+        url, token = f"/patrons/{account.user_id}", club.service.token(account.user_id)
+        assert club.service.send_json("PATCH", url, {"name": "Zed"}, token).status == 200
+        assert club.service.send_json("PATCH", url, {"email": victim}, token).status == 403
+        assert club.member(victim) == victim
+        do(club, club.signed_in(email), "change", email=new, password=PASSWORD)
+        assert club.json("confirm", {"token": club.token(new)}).status == 200
+        token = club.service.token(account.user_id)
+        assert club.service.get(url, token=token).json()["email"] == account_of(club, new).email == new
