@@ -137,8 +137,7 @@ class Context:
         elif self.issuers.knows(claimed_issuer(token)):
             claims = await self.issuers.verify(token)
         else:
-            self._loaded_at = time.monotonic()
-            await self.load_keys()
+            await self.find_key(token)
             claims = self._verified(token)
         if claims is None:
             raise InvalidToken
@@ -159,6 +158,12 @@ class Context:
             return not self.tokens.has(kid_of(token)) and time.monotonic() > self._loaded_at + 1
         except ValueError:
             return False
+
+    async def find_key(self, token: str) -> None:
+        """Load the signing keys if a token may be signed with one that another process has made."""
+        if self._may_have_new_key(token):
+            self._loaded_at = time.monotonic()
+            await self.load_keys()
 
     async def load_keys(self) -> None:
         """Load the signing keys. If they have changed, drop all cached callers, so that tokens are verified again."""

@@ -51,6 +51,24 @@ def test_a_running_service_signs_with_a_new_key_and_old_tokens_hold(shop: Servic
     assert [key["kid"] for key in shop.handler.context.tokens.public()["keys"]] == [kid, "1"]
 
 
+@pytest.mark.parametrize("path", ["introspect", "revoke"])
+def test_a_token_of_a_key_that_is_newer_than_the_last_look_is_known_to_the_endpoints_of_clients(
+    shop: Service, at_shop: Desk, new_desk: NewDesk, path: str
+) -> None:
+    elsewhere = new_desk()
+    client, secret = elsewhere.run(elsewhere.clients.add("Gateway", confidential=True))
+    elsewhere.run(rotate_key(elsewhere.store))
+    tokens = elsewhere.run(load_tokens(elsewhere.store))
+    token = tokens.make(None, ["admin"], None, more={"client_id": client.id})
+    shop.handler.context._loaded_at = 0.0  # keys are loaded at most once a second
+    form = f"token={token}&client_id={client.id}&client_secret={secret}".encode()
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    answer = shop.send("POST", f"/oauth/{path}", headers={**HERE, **kind}, body=form)
+    assert answer.status == 200
+    assert answer.json().get("active", "revoked") == (True if path == "introspect" else "revoked")
+    assert shop.get("/orders", token=token).status == (200 if path == "introspect" else 401)
+
+
 def test_a_key_is_published_by_every_node_before_any_token_of_it(
     shop: Service, new_desk: NewDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ with PKCE (S256), rotating refresh tokens and client credentials; RFC 9700 holds
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -60,12 +60,20 @@ class OAuth:
     """The authorization server of one service."""
 
     def __init__(
-        self, grant_store: GrantStore, tokens: Tokens, model: Model, user_claims: TellUser, *, console: bool = False
+        self,
+        grant_store: GrantStore,
+        tokens: Tokens,
+        model: Model,
+        user_claims: TellUser,
+        find_key: Callable[[str], Awaitable[None]],
+        *,
+        console: bool = False,
     ) -> None:
         self.grant_store = grant_store
         self.tokens = tokens
         self.model = model
         self._user_claims = user_claims
+        self._find_key = find_key
         self._console = console
         self._workers = Workers(_THREADS, _WAITING, "diptych-oauth", _BUSY)
 
@@ -93,6 +101,7 @@ class OAuth:
             answer: OAuthResponse = core.create_endpoint_response(name, request)
             return answer
 
+        await self._find_key(dict(form).get("token", ""))
         return await self._respond(headers, form, issuer, work)
 
     async def _respond(

@@ -55,7 +55,7 @@ def make_endpoint(write_engine: WriteEngine, context: Context, config: Config, r
     engine = write_engine.engine
     user_claims = UserClaims(context, read_row)
     grant_store = GrantStore(engine.store, context.revoked)
-    oauth = OAuth(grant_store, context.tokens, engine.model, user_claims.of, console=config.console)
+    oauth = OAuth(grant_store, context.tokens, engine.model, user_claims.of, context.find_key, console=config.console)
     registration = Registration(engine.store, config.registration_origins, engine.model.scopes)
     openid = OpenidEndpoint(context, oauth.grant_store, user_claims, registers=bool(registration.origins))
     accounts = Accounts(engine.store, context.revoked)
