@@ -99,6 +99,8 @@ class Context:
         self.anonymous = Caller(model.anonymous, model.signature(model.anonymous))
         self._cache: LRUCache[Caller] = LRUCache("tokens and their callers", _KEPT, _KEPT_BYTES)
         self._loaded_at = 0.0
+        self._looking: asyncio.Task[None] | None = None
+        """The look for new signing keys that is under way."""
         self._revoked_names: set[Name] = set()
         """Names that were revoked since the last sweep."""
         self._sweeping: asyncio.TimerHandle | None = None
@@ -155,15 +157,26 @@ class Context:
     def _may_have_new_key(self, token: str) -> bool:
         """May it be signed with a key of ours that this process has not loaded yet?"""
         try:
-            return not self.tokens.has(kid_of(token)) and time.monotonic() > self._loaded_at + 1
+            is_unknown = not self.tokens.has(kid_of(token))
         except ValueError:
             return False
+        return is_unknown and (self._looking is not None or time.monotonic() > self._loaded_at + 1)
 
     async def find_key(self, token: str) -> None:
-        """Load the signing keys if a token may be signed with one that another process has made."""
-        if self._may_have_new_key(token):
+        """Load the signing keys if a token may be signed with one that another process has made. All who meet it at
+        once wait for one look."""
+        if not self._may_have_new_key(token):
+            return
+        if self._looking is None:
             self._loaded_at = time.monotonic()
-            await self.load_keys()
+            self._looking = asyncio.create_task(self.load_keys())
+            self._looking.add_done_callback(self._looked)
+        await asyncio.shield(self._looking)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        self._looking = None
+        if not task.cancelled():
+            task.exception()  # those who waited have it; perhaps nobody does any more
 
     async def load_keys(self) -> None:
         """Load the signing keys. If they have changed, drop all cached callers, so that tokens are verified again."""
