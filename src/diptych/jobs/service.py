@@ -69,13 +69,13 @@ class JobService:
         self._is_draining = is_draining
         self._running: dict[str, _Running] = {}
         self._woken = asyncio.Event()
-        self._renewed_at = self._swept_at = 0.0
+        self._renewed_at = 0.0
         self._going = Background()
 
     async def start(self) -> None:
         """Begin to run jobs."""
         self._engine.wake_jobs = self._woken.set
-        self._going.start(self._rounds())
+        self._going.start(self._work())
 
     async def stop(self) -> None:
         """Let running jobs end for a while, and leave the others to other nodes."""
@@ -99,6 +99,11 @@ class JobService:
         except Refusal as refusal:
             log.warning("the lease of the job %s ends by itself: %s", running.run.id, refusal)
 
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._rounds())
+            group.create_task(self._sweeps())
+
     async def _rounds(self) -> None:
         CALLER.set("jobs")
         failed = is_declared = False
@@ -121,6 +126,20 @@ class JobService:
                 async with asyncio.timeout(max(wait, 0.01)):
                     await self._woken.wait()
 
+    async def _sweeps(self) -> None:
+        """Delete jobs that ended long ago; beside the queue, whose leases are renewed meanwhile."""
+        CALLER.set("jobs")
+        while True:
+            try:
+                if not self._is_draining():
+                    await sweep(self._calls, self._retention)
+            except Exception as error:
+                if is_moved(error):
+                    return
+                unforeseen = None if isinstance(error, Refusal) else error
+                log.warning("jobs that ended long ago cannot be deleted: %s", error, exc_info=unforeseen)
+            await asyncio.sleep(_SWEEP * random.uniform(0.8, 1.2))
+
     async def look(self) -> float:
         """Look at the queue once, and start what may run; returns the seconds until there may be more."""
         await self._renew()
@@ -138,9 +157,6 @@ class JobService:
         for job in found.jobs:
             if job.id not in self._running and self._has_place(job.name in self._ticks):
                 await self._take(job.id)
-        if time.monotonic() > self._swept_at + _SWEEP:
-            self._swept_at = time.monotonic()
-            await sweep(self._calls, self._retention)
         return wait
 
     def _has_place(self, is_tick: bool) -> bool:

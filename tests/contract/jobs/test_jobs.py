@@ -488,7 +488,6 @@ def test_a_service_that_drains_takes_no_jobs(bindery: Service) -> None:
 
 
 def test_a_look_at_an_empty_queue_is_one_read(bindery: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs(bindery)._swept_at = time.monotonic()  # retention has its own time
     store, done = bindery.app.store, list[str]()
 
     def spied(name: str) -> None:

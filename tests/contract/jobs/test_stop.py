@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from diptych.db.job_queue import QUEUE, Run
+from diptych.jobs import service
 from diptych.jobs.run import JobRunner
+from diptych.jobs.service import JobService
 from diptych.model.declare.job_resource import JobState
 from tests.contract.jobs.bindery import ANN, ROWS, TRIES, model
 from tests.support.in_process import Service, in_process
@@ -58,3 +60,27 @@ def test_a_job_whose_end_is_stored_while_the_service_stops_has_ended(
     assert bindery.get(f"/jobs/{id}", token=bindery.token(ANN)).json()["state"] == "failed"
     (record,) = bindery.runner.run(QUEUE.all(bindery.app.store, "id"))
     assert (record.lease_until, record.attempts) == (0, 1)
+
+
+def test_jobs_run_while_old_ones_are_deleted(bindery: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sweep(*_: object) -> int:
+        await asyncio.sleep(60)
+        return 0
+
+    monkeypatch.setattr(service, "sweep", sweep)
+    monkeypatch.setattr(service, "_SWEEP", 0.0)
+    jobs = JobService(bindery.handler.rest.calls.calls, bindery.app.config)
+    bindery.runner.run(jobs.start())
+    bindery.runner.run(asyncio.sleep(0.5))
+    id = tried(bindery, "well")
+
+    async def ends() -> None:
+        async with asyncio.timeout(10):
+            while await QUEUE.all(bindery.app.store, "id"):
+                await asyncio.sleep(0.05)
+
+    try:
+        bindery.runner.run(ends())
+    finally:
+        bindery.runner.run(jobs.stop())
+    assert bindery.get(f"/jobs/{id}", token=bindery.token(ANN)).json()["state"] == "succeeded"
