@@ -42,9 +42,13 @@ BATCH = 1_000
 """Rows of one transaction."""
 _GET = "SELECT value FROM diptych_settings WHERE name = $1"
 _PUT = (
-    "INSERT INTO diptych_settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+    "INSERT INTO diptych_settings (name, value) VALUES ($1, $2) "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING 1"
 )
-_DROP = "DELETE FROM diptych_settings WHERE name = $1"
+_BEGIN = "INSERT INTO diptych_settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING 1"
+_GO_ON = "UPDATE diptych_settings SET value = $2 WHERE name = $1 AND value = $3 RETURNING 1"
+"""Both store a position in the place of the one before: nothing, if another import has stored one since."""
+_DROP = "DELETE FROM diptych_settings WHERE name = $1 AND value = $2"
 
 
 @click.command("import")
@@ -152,6 +156,8 @@ class _Import:
         self.dry_run = dry_run
         self.restart = restart
         self.done = 0
+        self._stored = ""
+        """The position that is stored in the database."""
         self._trial: Session | None = None
 
     async def run(self) -> tuple[int, int]:
@@ -185,7 +191,8 @@ class _Import:
             rows = await session.rows(_GET, (self.source.name,))
         finally:
             await session.end()
-        return _Position(*json.loads(rows[0][0])) if rows else _Position()
+        self._stored = rows[0][0] if rows else ""
+        return _Position(*json.loads(self._stored)) if rows else _Position()
 
     def _rest(self, before: _Position) -> Iterator[tuple[int, Any]]:
         """The rows that are not imported yet."""
@@ -221,7 +228,10 @@ class _Import:
         if faults:
             raise self._stopped(faults, before)
         session = self._trial or await self.store.session()
+        position = json.dumps(self.source.position())
         try:
+            if not self.dry_run:
+                await self._claim(session, position)
             for line, script in scripts:
                 try:
                     await session.drive(script)
@@ -230,12 +240,23 @@ class _Import:
             if self.dry_run:
                 self._trial = session
             else:
-                await session.rows(_PUT, (self.source.name, json.dumps(self.source.position())))
                 await session.commit()
+                self._stored = position
         finally:
             if not self.dry_run:
                 await session.end()
         self.done += len(batch)
+
+    async def _claim(self, session: Session, position: str) -> None:
+        """Store how far the import will have come; a StartError if another goes on from the same position."""
+        name = self.source.name
+        if self._stored:
+            mine = await session.rows(_GO_ON, (name, position, self._stored))
+        else:
+            mine = await session.rows(_PUT if self.restart else _BEGIN, (name, position))
+        if not mine:
+            done = f"{counted(self.done)} {_were(self.done)} imported by this one"
+            raise StartError(f"{self.source.path} is being imported by another process, too; {done}.")
 
     async def _end(self) -> None:
         """Forget how far the import has come: it is complete."""
@@ -245,7 +266,7 @@ class _Import:
         try:
             for statement in self.writer.after():
                 await session.rows(statement, ())
-            await session.rows(_DROP, (self.source.name,))
+            await session.rows(_DROP, (self.source.name, self._stored))
             await session.commit()
         finally:
             await session.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from diptych.cli import import_rows
 from diptych.testing import serve
 from tests.contract.formats.every_type import MODEL, Maker
-from tests.support.running import Command, NewDatabase
+from tests.support.running import ROOT, Command, NewDatabase, diptych
 
 MODEL_NAME = "tests.contract.formats.every_type:MODEL"
 TEXTS = [
@@ -124,6 +125,30 @@ def test_an_import_goes_on_where_it_stopped(command: Command, database: str, mon
     with serve(MODEL, database=database) as api:
         names = [row["name"] for row in api.anonymous.get("/makers?sort=name").data]
     assert names == [f"m{number}" for number in (0, 1, 2, 3, 5, 6, 7)]
+
+
+def test_of_two_imports_of_one_file_one_goes_on(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty(database)
+    monkeypatch.setattr(import_rows, "BATCH", 3)
+    Path("things.csv").write_text("\n".join(["text", *(f"t{number}" for number in range(8))]))
+    arguments = ("import", "things.csv", "--model", MODEL_NAME, "--database", database)
+    said, read = list[str](), import_rows._Import._batch
+
+    def batch(self: import_rows._Import, rows: Iterator[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        if self.done and not said:
+            said.append(diptych("import", str(Path("things.csv").resolve()), *arguments[2:], cwd=ROOT).stdout)
+        return read(self, rows)
+
+    monkeypatch.setattr(import_rows._Import, "_batch", batch)
+    refused = command(*arguments)
+    assert said == ["Imported 5 rows into things, after 3 of an earlier run.\n"]
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "things.csv is being imported by another process, too; 3 rows were imported by this one.\n",
+    )
+    assert sorted(row["text"] for row in rows_of(database)) == [f"t{number}" for number in range(8)]
 
 
 def test_a_file_that_changed_is_not_gone_on_with(
