@@ -124,13 +124,14 @@ class WebhookService:
         self._left = left
         webhooks = {webhook.id: webhook for webhook in await WEBHOOKS.all(self.store, "id")}
         self._pause = EVERY if webhooks or self._has_tables else RARELY
+        ended = list[Dispatcher]()
         for id, dispatcher in tuple(self._dispatchers.items()):
             webhook = webhooks.get(id)
             if webhook is not None and self._goes_on(dispatcher, webhook):
                 dispatcher.update(webhook)
             else:
-                del self._dispatchers[id]
-                await dispatcher.stop()
+                ended.append(self._dispatchers.pop(id))
+        await asyncio.gather(*(dispatcher.stop() for dispatcher in ended))  # the leases of the others are not renewed
         for webhook in webhooks.values():
             if webhook.id in self._dispatchers or webhook.disabled_at is not None:
                 continue
