@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ from diptych.model.defs import ResourceDef
 
 BATCH = 1_000
 """Rows of one transaction."""
+_TRIAL = 86_400.0
+"""Seconds that the one transaction of a dry run may take, as the file is as long as it is."""
 _GET = "SELECT value FROM diptych_settings WHERE name = $1"
 _PUT = (
     "INSERT INTO diptych_settings (name, value) VALUES ($1, $2) "
@@ -84,6 +87,8 @@ def import_(
     loaded = load_model(model)
     definition, config = resource_of(loaded, resource or Path(file).stem), config_of(flags)
     viewer, view = viewer_and_view(loaded, role, user)
+    if dry_run:
+        config = replace(config, statement_timeout=_TRIAL)
     source = _Source(Path(file), media_of(kind, file), definition, raw)
 
     async def run() -> tuple[int, int]:

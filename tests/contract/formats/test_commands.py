@@ -186,6 +186,14 @@ def test_rows_are_imported_as_a_role_or_by_a_key(command: Command, database: str
     assert command("export", "things", *where, "--as", "anonymous", "--fields", "secret").returncode == 2
 
 
+def test_a_dry_run_has_time_for_a_long_file(command: Command, database: str) -> None:
+    empty(database)
+    Path("things.csv").write_text("\n".join(["text", *(f"t{number}" for number in range(2_500))]))
+    where = ("--model", MODEL_NAME, "--database", database)
+    dry = command("import", "things.csv", *where, "--dry-run", DIPTYCH_STATEMENT_TIMEOUT="0.1")
+    assert (dry.stdout, dry.stderr) == ("Would have imported 2,500 rows into things.\n", "")
+
+
 def test_mistakes_are_one_sentence(command: Command, new_sqlite: NewDatabase) -> None:
     database = new_sqlite()
     empty(database)
