@@ -214,6 +214,9 @@ async def declare_webhooks(engine: WatchEngine, allowed: str) -> None:
                 continue
             await check_webhook(engine, declared.url, resource, declared.query, owner, allowed)
         except Refusal as refusal:
+            added = refusal.code is Code.CONFLICT and there is None
+            if added and await WEBHOOKS.all(store, "id", name=declared.name, source=_MODEL):
+                continue  # another node, which starts at the same moment, has added it
             raise StartError(f"The webhook {declared.name!r} of the model is refused: {refusal}") from None
         values = {"url": declared.url, "resource": resource, "query": declared.query, "owner": owner}
         if any(getattr(there, name) != value for name, value in values.items()):
