@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from diptych.cli.model import model_argument
 from diptych.cli.move import move_all
 from diptych.cli.settings import config_of, options
 from diptych.config import Config
+from diptych.db.whole_file import whole_file
 from diptych.errors import DiptychError, StartError
 from diptych.migrate.files import FOLDER
 
@@ -50,12 +51,12 @@ def list_(**flags: Any) -> None:
 @options("cells")
 def add(tenant: str, database: str, **flags: Any) -> None:
     """Add a tenant with its database. Services take it over within a second, and make the tables."""
-    config, file, directory = _read(flags)
+    config, file, _ = _read(flags)
     check_tenant(tenant)
-    if tenant in directory.databases:
-        raise StartError(f"{file} has the tenant {tenant} already.")
 
     def append(text: str) -> str:
+        if tenant in read_directory(file, config).databases:
+            raise StartError(f"{file} has the tenant {tenant} already.")
         head = "" if re.search(r"^\s*\[cells\]", text, re.MULTILINE) else "\n[cells]\n"
         return f"{text.rstrip()}\n{head}{tenant} = {json.dumps(database)}\n"
 
@@ -112,15 +113,13 @@ def _read(flags: dict[str, Any]) -> tuple[Config, Path, Directory]:
 
 
 def _rewrite(file: Path, config: Config, change: Callable[[str], str]) -> None:
-    """Replace the cells file by a changed one, if that can be read; nobody sees a part of it."""
-    new = file.with_name(file.name + ".new")
-    new.write_text(change(file.read_text("utf-8")), "utf-8")
-    try:
-        read_directory(new, config)
-        new.chmod(file.stat().st_mode)
-        os.replace(new, file)
-    finally:
-        new.unlink(missing_ok=True)
+    """Replace the cells file by a changed one, if that can be read; nobody sees a part of it, and no two commands
+    change it at the same time. It holds passwords: its mode stays."""
+    mode = stat.S_IMODE(file.stat().st_mode)
+    with whole_file(file, mode) as part:
+        part.chmod(mode)
+        part.write_text(change(file.read_text("utf-8")), "utf-8")
+        read_directory(part, config)
 
 
 def _without_password(database: str) -> str:
