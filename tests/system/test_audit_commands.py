@@ -108,6 +108,17 @@ def test_an_export_is_ndjson_in_a_pipe_and_its_chain_ends_in_the_head(shop: Shop
     assert (verified.returncode, verified.stdout) == (0, "3 entries are right.\n")
 
 
+def test_a_long_log_has_the_time_that_it_takes(tmp_path: Path, new_sqlite: NewDatabase) -> None:
+    shop = Shop(tmp_path, new_sqlite())
+    (tmp_path / "notes.ndjson").write_text("".join(f'{{"text": "more {number}"}}\n' for number in range(2_000)))
+    shop.done("import", "notes.ndjson", "--model", "shop:model", "--database", shop.database)
+    shop.audit("head")
+    where = ("--model", "shop:model", "--database", shop.database)
+    for command, lines in (("verify", 1), ("export", 2_003)):
+        done = diptych("audit", command, *where, cwd=tmp_path, DIPTYCH_STATEMENT_TIMEOUT="0.02")
+        assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", lines)
+
+
 def test_a_chain_that_was_tampered_with_ends_the_command_with_an_error(shop: Shop) -> None:
     assert shop.audit("verify").returncode == 0
     shop.execute("UPDATE diptych_audit SET row_id = 'x' WHERE entry = 2")

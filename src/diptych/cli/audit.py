@@ -13,7 +13,7 @@ import click
 from diptych.audit.appender import Appender
 from diptych.audit.log import Chosen, audit_head, exported
 from diptych.audit.log import verify as verify_log
-from diptych.cli.database import opened
+from diptych.cli.database import opened, unhurried
 from diptych.cli.model import MODEL_OPTION, load_model
 from diptych.cli.settings import config_of, options
 from diptych.db.store import Store
@@ -30,7 +30,7 @@ def _run(flags: dict[str, Any], work: Callable[[Store], Awaitable[T]]) -> T:
         model = load_model(flags["model"])
         if not model.audited:
             raise StartError("No resource of this model is audited: there is no log.")
-        async with opened(config_of(flags), model) as store:
+        async with opened(unhurried(config_of(flags)), model) as store:
             try:
                 await Appender(store, model).append()
                 return await work(store)

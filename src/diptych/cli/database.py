@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from diptych.cli.settings import check_lasting
@@ -15,6 +16,15 @@ from diptych.model.model import Model
 
 SQLITE = "sqlite:///"
 """How the address of a SQLite database begins."""
+
+_LONGEST = 86_400.0
+"""Seconds, which is a day."""
+
+
+def unhurried(config: Config) -> Config:
+    """The settings for a transaction that is as long as its work. Only SQLite has a limit for one: on PostgreSQL, that
+    of a statement is no other than in the service, since a role behind a pooler has one setting."""
+    return replace(config, statement_timeout=_LONGEST) if config.database.startswith(SQLITE) else config
 
 
 @asynccontextmanager

@@ -11,7 +11,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import click
 
 from diptych.api.formats import CSV, BadLine, read_csv, read_ndjson
 from diptych.ask.act import Act, acting
-from diptych.cli.database import opened
+from diptych.cli.database import opened, unhurried
 from diptych.cli.model import MODEL_OPTION, load_model
 from diptych.cli.row_files import (
     FORMAT,
@@ -41,8 +40,6 @@ from diptych.model.defs import ResourceDef
 
 BATCH = 1_000
 """Rows of one transaction."""
-_TRIAL = 86_400.0
-"""Seconds that the one transaction of a dry run may take, as the file is as long as it is."""
 _GET = "SELECT value FROM diptych_settings WHERE name = $1"
 _PUT = (
     "INSERT INTO diptych_settings (name, value) VALUES ($1, $2) "
@@ -88,7 +85,7 @@ def import_(
     definition, config = resource_of(loaded, resource or Path(file).stem), config_of(flags)
     viewer, view = viewer_and_view(loaded, role, user)
     if dry_run:
-        config = replace(config, statement_timeout=_TRIAL)
+        config = unhurried(config)
     source = _Source(Path(file), media_of(kind, file), definition, raw)
 
     async def run() -> tuple[int, int]:
