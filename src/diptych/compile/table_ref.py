@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from diptych.compile.fragment import Fragment, column, identifier, join, sql
 from diptych.model.defs import ResourceDef
@@ -63,3 +63,22 @@ class GroupRef(TableRef):
         self.select = Fragment("")
         self.values: dict[Expr, Fragment] = {}
         """Each key and measure, in terms of these columns."""
+
+
+class NewRow(TableRef):
+    """The row as it would become: its columns are the new values, and where there are none, those of the old row."""
+
+    __slots__ = ("_old", "_values")
+
+    def __init__(self, resource: ResourceDef, values: Mapping[str, Fragment], old: TableRef | None) -> None:
+        super().__init__(resource, old.alias if old else "")
+        self._values = values
+        self._old = old
+
+    def column(self, name: str) -> Fragment:
+        if name in self._values:
+            return self._values[name]
+        if self._old is None:  # the one column that no new row has a value for
+            assert name == "deleted_at"
+            return Fragment("NULL")
+        return self._old.column(name)

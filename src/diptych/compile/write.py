@@ -31,8 +31,8 @@ from diptych.compile.plan import NowBind, Plan
 from diptych.compile.read import Reads, compile_reads
 from diptych.compile.returning import returning
 from diptych.compile.system.counters import next_number
-from diptych.compile.table_ref import BareRef, TableRef
-from diptych.model.defs import SERVER_FIELDS, ResourceDef
+from diptych.compile.table_ref import BareRef, NewRow, TableRef
+from diptych.model.defs import SERVER_FIELDS
 from diptych.model.model import Model
 from diptych.model.reach import reach
 from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, leaves, rewrite
@@ -48,6 +48,7 @@ class WritePlan(Struct, frozen=True, eq=False):
     there is no such row. `lookup` reads what `change` gave, once it was done, where `change` is the whole transaction.
     `after` says of each guard that can come back to the changed row whether it holds now that the row is changed;
     `before` says of the same guards whether they hold of the row as it is, where that is enough for one of them.
+    `ahead` says it of the row as it would become, for one that cannot be changed since a unique value is taken.
     `hold` locks the row until the end of the transaction, where there are concurrent writers. `locks` is what
     the transaction locks before, and `opening` the statement for that where this change is all of it. `merge` reads
     the stored JSON that the values are merged into, null where it is not valid.
@@ -65,11 +66,12 @@ class WritePlan(Struct, frozen=True, eq=False):
     locks: Locks
     opening: str
     merge: Plan | None = None
+    ahead: Plan | None = None
 
     @property
     def size(self) -> int:
         plans = (self.change, self.hold, self.before, self.after, self.answer, self.why, self.lookup, self.merge)
-        return sum(plan.size for plan in plans if plan is not None)
+        return sum(plan.size for plan in (*plans, self.ahead) if plan is not None)
 
 
 def compile_write(
@@ -88,25 +90,6 @@ def new_row(changed: GuardedWrite, reads: Reads, old: TableRef | None) -> NewRow
     """The row as a Write would make it, for a statement that only looks at it."""
     writer = _Writer(changed, reads.model, reads.dialect, None)
     return NewRow(writer.resource, {} if writer.deletes else writer._values(reads, old), old)
-
-
-class NewRow(TableRef):
-    """The row as it would become: its columns are the new values, and where there are none, those of the old row."""
-
-    __slots__ = ("_old", "_values")
-
-    def __init__(self, resource: ResourceDef, values: Mapping[str, Fragment], old: TableRef | None) -> None:
-        super().__init__(resource, old.alias if old else "")
-        self._values = values
-        self._old = old
-
-    def column(self, name: str) -> Fragment:
-        if name in self._values:
-            return self._values[name]
-        if self._old is None:  # the one column that no new row has a value for
-            assert name == "deleted_at"
-            return Fragment("NULL")
-        return self._old.column(name)
 
 
 def _is_own_column(part: Expr) -> TypeGuard[Col]:
@@ -176,6 +159,7 @@ class _Writer:
             self.locks,
             self.opening,
             self._merge(),
+            self._ahead(),
         )
 
     def _is_whole(self, separate: bool) -> bool:
@@ -348,13 +332,18 @@ class _Writer:
 
     # why it was not made
 
-    def _why(self) -> Fragment:
+    def _ahead(self) -> Plan | None:
+        """Asks the rules that come back to the row, of the row as it would become, among the others as they are."""
+        asked = [guard for guard in self.late if guard.stored and not self._names_counter(guard.becomes)]
+        return self.dialect.plan(self._why(asked)) if asked and not self.later else None
+
+    def _why(self, asked: Sequence[Guard] | None = None) -> Fragment:
         reads = self._reads()
         old = None if self.write.verb == "create" else reads.open(self.resource.name)
         values = {} if self.deletes else self._values(reads, old)
-        conditions = self._conditions(reads, old, values, self.guards)
+        conditions = self._conditions(reads, old, values, self.guards if asked is None else asked)
         guards = [sql(self.dialect.boolean, condition) for condition in conditions]
-        states = [reads.value(seen, old) for _, seen in self.changed.states] if old else []
+        states = [reads.value(seen, old) for _, seen in self.changed.states] if old and asked is None else []
         picked = join(", ", [*guards, *states]) if guards or states else Fragment("NULL")
         if old is None:
             return sql("SELECT {}", picked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Write
@@ -16,7 +16,7 @@ from diptych.ask.python_fields import PythonFields
 from diptych.compile.dialect import Dialect
 from diptych.compile.plan import Plan
 from diptych.compile.write import WritePlan
-from diptych.db.script import Script, Step
+from diptych.db.script import Script, Step, Violation
 from diptych.engine.read_plan import FINISH, Paged
 from diptych.engine.references import resolved
 from diptych.errors import Path
@@ -108,19 +108,21 @@ class BoundWrite(Struct, eq=False):
     """Are there references to earlier steps among the values?"""
     alone: bool = False
     """Did it fail together with others, so that it has to run by itself to see why?"""
+    conflicts: list[Violation] = field(default_factory=list)
+    """The unique value that is taken, if there was one, for the next run of the script."""
 
     def part(self, prepared: PreparedWrite, id: Any) -> BoundWrite:
         """A change that this write is made of, of the row with this id."""
         values = list(self.values)
         values[prepared.write.id.index] = id
-        return BoundWrite(self.op._replace(prepared=prepared), values, self.keys, self.viewer)
+        return BoundWrite(self.op._replace(prepared=prepared), values, self.keys, self.viewer, conflicts=self.conflicts)
 
     def resolved(self, ids: Mapping[str, Any], rows: Sequence[Any] = ()) -> BoundWrite:
         """This write, with the ids of the rows of earlier steps."""
         if not self.refers:
             return self
         values = resolved(self.values, self.op.prepared.binder, ids, rows)
-        return BoundWrite(self.op, values, self.keys, self.viewer)
+        return BoundWrite(self.op, values, self.keys, self.viewer, conflicts=self.conflicts)
 
     @property
     def id(self) -> Any:

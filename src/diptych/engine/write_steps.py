@@ -109,10 +109,15 @@ def _made(bound: BoundWrite, dialect: Dialect) -> Script[Sequence[Any]]:
     """Run the statement of the write and return its row. If no row changed though every guard holds, another
     transaction changed the row meanwhile: lock it and retry once."""
     plan = bound.op.prepared.plan
+    if bound.conflicts and plan.ahead is not None:
+        yield from _check_ahead(bound, plan.ahead)
     for held in (False, True):
         try:
             row = yield bound.step(plan.change, marked=dialect.marks)
         except Violation as violation:
+            if violation.kind == "unique" and plan.ahead is not None and not bound.conflicts:
+                bound.conflicts.append(violation)
+                raise Again from None
             raise moved(violated(violation, bound.op.prepared), bound.op.prefix) from violation
         if row is not None:
             return row
@@ -172,4 +177,12 @@ def _check_late(bound: BoundWrite, after: Plan, before: ResultRow) -> Script[Non
     """Check the deferred guards on the row after the write: each must hold, or have held before."""
     row = yield bound.step(after)
     if row is None or not all(map(or_, before or row, row)):
+        raise not_yours(bound.op.prepared.view)
+
+
+def _check_ahead(bound: BoundWrite, ahead: Plan) -> Script[None]:
+    """Check the deferred guards before the write: that a unique value is taken is told to those only who could make it
+    if it were not."""
+    row = yield bound.step(ahead)
+    if row is not None and not all(row):
         raise not_yours(bound.op.prepared.view)
