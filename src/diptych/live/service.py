@@ -197,11 +197,19 @@ class LiveService:
                     at = batch.upto if self._send(member, batch.changes) else member.reached.position
                 if at == upto.position:
                     member.reached = upto
+                elif at > member.reached.position:
+                    await self._note_reached(member, at)
         except Refusal as refusal:
             self.end_stream(member, refusal)
         except Exception:
             log.exception("a stream cannot be resumed")
             self.end_stream(member, Refusal(Code.INTERNAL, "Something went wrong."))
+
+    async def _note_reached(self, member: Subscription, position: int) -> None:
+        """Note how far a replay has come without a change to send, so that its client need not begin there again."""
+        mark = await mark_at(self._store, position)
+        if mark is not None:
+            member.reached = FeedPosition(position, mark)
 
     async def _wait_for(self, group: Group, member: Subscription) -> None:
         """Wait until a group has advanced. It may be charged to this subscription's caller, if its members have no
@@ -262,12 +270,11 @@ class LiveService:
     def _beat(self, members: list[Subscription]) -> None:
         cursors: dict[FeedPosition, str] = {}
         for member in members:
-            if member.group is not None:
-                position = member.sent_up_to()
-                cursor = cursors.get(position)
-                if cursor is None:
-                    cursor = cursors[position] = self.tail.change_cursors.seal(position)
-                member.sink.beat(cursor)
+            position = member.sent_up_to()
+            cursor = cursors.get(position)
+            if cursor is None:
+                cursor = cursors[position] = self.tail.change_cursors.seal(position)
+            member.sink.beat(cursor)
 
     # changes
 

@@ -202,3 +202,42 @@ def test_a_stream_has_a_cursor_before_anything_is_told(service: Service, runner:
     assert len(told.beats) == 1
     rename(service, "one")
     assert resumed(service, told.beats[0]) == ["one"]
+
+
+def test_whoever_is_on_a_long_way_without_a_change_is_told_how_far_it_was_gone(
+    service: Service, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a connection that breaks on the way, as one where nothing comes for long does, need not begin it again."""
+    monkeypatch.setattr(watch, "_SEGMENT", 2)
+    begin = service.follow(POSTS).beats[0]
+    for _ in range(5):
+        service.execute("UPDATE users SET name = name || '!'")
+    service.settle()
+    live, original, pieces = service.handler.live, watch.BoundWatch.changes, 0
+
+    async def slow(self: watch.BoundWatch, after: int, upto: int, most: int) -> watch.ChangeBatch:
+        nonlocal pieces
+        pieces += 1
+        if pieces > 3:
+            await asyncio.sleep(60)
+        return await original(self, after, upto, most)
+
+    monkeypatch.setattr(watch.BoundWatch, "changes", slow)
+
+    async def go() -> Recorder:
+        document = 'subscription($c: String) { postChanged(after: $c, where: {title: {eq: "none"}}) { kind } }'
+        told = await follow(service.handler, await caller_of(service.handler, None), document, {"c": begin})
+        while pieces <= 3:
+            await asyncio.sleep(0.001)
+        assert told.subscription is not None and told.subscription.group is None
+        live._beat([told.subscription])
+        live.end_stream(told.subscription, None)
+        return told
+
+    told = runner.run(go())
+    monkeypatch.setattr(watch.BoundWatch, "changes", original)
+    assert told.ended is not None
+    opened = live.tail.change_cursors.open
+    for cursor in (told.beats[-1], told.ended[1]):
+        assert opened(cursor).position == opened(begin).position + 6
+        assert resumed(service, cursor) == []
