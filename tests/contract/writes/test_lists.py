@@ -114,3 +114,15 @@ def test_a_changed_list_is_a_change_and_what_others_write_never_breaks_a_respons
     assert service.get(path).status == 404
     for where in ("tags[has]=5", "tags[hasAny]=5,6", "tags[hasAll]=5", "tags[isEmpty]=true"):
         assert service.rows(f"/boxes?{where}") == []
+
+
+def test_whether_a_list_is_empty_is_asked_anew_by_each_request(service: Service) -> None:
+    """Also by a request that is known but for its true or false."""
+    rows = [service.send_json("POST", "/boxes", {"tags": tags}).json()["id"] for tags in ([], ["a"])]
+    among = f"where={json.dumps({'id': {'in': rows}})}&fields=id".replace(" ", "")
+    for _ in range(3):
+        for number, truth in enumerate(("true", "false")):
+            assert service.rows(f"/boxes?{among}&tags[isEmpty]={truth}") == [{"id": rows[number]}], truth
+            changes = service.get(f"/boxes/changes?{among}&tags[isEmpty]={truth}").json()["data"]
+            assert [change["rowId"] for change in changes] == [rows[number]], truth
+    assert service.get(f"/boxes?{among}&tags[isEmpty]=maybe").status == 400

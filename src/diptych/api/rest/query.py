@@ -2,8 +2,8 @@
 
     ?title[contains]=a&where={"id":{"in":[…]}}&sort=-createdAt&first=20
 
-Only `count`, `fields`, `sort`, `by` and the structure of `where` and `having` shape the Ask; every other parameter is a
-value.
+Only `count`, `fields`, `sort`, `by`, what is asked by true or false, and the structure of `where` and `having` shape
+the Ask; every other parameter is a value.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from diptych.api.shape import measure_filter, shape
 from diptych.ask.measures import Checking, RequestMeasures
 from diptych.lru import memo
 from diptych.model.declare.roles import Viewer
+from diptych.model.operators import OPERATORS
 
 _SHAPING = ("fields", "sort", "count", "by", "onConflict", "deleted")
 _TREES = ("where", "having")
+_TRUTHS = tuple(f"[{name}]" for name, operator in OPERATORS.items() if operator.takes == "truth")
+"""How the name of a parameter ends whose value, true or false, is part of the statement."""
 _LISTS, _CHANGE_LISTS, _CALL_LISTS = ("fields", "sort", "by"), ("fields", "kinds"), ("fields",)
 _SHORT = 512
 """Longest query string that is cached, in characters: clients repeat short ones."""
@@ -75,7 +78,7 @@ def shape_of(parameters: Mapping[str, str], inputs: Mapping[str, Any]) -> tuple[
     return tuple(
         (
             name,
-            shape(inputs[name]) if name in _TREES else value if name in _SHAPING or name.endswith("[isNull]") else 1,
+            shape(inputs[name]) if name in _TREES else value if name in _SHAPING or name.endswith(_TRUTHS) else 1,
         )
         for name, value in parameters.items()
     )
