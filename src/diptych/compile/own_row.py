@@ -19,19 +19,31 @@ from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.plan import SlotBind
 from diptych.compile.table_ref import TableRef
 from diptych.model.rules.expr import Slot
-from diptych.model.scalars import Scalar
+from diptych.model.scalars import TEXT_ID, Scalar
 
 
 def own_row(row: TableRef, id: Slot, dialect: Dialect, columns: Sequence[str] = ()) -> Fragment:
     """Is it the row with this id, or does it refer to that by these columns?"""
     columns = columns or row.resource.key_columns
     if len(columns) == 1:
-        return sql("{} = {}", row.id, dialect.value(SlotBind(id.index, id.scalar)))
+        return _equal(row.id, dialect.value(SlotBind(id.index, id.scalar)), id.scalar, row, dialect)
     scalars = {field.column: field.scalar for field in row.resource.fields.values() if field.stored}
     kinds = [_part_of(scalars[name], place, len(columns)) for place, name in enumerate(columns)]
     values = (dialect.value(SlotBind(id.index, kind)) for kind in kinds)
-    parts = (sql("{} = {}", row.column(name), value) for name, value in zip(columns, values, strict=True))
+    parts = (
+        _equal(row.column(name), value, scalars[name], row, dialect)
+        for name, value in zip(columns, values, strict=True)
+    )
     return sql("({})", join(" AND ", parts))
+
+
+def _equal(column: Fragment, value: Fragment, scalar: Scalar, row: TableRef, dialect: Dialect) -> Fragment:
+    """Is a column of a key this value? A text of a table that exists is compared by its index, whatever that takes for
+    equal, and then by its characters."""
+    same = sql("{} = {}", column, value)
+    if row.resource.managed or not (scalar is TEXT_ID or scalar.is_text):
+        return same
+    return sql("{} AND {} = {}", same, sql(dialect.plain_text, column), value)
 
 
 @functools.lru_cache(maxsize=1_024)

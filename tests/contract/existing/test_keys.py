@@ -199,3 +199,41 @@ def test_a_key_that_is_not_unique_shows_nobody_a_row_of_another(
 
 async def no_body(size: int) -> bytes:
     return b""
+
+
+class Card(Resource, table="cards", key="code", ids="text", managed=False):
+    """Has a key whose case does not count for its database."""
+
+    owner: Annotated[str, Column("owner")]
+
+    access = (grant("read", "create", "update", "delete"),)
+
+
+class Slip(Resource, table="slips", key=("code", "number"), managed=False):
+    """Has such a key of two columns."""
+
+    code: Annotated[str, Column("code")]
+    number: Annotated[int, Column("number")]
+    owner: Annotated[str, Column("owner")]
+
+    access = (grant("read", "create", "update", "delete"),)
+
+
+def test_an_id_is_the_same_characters_whatever_the_collation_of_the_column(new_database: NewDatabase) -> None:
+    database = new_database()
+    loose = "text COLLATE NOCASE" if database.startswith("sqlite") else "text"
+    run_sql(database, f"CREATE TABLE cards (code {loose} PRIMARY KEY NOT NULL, owner text NOT NULL)")
+    run_sql(
+        database,
+        f"CREATE TABLE slips (code {loose} NOT NULL, number integer NOT NULL, owner text NOT NULL, PRIMARY KEY (code, number))",
+    )
+    run_sql(database, "INSERT INTO cards VALUES ('ALFKI', 'ann')")
+    run_sql(database, "INSERT INTO slips VALUES ('ALFKI', 1, 'ann')")
+    with asyncio.Runner() as runner, in_process(Model(Card, Slip), database, runner) as service:
+        for path in ("/cards/alfki", "/slips/alfki,1"):
+            assert service.get(path).status == 404
+            for method, body in (("PATCH", {"owner": "x"}), ("DELETE", None)):
+                assert send(service, method, path, body).status == 404, (method, path)
+        for path in ("/cards/ALFKI", "/slips/ALFKI,1"):
+            assert send(service, "PATCH", path, {"owner": "bo"}).json()["owner"] == "bo"
+            assert send(service, "DELETE", path).status == 204
