@@ -23,6 +23,7 @@ from diptych.api.rest.target import Target
 from diptych.api.rest.translate import MAX_CREATED, write_inputs
 from diptych.api.understand import Versions, check_write
 from diptych.ask.measures import too_many_writes
+from diptych.db.freshness import FRESHNESS
 from diptych.engine.refusals import joined, moved
 from diptych.engine.write import IdempotentReply, WriteEngine
 from diptych.engine.write_op import PreparedWrite, WriteOp, WriteResult
@@ -196,7 +197,10 @@ class RestWrites:
         read: Callable[[], Awaitable[dict[str, Any]]],
         change: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> Reply:
-        """A read-modify-write, guarded by the version that was read (optimistic locking)."""
+        """A read-modify-write, guarded by the version that was read (optimistic locking): a read of less than is there,
+        which a read token allows, would be refused again and again."""
+        if (freshness := FRESHNESS.get()) is not None:
+            freshness.required = None
         if sent.kept is not None:
             before: Reply | None = await self.write_engine.replay(sent.kept)
             if before is not None:
