@@ -246,7 +246,7 @@ def test_a_hidden_row_is_not_told_once_what_hid_it_is_gone(
 def test_with_the_rules_of_reads_it_would_be_told(open_archive: Scene, what: str, secret: bool) -> None:
     """The same check with the fault planted: what is gone is taken for something of which the rule does not hold."""
     worlds = [papers(text, secret=secret, disputed=not secret) for text in ("alpha", "beta")]
-    with open_archive.planted(access, "certain", lambda rule, resource, *, there: rule):
+    with open_archive.planted(access, "certain", lambda rule, resource, resources, *, there: rule):
         found = told_apart(open_archive, "zoe", worlds, gone(what), PAPERS, PAPER_STREAMS)
     assert found == [*PAPERS[1:], *PAPER_STREAMS]
 

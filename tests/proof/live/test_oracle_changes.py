@@ -85,7 +85,11 @@ BROKEN: Mapping[str, tuple[Any, str, Any]] = {
         "narrow_watch",
         _narrowed(lambda found: replace(found, seen=found.watch.where, deleted=found.watch.where)),
     ),
-    "rows are told of that nobody can judge any more": (access, "certain", lambda rule, resource, *, there: rule),
+    "rows are told of that nobody can judge any more": (
+        access,
+        "certain",
+        lambda rule, resource, resources, *, there: rule,
+    ),
     "fields show that are hidden now": (compiling.WatchStatements, "shows", Reads.condition),
     "fields show that were hidden": (compiling.WatchStatements, "shows", _only_now),
     "the row before is not looked at": (compiling.WatchStatements, "_sees", _only_after),
