@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from diptych.inspection.found import FoundColumn, FoundDatabase, FoundReference, FoundTable
-from diptych.inspection.names import attribute, clashes, class_name, relation
+from diptych.inspection.names import attribute, clashes, class_name, key_of, relation
 from diptych.inspection.types import FieldType, bounds_of, member_names, type_of, written_default
 from diptych.model.naming import MAPPED, plural, snake
 
@@ -52,7 +52,8 @@ class _Class:
 
     @property
     def taken(self) -> set[str]:
-        return {*self.attributes.values(), *(line.partition(":")[0] for line in self.lists)}
+        keys = map(key_of, self.relations)
+        return {*self.attributes.values(), *keys, *(line.partition(":")[0] for line in self.lists)}
 
 
 class _ModelFile:
@@ -290,7 +291,9 @@ class _ModelFile:
 
     def _class(self, class_: _Class) -> Iterator[str]:
         yield self._statement(class_)
-        description = " ".join(class_.table.comment.split()).replace('"""', "'''").replace("\\", "\\\\")
+        description = " ".join(class_.table.comment.split()).replace("\\", "\\\\").replace('"""', '\\"""')
+        if description.endswith('"'):
+            description = f'{description[:-1]}\\"'
         kind = "view" if class_.table.is_view else "table"
         yield f'    """{description or f"A row of the {kind} {class_.table.name}."}"""'
         if class_.notes or class_.table.is_view:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterable
 
 from diptych.model.naming import camel, plural, snake, upper_first
-from diptych.model.read.name_clashes import RESERVED_PATHS, RESERVED_TYPES
+from diptych.model.read.name_clashes import CHANGE_PARTS, RESERVED_PATHS, RESERVED_TYPES
 
 _OTHER = re.compile(r"[^a-z0-9]+")
 RESERVED = frozenset(
@@ -52,6 +52,7 @@ def class_name(table: str, taken: Container[str]) -> str:
         or name in RESERVED_TYPES
         or snake(name) + "s" in RESERVED_PATHS
         or snake(name) in RESERVED
+        or camel(snake(name)) in CHANGE_PARTS
     ):
         name += "Row"
     while name in taken:
@@ -109,8 +110,17 @@ def relation(column: str, target: str, owner: str, taken: Container[str]) -> str
     name = short if short and short not in RESERVED and not keyword.iskeyword(short) else name
     if name in TYPES:
         name += "_"
-    if name in taken:
+    if _has_taken(name, taken):
         name = snake(target)
-    while name in taken:
+    while _has_taken(name, taken):
         name += "_ref"
     return name
+
+
+def key_of(name: str) -> str:
+    """The attribute whose name in requests the key of a relation has: `class_` → `class_id`, which is `classId`."""
+    return f"{name.rstrip('_')}_id"
+
+
+def _has_taken(name: str, taken: Container[str]) -> bool:
+    return name in taken or key_of(name) in taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
 
@@ -127,8 +128,7 @@ def written_default(column: FoundColumn, python: str, members: dict[str, str]) -
 
 
 def _literal(text: str) -> str:
-    escaped = repr(text)
-    return '"' + escaped[1:-1].replace('"', '\\"').replace("\\'", "'") + '"'
+    return json.dumps(text, ensure_ascii=False)
 
 
 def bounds_of(check: str, column: str, python: str) -> str | None:

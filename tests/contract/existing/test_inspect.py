@@ -115,3 +115,44 @@ def test_another_schema_is_inspected_and_served_by_its_search_path(
     with asyncio.Runner() as runner, in_process(model, other, runner) as service:
         sales = service.get("/sales?fields=id,client(name)", token=service.token(None, "admin")).json()["data"]
         assert sales == [{"id": "1", "client": {"name": "Ann"}}]
+
+
+CLASHING = """
+CREATE TABLE kinds (id integer PRIMARY KEY, name text);
+CREATE TABLE cursor (id integer PRIMARY KEY, kind integer REFERENCES kinds (id));
+CREATE TABLE ticket (id integer PRIMARY KEY, "class" integer REFERENCES kinds (id), class_id integer REFERENCES kinds (id),
+  owner_id integer REFERENCES kinds (id), "ownerId" text, "groupId" text, group_id integer REFERENCES kinds (id));
+"""
+
+
+def test_names_that_requests_have_otherwise(new_database: NewDatabase, command: Command, tmp_path: Path) -> None:
+    database = new_database()
+    run_sql(database, CLASHING)
+    printed = command("inspect", database)
+    model = load(printed.stdout, tmp_path)
+    assert {resource.table for resource in model.resources.values()} == {"kinds", "cursor", "ticket"}
+    (ticket,) = (resource for resource in model.resources.values() if resource.table == "ticket")
+    columns = {field.column for field in ticket.fields.values()}
+    assert columns >= {"class", "class_id", "owner_id", "ownerId", "groupId", "group_id"}
+
+
+QUOTED = ('Who says "hi"', 'a \\ and """ within', '"', '\\"', "ends with \\")
+
+
+def test_comments_with_quotes(postgres: Postgres, command: Command, tmp_path: Path) -> None:
+    database = postgres.create()
+    for number, comment in enumerate(QUOTED):
+        run_sql(database, f"CREATE TABLE t{number} (id integer PRIMARY KEY)")
+        run_sql(database, f"COMMENT ON TABLE t{number} IS '{comment}'")
+    model = load(command("inspect", database).stdout, tmp_path)
+    found = {resource.table: resource.cls.__doc__ for resource in model.resources.values()}
+    assert found == {f"t{number}": comment for number, comment in enumerate(QUOTED)}
+
+
+def test_defaults_with_quotes(new_sqlite: NewDatabase, command: Command, tmp_path: Path) -> None:
+    database, given = new_sqlite(), ["\\'", "\\\"'", "a\tb\nc", "\U0001f600"]
+    columns = ", ".join(f"c{n} TEXT DEFAULT '{text.replace(chr(39), chr(39) * 2)}'" for n, text in enumerate(given))
+    run_sql(database, f"CREATE TABLE thing (id INTEGER PRIMARY KEY, {columns})")
+    model = load(command("inspect", database).stdout, tmp_path)
+    (thing,) = model.resources.values()
+    assert [thing.fields[f"c{n}"].default for n in range(len(given))] == given

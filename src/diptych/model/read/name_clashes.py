@@ -66,7 +66,7 @@ _PLURAL_SUFFIXES = (
 """Suffixes of types about many rows: `PostsSummary`."""
 
 _VERSION_SUFFIXES = ("", "Where", "Order", "Connection", "Edge")
-_CHANGE_PARTS = ("eventId", "cursor", "kind", "rowId", "at")
+CHANGE_PARTS = ("eventId", "cursor", "kind", "rowId", "at")
 """The fields of a change, besides the row itself."""
 
 Clash = tuple[str, str]
@@ -125,7 +125,7 @@ def root_clashes(resources: Iterable[ResourceDef]) -> Iterator[tuple[ResourceDef
     for resource in resources:
         if resource.path in RESERVED_PATHS:
             yield resource, (f"the path /{resource.path} is reserved", 'Give another plural: plural="…"')
-        if resource.one in _CHANGE_PARTS:
+        if resource.one in CHANGE_PARTS:
             yield resource, (f"the name {resource.one} is also that of a part of every change", "Rename the class")
         names = (*_reads(resource), f"/{resource.path}")
         clash = next((name for name in names if name in taken), resource.many if resource.one == resource.many else "")
