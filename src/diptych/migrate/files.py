@@ -189,6 +189,7 @@ def _comment(step: MigrationStep, before: State) -> list[str]:
 
 _IN_WORDS = {
     "UPDATE diptych_feed ": "-- stored changes follow",
+    r"DO \$\$ .*(DIS|EN)ABLE TRIGGER": "",
     r"DO \$\$": "-- our triggers are made anew",
     "CREATE OR REPLACE FUNCTION diptych_fill": "-- a trigger fills it for services of the model before, until contract",
     "[A-Z ]+TRIGGER .*diptych_fill_": "",

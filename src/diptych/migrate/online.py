@@ -87,7 +87,9 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         remark = " /* rewrites the table under a lock */" * is_rewritten(have.tables[table][name].type, wanted)
         yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "") + remark
     elif using:
+        yield _switch_feed(table, "DISABLE")  # as with another type: what rows and stored changes hold is the same
         yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"
+        yield _switch_feed(table, "ENABLE")
     if default:
         yield f"{alter} SET DEFAULT {default}"
     if was.target != now.target:
@@ -113,6 +115,15 @@ _DROP_TRIGGERS = (
     "DO $$ DECLARE r record; BEGIN FOR r IN SELECT tgname FROM pg_trigger t WHERE tgrelid = '{table}'::regclass "
     "AND tgname ~ '^!?diptych_'{more} LOOP EXECUTE format('DROP TRIGGER %I ON {table}', r.tgname); END LOOP; END $$"
 )
+
+
+def _switch_feed(table: str, word: str) -> str:
+    """The statement that disables, or enables, our triggers that log changes of a table, if it has them."""
+    return (
+        "DO $$ DECLARE r record; BEGIN FOR r IN SELECT tgname FROM pg_trigger "
+        f"WHERE tgrelid = '{quote(table)}'::regclass AND tgname IN ('!diptych_feed', 'diptych_touch') "
+        f"LOOP EXECUTE format('ALTER TABLE {quote(table)} {word} TRIGGER %I', r.tgname); END LOOP; END $$"
+    )
 
 
 def free_column(table: str, name: str) -> str:

@@ -18,6 +18,7 @@ from tests.contract.migrate.scene import Project, opened, structure
 from tests.contract.migrate.test_feed import create
 from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import in_process
+from tests.support.model_files import model_of
 from tests.support.running import NewDatabase
 from tests.unit.compile.test_tables import Outside
 
@@ -87,6 +88,39 @@ def test_a_member_that_is_renamed_and_required_keeps_its_values(tmp_path: Path, 
     assert places == [{"city": "Oslo", "postcode": "0150"}, {"city": "Bergen", "postcode": "?"}]
     stored = [text for (text,) in project.outside.sql("SELECT CAST(new AS text) FROM diptych_feed ORDER BY position")]
     assert "0150" in stored[0] and "zip" not in "".join(stored)
+
+
+HIDING = """
+class Place(Value):
+    city: str
+    {0}: str | None = None
+class Thing(Resource):
+    title: str = "t"
+    place: Place
+    @allow("read")
+    def near(self, viewer: Viewer) -> bool:
+        return is_null(self.place.{0})
+"""
+
+
+def test_rows_that_nobody_may_see_are_not_told(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    """With the members of before, a row would have been visible: it would be told that it is not any more."""
+    old, new = model_of(HIDING.format("zip")), model_of(HIDING.format("code"))
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    insert = 'INSERT INTO things (id, place) VALUES (\'{}\', \'{{"city": "Oslo", "zip": "1"}}\')'
+    project.outside.sql(insert.format(UUID.format(1)))
+    project.make(new, renames={"things.place.zip": "code"})
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        assert service.changes("/things/changes?fields=title")["data"] == []
+        cursor = service.changes("/things/changes?fields=title")["page"]["last"]
+        project.outside.sql('UPDATE things SET place = \'{"city": "Oslo"}\'')
+        told = service.changes(f"/things/changes?fields=title&after={cursor}")["data"]
+    assert [change["rowId"] for change in told] == [UUID.format(1)], "what comes later is told"
 
 
 def test_a_step_that_runs_again_changes_nothing(tmp_path: Path, new_database: NewDatabase) -> None:
