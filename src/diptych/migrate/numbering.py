@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from diptych.compile.system.counters import CREATE_COUNTERS, numbering_trigger
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl
-from diptych.migrate.state import Column
+from diptych.migrate.state import Column, Table
 from diptych.migrate.step import Action, Alone, Number
 
 
@@ -56,6 +56,13 @@ def add_counter(table: str, name: str, column: Column, *, there: bool) -> Iterat
     yield number_rows(table, name, within)
     yield from numbering_trigger(table, name, within)
     yield f"DROP INDEX {index}"
+
+
+def count_on(name: str, table: Table, column: str) -> Iterator[str]:
+    """PostgreSQL: the statements that make the triggers anew that had to make way for a change of a column."""
+    for counter, there in table.columns.items():
+        if there.generated.startswith("counter") and column in (counter, within_of(there)):
+            yield from numbering_trigger(name, counter, within_of(there))
 
 
 def number_rows(table: str, name: str, within: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from diptych.compile.catalogue import Catalogue
 from diptych.compile.indexes import free_name
@@ -76,7 +76,10 @@ def add_reference(table: str, name: str, column: Column, have: Catalogue) -> Ite
         yield Validate(f"{alter} VALIDATE CONSTRAINT {quote(constraint)}")
 
 
-def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: str, have: Catalogue) -> Iterator[Action]:
+def alter_on_postgres(
+    table: str, name: str, was: Column, now: Column, using: str, have: Catalogue, triggers: Iterable[str]
+) -> Iterator[Action]:
+    """The actions that change a column; `triggers` are the statements for those that another type takes away."""
     alter = f"ALTER TABLE {quote(table)} ALTER COLUMN {quote(name)}"
     wanted, default = type_ddl(now, "postgres"), default_ddl(name, now, "postgres")
     retyped = have.tables[table][name].type.lower() != wanted.lower()
@@ -86,6 +89,7 @@ def alter_on_postgres(table: str, name: str, was: Column, now: Column, using: st
         yield free_column(table, name)
         remark = " /* rewrites the table under a lock */" * is_rewritten(have.tables[table][name].type, wanted)
         yield f"{alter} TYPE {wanted}" + (f" USING ({using})" if using else "") + remark
+        yield from triggers
     elif using:
         yield _switch_feed(table, "DISABLE")  # as with another type: what rows and stored changes hold is the same
         yield f"UPDATE {quote(table)} SET {quote(name)} = {using}"

@@ -14,7 +14,7 @@ from diptych.errors import StartError
 from diptych.migrate import feed
 from diptych.migrate.ddl import column_ddl, create_table_ddl, default_ddl, index_ddls, quote
 from diptych.migrate.hooks import drop_hooks, rename_hooks
-from diptych.migrate.numbering import add_counter, forget_counter, rename_counter, row_numbers
+from diptych.migrate.numbering import add_counter, count_on, forget_counter, rename_counter, row_numbers
 from diptych.migrate.online import (
     add_reference,
     alter_on_postgres,
@@ -361,7 +361,7 @@ class alter_column(MigrationStep, frozen=True):
                 after = self.change(before).tables[self.table]
                 yield Rebuild(self.table, table, after, {name: using} if using else {})
             return
-        yield from alter_on_postgres(self.table, name, was, now, using, have)
+        yield from alter_on_postgres(self.table, name, was, now, using, have, count_on(self.table, table, name))
         if fill:
             yield Stored(feed.compute_key(name, self.table, table, now, fill, dialect, missing=True))
 

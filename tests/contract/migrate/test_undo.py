@@ -115,3 +115,18 @@ def test_what_cannot_be_undone_says_so(tmp_path: Path, postgres: Postgres) -> No
     commands = runner.Project(new, project.folder)
     with pytest.raises(StartError, match="diptych restore"):
         commands.undo(Config(database=f"sqlite:///{tmp_path}/a.db"), print)
+
+
+def test_a_counter_within_a_column_of_another_type_counts_on(tmp_path: Path, postgres: Postgres) -> None:
+    """For the services that run, which start nothing anew."""
+    n = 'n: Annotated[int, Counter("shelf")] = auto()'
+    old, new = model("shelf: int", n), model("shelf: BigInt", n)
+    project = Project(tmp_path / "migrations", postgres.create())
+    project.make(old, "first")
+    project.apply(old)
+    project.make(new)
+    project.apply(new, expand=True)
+    project.outside.sql(f"INSERT INTO things (id, shelf) VALUES ('{UUID.format(1)}', 7)")
+    undo(project, new)
+    project.outside.sql(f"INSERT INTO things (id, shelf) VALUES ('{UUID.format(2)}', 7)")
+    assert project.outside.sql("SELECT n FROM things ORDER BY id") == [(1,), (2,)]
