@@ -111,9 +111,9 @@ class EmailAccounts:
         if isinstance(made, Throttled):
             return made
         token, rescue, may_send = made
-        self._send(purpose if may_send else None, email, token, pages, LIFETIMES[purpose])
-        if purpose == "change":
+        if purpose == "change":  # first: if the queue has room for one mail, it is this one
             self._send("changed" if may_send else None, account.email, rescue, pages, LIFETIMES["reset"])
+        self._send(purpose if may_send else None, email, token, pages, LIFETIMES[purpose])
         return None
 
     def _send(self, kind: Kind | None, email: str, token: str, pages: str, lifetime: int) -> None:
