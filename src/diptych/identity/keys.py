@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from diptych.db.store import Store
 from diptych.errors import Code, Refusal
@@ -41,8 +42,12 @@ async def signing_keys(store: Store) -> list[SigningKey]:
 
 
 async def rotate_key(store: Store) -> str:
-    """Make a new key that signs from now on; returns its id."""
+    """Make a new key that signs from now on, whatever the clock says that made the one before; returns its id."""
     row = new_signing_key(secrets.token_hex(4))
+    for newest in (await token_keys(store))[-1:]:
+        if newest.created_at >= row.created_at:
+            after = datetime.fromisoformat(newest.created_at) + timedelta(microseconds=1)
+            row = replace(row, created_at=after.isoformat(timespec="microseconds"))
     await store.write(lambda: KEYS.add(store.dialect, row))
     return row.kid
 

@@ -88,6 +88,16 @@ def test_a_key_is_published_by_every_node_before_any_token_of_it(
     assert published() == [kid, "1"]
 
 
+def test_a_new_key_signs_although_the_clock_was_ahead_when_the_last_one_was_made(one: Desk) -> None:
+    one.run(load_tokens(one.store))
+    ahead = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="microseconds")
+    one.run(one.store.write(lambda: KEYS.change(one.store.dialect, {"kid": "1"}, created_at=ahead)))
+    for _ in range(2):
+        kid = one.run(rotate_key(one.store))
+        assert kids(one)[0] == kid == kid_of(one.run(load_tokens(one.store)).make(None, (), None))
+    one.run(remove_key(one.store, "1", at_once=True))
+
+
 def test_no_proxy_keeps_the_public_keys(shop: Service) -> None:
     """Whoever meets a new key asks for it, and must not get the keys of some minutes ago."""
     shared = {path: shop.get(f"/.well-known/{path}", headers=HERE).headers["cache-control"] for path in PUBLISHED}
