@@ -45,9 +45,10 @@ def issuer_of(base_url: str, request: Request) -> str:
 
 
 def origin_of(address: str) -> str:
-    """The origin of an address as browsers send it: in lower case, without the default port."""
+    """The origin of an address as browsers send it: in lower case and ASCII, without the default port."""
     parts = urlsplit(address.lower())
-    return f"{parts.scheme}://{parts.netloc.removesuffix(_USUAL.get(parts.scheme, ''))}"
+    host = parts.netloc.removesuffix(_USUAL.get(parts.scheme, ""))
+    return f"{parts.scheme}://{host if host.isascii() else host.encode('idna').decode()}"
 
 
 def known_issuer(base_url: str, request: Request) -> str:

@@ -34,6 +34,11 @@ def test_other_ports_and_schemes_are_other_origins(other: str) -> None:
     assert origin_of("http://[::1]:80/x") == "http://[::1]"
 
 
+def test_a_name_of_other_letters_is_written_in_ascii() -> None:
+    assert origin_of("https://Bücher.example:443/x") == "https://xn--bcher-kva.example"
+    assert origin_of("https://bücher.example:8443") == "https://xn--bcher-kva.example:8443"
+
+
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_form_of_our_own_page_is_taken(written: str) -> None:
     forms = BrowserForms(written, b"secret")
