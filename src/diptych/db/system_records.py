@@ -93,6 +93,16 @@ class Records(Generic[R]):
         self._check({column: None})
         return await self._list(store, f" WHERE {column} >= {store.dialect.placeholder}1 ORDER BY {column}", [least])
 
+    async def values(self, store: Store, column: str, most: int, later: str, than: int, /, **where: Any) -> list[str]:
+        """The values of a column of texts, each once and at most so many, of the records with these values whose
+        `later` is after a moment."""
+        self._check({column: None, later: None})
+        condition, values = self._where(store.dialect, where, 0)
+        after = f"{' AND' if where else ' WHERE'} {later} > {store.dialect.placeholder}{len(values) + 1}"
+        some = f"SELECT DISTINCT {column} FROM {self.table}{condition}{after} LIMIT {most}"
+        (answer,) = await store.run(Plan(_LISTED[store.dialect.name].format(column, some)), [*values, than])
+        return [value for (value,) in json.loads(answer or b"[]")]
+
     async def _list(self, store: Store, condition: str, values: list[Any]) -> list[R]:
         """Read many records as one JSON text, like the answer to a request."""
         text = _LISTED[store.dialect.name].format(self._names, f"SELECT * FROM {self.table}{condition}")

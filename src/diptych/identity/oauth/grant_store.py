@@ -43,6 +43,9 @@ REFRESH_LIFETIME = 30 * 86_400
 GRANT_LIFETIME = 180 * 86_400
 REGISTERED_LIFETIME = 90 * 86_400
 """Seconds from its registration for which a client that registered itself is kept, if someone has signed in to it."""
+_SCOPES = 100
+"""Different scopes of the grants of an account to a client that are looked at: each sign-in makes a grant, and most of
+them have the same ones."""
 _SWEEP = 100
 """One in this many codes, refreshed tokens and revocations also removes expired records."""
 
@@ -153,8 +156,9 @@ class GrantStore:
 
     async def has_consent(self, account: Account, client: ClientRecord, scope: Iterable[str]) -> bool:
         """Has the account allowed the client these scopes before, by a grant that is valid?"""
-        grants = await GRANTS.all(self.store, "created_at", account_id=account.id, client_id=client.id, revoked_at=None)
-        return any(set(scope) <= set(grant.scope.split()) for grant in grants if grant.expires_at > unix_time())
+        known = {"account_id": account.id, "client_id": client.id, "revoked_at": None}
+        scopes = await GRANTS.values(self.store, "scope", _SCOPES, "expires_at", unix_time(), **known)
+        return any(set(scope) <= set(allowed.split()) for allowed in scopes)
 
     async def refresh(self, token: str) -> tuple[RefreshToken, Grant] | None:
         """A refresh token, used or not, and its grant, if that is valid."""
