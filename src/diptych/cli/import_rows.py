@@ -242,6 +242,8 @@ class _Import:
             if self.dry_run:
                 self._trial = session
             else:
+                for statement in self.writer.after():
+                    await session.rows(statement, ())
                 await session.commit()
                 self._stored = position
         finally:
@@ -266,8 +268,6 @@ class _Import:
             return
         session = await self.store.session()
         try:
-            for statement in self.writer.after():
-                await session.rows(statement, ())
             await session.rows(_DROP, (self.source.name, self._stored))
             await session.commit()
         finally:

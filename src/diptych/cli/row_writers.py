@@ -42,7 +42,7 @@ class RowWriter(Protocol):
         """The statements that write a row; raises a Refusal if its values are not valid."""
 
     def after(self) -> list[str]:
-        """Statements for when all rows are written."""
+        """Statements for when the rows of a batch are written."""
 
 
 class DirectWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,15 @@ from diptych.testing import serve
 from tests.contract.formats.every_type import MODEL, Maker
 from tests.support.running import ROOT, Command, NewDatabase, diptych
 
+COUNTED = """
+from diptych import Model, Resource, grant
+
+class Part(Resource, ids="integer"):
+    name: str
+    access = (grant("read", "create"),)
+
+model = Model(Part)
+"""
 MODEL_NAME = "tests.contract.formats.every_type:MODEL"
 TEXTS = [
     "",
@@ -184,6 +194,20 @@ def test_rows_are_imported_as_a_role_or_by_a_key(command: Command, database: str
     )
     assert [json.loads(line) for line in shown.stdout.splitlines()] == [{"name": "b"}, {"name": "c"}]
     assert command("export", "things", *where, "--as", "anonymous", "--fields", "secret").returncode == 2
+
+
+def test_rows_are_created_beside_an_import_that_stopped(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("counted.py").write_text(COUNTED)
+    monkeypatch.setattr(import_rows, "BATCH", 2)
+    monkeypatch.syspath_prepend(".")
+    model = importlib.import_module("counted").model
+    with serve(model, database=database) as api:
+        Path("parts.csv").write_text("id,name\n1,a\n2,b\n3,c\n4,d,e\n")
+        stopped = command("import", "parts.csv", "--model", "counted:model", "--database", database)
+        assert "The first 2 rows were imported." in stopped.stderr
+        assert api.anonymous.post("/parts", {"name": "e"}).expect(201).data["id"] == "3"
 
 
 def test_a_dry_run_has_time_for_a_long_file(command: Command, database: str) -> None:
