@@ -30,10 +30,12 @@ from diptych.errors import Code, Fault, Refusal, StartError
 from diptych.model.declare.markers import KeyMark
 from diptych.model.declare.roles import NOBODY, Viewer
 from diptych.model.defs import FieldDef, ResourceDef
-from diptych.model.scalars import ID
+from diptych.model.scalars import ID, INTEGER_ID, TEXT_ID
 from diptych.model.view import View
 from diptych.policy.values import Binder
 
+_KEYS = (ID, INTEGER_ID, TEXT_ID)
+"""Types whose parsers make None of what is no key."""
 RowScript = Callable[[], Script[Any]]
 
 
@@ -149,7 +151,7 @@ class AskWriter:
 
 
 def _constraints(field: FieldDef) -> tuple[object, ...]:
-    return (*field.constraints, KeyMark()) if field.scalar is ID else field.constraints
+    return (*field.constraints, KeyMark()) if field.scalar in _KEYS else field.constraints
 
 
 def _invalid(faults: list[Fault]) -> Refusal:

@@ -20,6 +20,7 @@ from diptych import Model, Resource, grant
 
 class Part(Resource, ids="integer"):
     name: str
+    whole: "Part | None" = None
     access = (grant("read", "create"),)
 
 model = Model(Part)
@@ -194,6 +195,25 @@ def test_rows_are_imported_as_a_role_or_by_a_key(command: Command, database: str
     )
     assert [json.loads(line) for line in shown.stdout.splitlines()] == [{"name": "b"}, {"name": "c"}]
     assert command("export", "things", *where, "--as", "anonymous", "--fields", "secret").returncode == 2
+
+
+def test_what_is_no_integer_id_is_refused_and_not_replaced(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("counted.py").write_text(COUNTED)
+    where = ("--model", "counted:model", "--database", database)
+    monkeypatch.syspath_prepend(".")
+    with serve(importlib.import_module("counted").model, database=database):
+        pass
+    for line, field in (
+        ("x,a,", "id"),
+        ("99999999999999999999,a,", "id"),
+        (",a,x", "wholeId"),
+        ("1,a,99999999999999999999", "wholeId"),
+    ):
+        Path("parts.csv").write_text(f"id,name,wholeId\n{line}\n")
+        assert f"- line 2: {field}: expected an id" in command("import", "parts.csv", *where).stderr
+    assert command("export", "parts", *where, "--fields", "name").stdout == "name\r\n"
 
 
 def test_rows_are_created_beside_an_import_that_stopped(
