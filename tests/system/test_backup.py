@@ -195,6 +195,7 @@ def test_a_copy_of_files_without_its_log_is_no_backup(new_sqlite: NewDatabase, t
 def test_postgresql_is_restored_into_an_empty_database_only(postgres: Postgres, tmp_path: Path) -> None:
     database, file = make_tables(postgres.create()), tmp_path / "backup"
     run("backup", file, database)
+    run("backup", tmp_path / "with options", f"{database}&options=-c%20work_mem%3D8MB")
     full = "The database has tables already; restore into an empty one, and serve that.\n"
     assert refusal("restore", file, database) == full
     assert refusal("backup", tmp_path / "b", database, path=str(tmp_path)).startswith(
@@ -209,4 +210,6 @@ def test_postgresql_is_restored_into_an_empty_database_only(postgres: Postgres, 
 def test_no_password_is_among_the_arguments() -> None:
     assert without_password("postgresql://ann:s%40e@db:5432/x?a=b") == ("postgresql://ann@db:5432/x?a=b", "s@e")
     assert without_password("postgresql://db/x?password=s&a=b") == ("postgresql://db/x?a=b", "s")
+    spaces = "postgresql://db/x?options=-c%20work_mem%3D8MB"  # libpq takes a + for a plus
+    assert without_password(spaces) == (spaces, None)
     assert without_password("postgresql:///x?host=/tmp/s") == ("postgresql:///x?host=%2Ftmp%2Fs", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import asyncpg
 
@@ -49,7 +49,9 @@ def without_password(url: str) -> tuple[str, str | None]:
     name, colon, password = user.partition(":")
     query = dict(parse_qsl(parts.query))
     secret = unquote(password) if colon else query.pop("password", None)
-    return f"{parts.scheme}://{name}{at}{hosts}{parts.path}" + (f"?{urlencode(query)}" if query else ""), secret
+    return f"{parts.scheme}://{name}{at}{hosts}{parts.path}" + (
+        f"?{urlencode(query, quote_via=quote)}" if query else ""
+    ), secret
 
 
 def _run(program: str, *arguments: str, url: str | None = None) -> None:
