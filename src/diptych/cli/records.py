@@ -15,6 +15,7 @@ from diptych.cli.model import MODEL_OPTION, load_model
 from diptych.cli.settings import config_of, options
 from diptych.db.store import Store
 from diptych.identity.revocation_list import RevocationList
+from diptych.serve.logs import one_line
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -40,8 +41,8 @@ async def _run(flags: dict[str, Any], work: Callable[[Store, RevocationList], Aw
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, its columns aligned."""
-    lines = [heads, *rows]
+    """Print a table, its columns aligned. Cells may have what callers sent: no character of them moves the cursor."""
+    lines = [heads, *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

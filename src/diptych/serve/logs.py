@@ -63,7 +63,7 @@ class TextFormatter(logging.Formatter):
         request = REQUEST.get()
         id = f" {request.id}" if request is not None and where else ""
         text = f"{_time_of(record)} {record.levelname} {record.name} {where}{id}{': ' if where else ''}"
-        text += _one_line(record.getMessage())
+        text += one_line(record.getMessage())
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
@@ -124,9 +124,9 @@ def _request_of(record: logging.LogRecord) -> str:
     request = REQUEST.get()
     if request is None or record.name == access.name:
         return ""
-    return _one_line(f"{request.method} {request.path[:_PATH]}")
+    return one_line(f"{request.method} {request.path[:_PATH]}")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """A text without control characters: no client can forge a line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
