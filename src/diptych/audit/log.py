@@ -14,6 +14,7 @@ from diptych.db.feed import sqlite_time
 from diptych.db.store import Session, Store
 
 _AT_A_TIME = 500
+_UNHURRIED = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 class AuditHead(NamedTuple):
@@ -48,9 +49,11 @@ class Chosen(NamedTuple):
 
 @asynccontextmanager
 async def _snapshot(store: Store) -> AsyncIterator[Session]:
-    """A session whose statements see the log at one moment."""
+    """A session whose statements see the log at one moment; who reads what it finds may take any time for that."""
     session = await store.session(reading=True)
     try:
+        if store.dialect.name == "postgres":
+            await session.rows(_UNHURRIED, ())
         yield session
     finally:
         await session.end()

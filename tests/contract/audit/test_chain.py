@@ -13,6 +13,7 @@ import pytest
 from diptych.audit import log
 from diptych.audit.appender import Appender
 from diptych.audit.log import AuditHead, Broken, Chosen, audit_head, exported, verify
+from diptych.db.postgres import sessions
 from diptych.db.store import Session
 from diptych.live.retention import Retention
 from tests.contract.audit.audited_model import ANN, BOB, MODEL, entries, serving
@@ -194,6 +195,25 @@ def test_two_processes_that_append_at_once_make_one_chain(database: str) -> None
         service.runner.run(race())
         assert verified(service) == (700, None)
         assert len({json.loads(line)["position"] for line in lines(service)}) == 700
+
+
+def test_an_export_waits_for_a_slow_reader(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = sessions.session_settings
+    monkeypatch.setattr(
+        sessions, "session_settings", lambda given: settings(given) | {"idle_in_transaction_session_timeout": "300"}
+    )
+    monkeypatch.setattr(log, "_AT_A_TIME", 3)
+
+    async def read(service: Service) -> int:
+        count = 0
+        async for _ in exported(service.app.store, Chosen()):
+            count += 1
+            await asyncio.sleep(0.4)
+        return count
+
+    with serving(database) as service:
+        write(service)
+        assert service.runner.run(read(service)) == 6
 
 
 def test_an_export_chooses_by_resource_row_and_time(database: str) -> None:
