@@ -172,6 +172,19 @@ def test_a_corrupt_database_is_replaced_and_kept(new_sqlite: NewDatabase, tmp_pa
         run("backup", file, database, "--replace")
 
 
+def test_a_link_to_a_database_stays_one(new_sqlite: NewDatabase, tmp_path: Path) -> None:
+    database, file, link = make_tables(new_sqlite()), tmp_path / "backup", tmp_path / "link.db"
+    path = Path(database.removeprefix("sqlite:///"))
+    link.symlink_to(path)
+    with served(database) as service:
+        run("backup", file, database)
+        create(admin_of(service), 1)
+    run("restore", file, f"sqlite:///{link}")
+    assert link.readlink() == path
+    with served(database) as service:
+        assert emails(admin_of(service)) == set()
+
+
 def test_a_backup_does_not_replace_a_database_in_use(new_sqlite: NewDatabase, tmp_path: Path) -> None:
     database, other = make_tables(new_sqlite()), make_tables(new_sqlite())
     path, its = Path(database.removeprefix("sqlite:///")), Path(other.removeprefix("sqlite:///"))

@@ -73,6 +73,8 @@ def restore(source: Path, database: str) -> Path | None:
         raise StartError(f"{source} is not all of a database: {logs[0]} may have what is not in it; {how}.")
     verify_backup(source)
     path = Path(database)
+    if path.is_symlink():
+        path = path.resolve()  # the database may be on another disk
     with _alone(path), whole_file(path) as part:
         shutil.copyfile(source, part)
         verify_backup(part)
