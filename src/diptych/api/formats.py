@@ -149,9 +149,10 @@ def with_lines(refusal: Refusal, lines: Sequence[int]) -> Refusal:
 def read_ndjson(lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
     """The objects of NDJSON, each with its line; empty lines are passed over."""
     for number, line in enumerate(lines, 1):
-        if line.strip():
+        text = line.removeprefix("\ufeff") if number == 1 else line
+        if text.strip():
             try:
-                yield number, msgspec.json.decode(line)
+                yield number, msgspec.json.decode(text)
             except (msgspec.DecodeError, RecursionError):
                 raise BadLine(number, "expected a JSON object") from None
 

@@ -196,6 +196,9 @@ def test_rows_are_created_from_csv_and_ndjson(api: Api) -> None:
     lines = b'{"text": "one"}\n\n{"text": "two", "count": 2}\n'
     status, _, answer = send(api, "POST", "/things?fields=text,count", lines, content_type=NDJSON)
     assert json.loads(answer) == [{"text": "one", "count": 0}, {"text": "two", "count": 2}]
+    for marked, kind in ((b'{"text": "marked"}\n', NDJSON), (b"text\r\nmarked\r\n", CSV)):
+        status, _, answer = send(api, "POST", "/things?fields=text", b"\xef\xbb\xbf" + marked, content_type=kind)
+        assert (status, json.loads(answer)) == (201, [{"text": "marked"}]), "as programs on Windows write it"
 
 
 def test_faults_name_their_lines_and_nothing_is_created(api: Api) -> None:
