@@ -55,6 +55,8 @@ async def _connected(store: PostgresStore, after: str = "") -> AsyncIterator[asy
         raise StartError(text) from None
     except asyncpg.PostgresError as error:
         raise StartError(f"The migration failed ({error}){after}.") from None
+    except (asyncpg.InterfaceError, OSError) as error:
+        raise StartError(f"The connection to the database was lost ({error}){after}.") from None
     finally:
         await connection.close()
 

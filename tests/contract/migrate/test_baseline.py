@@ -1,7 +1,8 @@
-"""A database without a log is recognised by its tables: it gets the migrations that it lacks, also those that no type shows."""
+"""A database gets what it lacks: without a log it is recognised by its tables; what was cut off is repeated."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,24 @@ def test_a_start_that_is_killed_while_it_writes_the_log_is_repeated(
     monkeypatch.undo()
     project.apply(model("title: str", name="Item"))
     assert project.outside.sql("SELECT count(*) FROM items") == [(0,)]
+
+
+def test_a_connection_that_is_lost_is_one_sentence(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, execute = Project(tmp_path / "migrations", postgres.create()), on_postgres._Run._execute
+    project.make(model("title: str"), "first")
+    project.apply(model("title: str"))
+    project.make(model("title: str", "size: int = 3"))
+
+    async def cut(self: on_postgres._Run, statement: str) -> None:
+        if "ADD COLUMN" in statement:
+            end = f"SELECT pg_terminate_backend({self.connection.get_server_pid()})"
+            await asyncio.to_thread(project.outside.sql, end)
+        await execute(self, statement)
+
+    monkeypatch.setattr(on_postgres._Run, "_execute", cut)
+    with pytest.raises(StartError, match="what was done before is logged: run it again"):
+        project.apply(model("title: str", "size: int = 3"))
+    monkeypatch.undo()
+    project.apply(model("title: str", "size: int = 3"))
