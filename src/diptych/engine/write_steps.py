@@ -109,8 +109,7 @@ def _made(bound: BoundWrite, dialect: Dialect) -> Script[Sequence[Any]]:
     """Run the statement of the write and return its row. If no row changed though every guard holds, another
     transaction changed the row meanwhile: lock it and retry once."""
     plan = bound.op.prepared.plan
-    if bound.conflicts and plan.ahead is not None:
-        yield from _check_ahead(bound, plan.ahead)
+    allowed = not bound.conflicts or plan.ahead is None or (yield from _holds_ahead(bound, plan.ahead))
     for held in (False, True):
         try:
             row = yield bound.step(plan.change, marked=dialect.marks)
@@ -118,6 +117,8 @@ def _made(bound: BoundWrite, dialect: Dialect) -> Script[Sequence[Any]]:
             if violation.kind == "unique" and plan.ahead is not None and not bound.conflicts:
                 bound.conflicts.append(violation)
                 raise Again from None
+            if not allowed:
+                raise not_yours(bound.op.prepared.view) from None
             raise moved(violated(violation, bound.op.prepared), bound.op.prefix) from violation
         if row is not None:
             return row
@@ -180,9 +181,8 @@ def _check_late(bound: BoundWrite, after: Plan, before: ResultRow) -> Script[Non
         raise not_yours(bound.op.prepared.view)
 
 
-def _check_ahead(bound: BoundWrite, ahead: Plan) -> Script[None]:
-    """Check the deferred guards before the write: that a unique value is taken is told to those only who could make it
-    if it were not."""
+def _holds_ahead(bound: BoundWrite, ahead: Plan) -> Script[bool]:
+    """Do the deferred guards hold before the write? That a unique value is taken is told to those only who could make
+    the change if it were not."""
     row = yield bound.step(ahead)
-    if row is not None and not all(row):
-        raise not_yours(bound.op.prepared.view)
+    return row is None or all(row)
