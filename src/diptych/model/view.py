@@ -36,6 +36,7 @@ from diptych.model.rules.expr import (
     or_,
     rewrite,
 )
+from diptych.model.rules.in_trash import in_trash
 from diptych.model.rules.paths import rebase
 from diptych.model.signature import Signature
 from diptych.model.versions import ACTOR_FIELDS, OWN
@@ -211,7 +212,8 @@ class View:
         """The deleted rows that the role may see: those that it may read and delete but for that."""
         if not resource.trash:
             return FALSE
-        return and_(not_(resource.present), self.rule(resource, "read"), self.rule(resource, "delete"))
+        rules = and_(self.rule(resource, "read"), self.rule(resource, "delete"))
+        return and_(not_(resource.present), in_trash(rules, resource, self.model))
 
     def rule(self, resource: ResourceDef, verb: GrantVerb, field: str = "") -> Expr:
         """The rows on which a verb is allowed, or, with `field`, on which rules about that field allow it."""
