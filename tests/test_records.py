@@ -17,6 +17,7 @@ CALLERS = {
     "cli/dev.py": "Config",
     "cli/move.py": "Config",
     "cli/operators.py": "Config",
+    "cli/database.py": "Config",
     "cli/server.py": "Config",
     "config.py": "Config",
     "contract/lock.py": "nodes of graphql-core",
