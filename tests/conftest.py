@@ -42,6 +42,8 @@ ORDER = {f"tests/{folder}": number for number, folder in enumerate(("system", "p
 _WAITING = ("tests/system/", "tests/proof/", "tests/fit/")
 _SCHEMAS = 32
 """How many GraphQL schemas services share."""
+_YOUNG, _NEVER = 20, 1_000_000
+"""Collections of one generation of garbage until the next one is collected."""
 _LEFT_OUT = pytest.StashKey[int]()
 """How many tests are left out, since they need a database that is not to be tested with."""
 
@@ -76,8 +78,18 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
+        gc.set_threshold(20_000, _YOUNG, _YOUNG if LONG else _NEVER)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Old objects are looked through between two tests: among a million of them that takes seconds on a busy machine,
+    which a transaction that is open meanwhile does not have."""
+    ran = yield
+    if gc.get_count()[2] >= _YOUNG:
+        gc.collect()
+    return ran
 
 
 def needs_postgres(item: pytest.Item) -> bool:
