@@ -11,6 +11,7 @@ meanwhile.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 _BURSTS = 8
 _WORK = 0.004
@@ -26,6 +27,16 @@ class Machine:
     def limit(self, seconds: float) -> float:
         """A limit for an idle machine, as it is for this one."""
         return seconds * max(self._before, slowdown())
+
+
+def is_within(seconds: float, work: Callable[[], object], tries: int = 3) -> bool:
+    """Does it take no longer than that once in so many tries? What else the machine does can only add to a try."""
+    for _ in range(tries):
+        machine, begun = Machine(), time.perf_counter()
+        work()
+        if time.perf_counter() - begun < machine.limit(seconds):
+            return True
+    return False
 
 
 def slowdown() -> float:
