@@ -11,6 +11,8 @@ null. A name that is not in the view raises a Refusal, whatever API style let it
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -33,6 +35,7 @@ from diptych.ask.nodes import (
 from diptych.errors import Code, Refusal
 from diptych.model.resource_view import RelationView, ResourceView
 from diptych.model.rules.expr import TRUE, And, Col, Expr, GroupKey, Has, Measure, Or, Via, and_, mask, or_, rewrite
+from diptych.model.rules.in_trash import in_trash
 from diptych.model.view import View
 from diptych.policy.past_rows import certain
 
@@ -47,6 +50,8 @@ def narrow(read: Read, view: View, known: Expr = TRUE, back: Expr = TRUE) -> Rea
         rows = _seen_versions(resource, view)
     else:
         rows = resource.deleted if read.deleted else assume(resource.read, known)
+    if read.deleted:
+        resource = _deleted(resource, view)
     where = and_(narrow_expr(read.where, resource, view), rows, back)
     order = tuple([OrderBy(narrow_expr(key.by, resource, view), key.descending) for key in read.order])
     pick = tuple([_part(part, resource, view) for part in read.pick])
@@ -98,10 +103,16 @@ def narrow_watch(watch: Watch, view: View) -> Watched:
 
 def _past(resource: ResourceView, view: View, *, there: bool) -> ResourceView:
     """A resource with its rules rewritten for past versions of its rows (see `past_rows`)."""
+    return _with_rules(resource, lambda now: certain(now, resource.resource, view.model, there=there))
 
-    def rule(now: Expr) -> Expr:
-        return certain(now, resource.resource, view.model, there=there)
 
+def _deleted(resource: ResourceView, view: View) -> ResourceView:
+    """A resource with its rules rewritten for rows in the trash (see `in_trash`)."""
+    return _with_rules(resource, lambda rule: in_trash(rule, resource.resource, view.model))
+
+
+def _with_rules(resource: ResourceView, rule: Callable[[Expr], Expr]) -> ResourceView:
+    """A resource with the rules of its fields and relations rewritten."""
     fields = {name: replace(field, rule=rule(field.rule)) for name, field in resource.fields.items()}
     relations = {name: replace(relation, rule=rule(relation.rule)) for name, relation in resource.relations.items()}
     return replace(resource, fields=fields, relations=relations)

@@ -34,6 +34,19 @@ class Remark(Resource, trash=timedelta(days=30)):
     @allow("read")
     def beside_no_lock(self, viewer: Viewer) -> bool:
         return none(self.page.locks, lambda lock: lock.strict)
+
+class Plan(Resource, trash=timedelta(days=30)):
+    draft: str
+    seals: list[Seal] = inverse("plan")
+    access = (grant("read", "create", "delete"),)
+
+    @allow("read", field="draft")
+    def unsealed(self, viewer: Viewer) -> bool:
+        return none(self.seals)
+
+class Seal(Resource, trash=timedelta(days=30)):
+    plan: Annotated[Plan, OnDelete("cascade")]
+    access = (grant("read", "create"),)
 """
 
 
@@ -73,3 +86,15 @@ def test_what_nothing_hid_can_be_restored(api: Api) -> None:
     assert api.anonymous.get(f"/pages/{page}?deleted=only").expect(200).data["title"] == "secret"
     api.anonymous.post(f"/pages/{page}/restore").expect(200)
     api.anonymous.get(f"/remarks/{remark}").expect(200)
+
+
+def test_a_field_that_a_related_row_hid_is_hidden_in_the_trash_too(api: Api) -> None:
+    caller = api.anonymous
+    ids = [str(caller.post("/plans", {"draft": "secret"}).expect(201).data["id"]) for _ in range(2)]
+    caller.post("/seals", {"planId": ids[0]}).expect(201)
+    for id, draft in zip(ids, (None, "secret"), strict=True):
+        caller.delete(f"/plans/{id}").expect(204)
+        assert caller.get(f"/plans/{id}?deleted=only").expect(200).data["draft"] == draft
+    assert [plan["id"] for plan in caller.get("/plans?deleted=only&draft=secret").data] == ids[1:]
+    purge = "mutation($id: ID!) { deletePlan(id: $id, deleted: ONLY) { draft } }"
+    assert caller.graphql(purge, {"id": ids[0]}).data == {"deletePlan": {"draft": None}}
