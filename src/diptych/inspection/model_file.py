@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -291,7 +292,8 @@ class _ModelFile:
 
     def _class(self, class_: _Class) -> Iterator[str]:
         yield self._statement(class_)
-        description = " ".join(class_.table.comment.split()).replace("\\", "\\\\").replace('"""', '\\"""')
+        description = " ".join(class_.table.comment.split()).replace("\\", "\\\\")
+        description = re.sub('"(?="")', r'\\"', description)  # never three in a row, which end it
         if description.endswith('"'):
             description = f'{description[:-1]}\\"'
         kind = "view" if class_.table.is_view else "table"

@@ -136,7 +136,7 @@ def test_names_that_requests_have_otherwise(new_database: NewDatabase, command: 
     assert columns >= {"class", "class_id", "owner_id", "ownerId", "groupId", "group_id"}
 
 
-QUOTED = ('Who says "hi"', 'a \\ and """ within', '"', '\\"', "ends with \\")
+QUOTED = ('Who says "hi"', 'a \\ and """ within', '"', '\\"', "ends with \\", 'a """"= b', '"""""')
 
 
 def test_comments_with_quotes(postgres: Postgres, command: Command, tmp_path: Path) -> None:
