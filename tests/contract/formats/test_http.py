@@ -240,11 +240,12 @@ def test_a_body_that_nobody_could_read_is_refused_at_once(api: Api) -> None:
     assert (status, json.loads(answer)["errors"][0]["message"]) == (422, "expected 1 to 100 rows, got more")
 
 
-def test_a_body_of_who_may_create_nothing_is_not_read(new_database: NewDatabase) -> None:
+def test_the_order_of_checks_is_that_of_a_body_in_json(new_database: NewDatabase) -> None:
     class Book(Resource):
         name: str
         access = (grant("read", "create", to=staff),)
 
+    bodies = {b'name\r\n"open': 400, b"\xff": 400, b"name\r\n" + b"a\r\n" * 101: 401, b"": 401}
     with serve(Model(Book), database=new_database()) as served:
-        status, _, answer = send(served, "POST", "/books", b'name\r\n"open', content_type=CSV)
-    assert (status, json.loads(answer)["code"]) == (401, "UNAUTHENTICATED")
+        answers = [send(served, "POST", "/books", body, content_type=CSV)[0] for body in bodies]
+    assert answers == [*bodies.values()]

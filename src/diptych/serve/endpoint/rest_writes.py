@@ -226,11 +226,14 @@ class RestWrites:
 
     async def _create_lines(self, request: Request, caller: Caller, target: Target, kind: str) -> Reply:
         """Create the rows of CSV or NDJSON; the messages of faults name their lines."""
-        check_write("create", target, self.engine.model.view(caller.signature))
         raw = await request.body(self.max_body)
         query = read_query(request.query, target)
         sent = WriteRequest(request, caller, target, query, keeping(request, caller, raw))
-        read = read_lines(raw, kind, self.engine.model.resources[target.resource].fields, MAX_CREATED)
+        read = read_lines(raw, kind, self.engine.model.resources[target.resource].fields, MAX_CREATED + 1)
+        check_write("create", target, self.engine.model.view(caller.signature))
+        if len(read) > MAX_CREATED:
+            fault = Fault(("body",), f"expected 1 to {MAX_CREATED} rows, got more")
+            raise Refusal(Code.BAD_USER_INPUT, "Some values are not valid.", [fault])
         try:
             return await self._create_many(sent, [row for _, row in read])
         except Refusal as refusal:
