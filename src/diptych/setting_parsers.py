@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 SHOWN = 80
 """Characters of an invalid value that an error shows."""
-_SECRET = re.compile(r"(?<=://)\S*(?=@)|(?<=password=)[^&,\s]*")
+_PASSWORD = re.compile(r"(?<=password=)[^&]*", re.IGNORECASE)
+_USER = re.compile(r":(/*).*", re.DOTALL)
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?")
 LOCALHOST = "localhost"
 """In `cors_origins`: pages of this machine, from any port."""
@@ -35,8 +36,10 @@ class Issuer:
 
 
 def shown(text: str) -> str:
-    """An invalid value, as an error shows it: without the passwords of addresses, as errors are logged."""
-    text = _SECRET.sub("…", text)
+    """An invalid value, as an error shows it: without the passwords of addresses, as errors are logged. What is invalid
+    may be the address itself, so whatever could be a password is left out."""
+    before, at, after = _PASSWORD.sub("…", text).rpartition("@")
+    text = _USER.sub(r":\1…", before, 1) + at + after
     return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}…"
 
 

@@ -27,6 +27,10 @@ def test_changes_are_kept_for_a_time_that_is_one(text: str, tmp_path: Path) -> N
         ("DIRECT_DATABASE", "postgresq://shop:ge/he@im@db/shop"),
         ("REPLICAS", "postgresq://shop:geheim@a/shop,postgresq://shop:geheim@b/shop"),
         ("REPLICAS", "postgresq://a/shop?user=shop&password=geheim"),
+        ("REPLICAS", "postgresq://a/shop?user=shop&password=x@im geheim,im@"),
+        ("SMTP", "smpt://shop:abcd geheim@mail.example.org"),
+        ("SMTP", "shop:geheim@mail.example.org:587"),
+        ("SMTP", "smtp:/shop:geheim@mail.example.org"),
     ],
 )
 def test_an_error_does_not_show_the_password_of_an_address(name: str, text: str, tmp_path: Path) -> None:
