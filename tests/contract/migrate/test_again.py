@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from diptych.config import Config
+from diptych.db.connect import connect
 from tests.contract.migrate.scene import Project
 from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import in_process
 from tests.support.model_files import model_of
-from tests.support.running import NewDatabase
+from tests.support.running import NewDatabase, Postgres
 
 OTHER = "class Other(Resource):\n    name: str = ''\n"
 HIDDEN = """
@@ -55,6 +57,21 @@ def test_changes_of_a_table_that_is_gone_are_not_those_of_a_new_one(
         assert service.send("POST", "/notes", headers=JSON, body=b'{"text": "new"}').status == 201
         told = service.changes("/notes/changes?fields=text")["data"]
     assert [change["note"] for change in told] == [{"text": "new"}]
+
+
+def test_a_new_table_locks_what_it_refers_to_after_all_stored_changes_are_read(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    project = Project(tmp_path / "migrations", postgres.create())
+    old, new = model_of(OTHER), model_of(OTHER + "class Note(Resource):\n    other: Other\n")
+    project.make(old, "first")
+    project.apply(old)
+    project.open(old)
+    ((step, before),) = project.make(new)[-1].steps("expand")
+    have = asyncio.run(connect(Config(database=project.outside.url)).catalogue())
+    words = [str(action).partition(" (")[0] for action in step.actions(before, have, "postgres")]
+    assert words[0].startswith("UPDATE diptych_feed SET resource")
+    assert "FOREIGN KEY" in words[-1]
 
 
 LINES = {
