@@ -56,6 +56,8 @@ async def _connected(store: PostgresStore, after: str = "") -> AsyncIterator[asy
     except asyncpg.PostgresError as error:
         raise StartError(f"The migration failed ({error}){after}.") from None
     except (asyncpg.InterfaceError, OSError) as error:
+        if not connection.is_closed():  # a file of a `run` step, or the output
+            raise
         raise StartError(f"The connection to the database was lost ({error}){after}.") from None
     finally:
         await connection.close()

@@ -81,3 +81,17 @@ def test_a_connection_that_is_lost_is_one_sentence(
         project.apply(model("title: str", "size: int = 3"))
     monkeypatch.undo()
     project.apply(model("title: str", "size: int = 3"))
+
+
+def test_a_file_that_is_missing_is_no_connection_that_is_lost(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(tmp_path / "migrations", postgres.create())
+    project.make(model("title: str"), "first")
+
+    async def read(self: on_postgres._Run, statement: str) -> None:
+        (tmp_path / "rows.csv").read_text()
+
+    monkeypatch.setattr(on_postgres._Run, "_execute", read)
+    with pytest.raises(FileNotFoundError):
+        project.apply(model("title: str"))
