@@ -9,7 +9,6 @@ rule of CORS applies here, too: no other origins but those of `cors_origins`. Pr
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import urlsplit
 
 from diptych.api.graphql.socket import LEGACY, LEGACY_ERROR, LEGACY_PROTOCOL, NOT_ACCEPTABLE, PROTOCOL
 from diptych.api.reply import Reply, problem
@@ -23,6 +22,7 @@ from diptych.serve.http.cors import Cors
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.request import Request
 from diptych.serve.http.websocket_protocol import handshake_is_over, set_frame_caller
+from diptych.serve.public_address import origin_of
 from diptych.serve.refusals import internal, refusal_reply
 from diptych.serve.stream.send_queue import StreamLimits
 from diptych.serve.stream.websocket import Service, Socket
@@ -111,7 +111,8 @@ def _is_own(request: Request, base_url: str) -> bool:
     origin = request.headers.get(b"origin")
     if origin is None:
         return True
-    hosts = {_host(request.headers.get(b"host", b"").decode("latin-1")), _host(urlsplit(base_url).netloc)} - {""}
+    own = origin_of(base_url).partition("://")[2]
+    hosts = {_host(request.headers.get(b"host", b"").decode("latin-1")), _host(own)} - {""}
     scheme, separator, host = origin.decode("latin-1").partition("://")
     return bool(separator) and scheme in ("http", "https") and _host(host) in hosts
 

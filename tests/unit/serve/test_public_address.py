@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from diptych.demo.model import model
+from diptych.serve import handshake
 from diptych.serve.endpoint.oauth_forms import BrowserForms
 from diptych.serve.http.request import Request
 from diptych.serve.public_address import origin_of
@@ -37,6 +38,13 @@ def test_other_ports_and_schemes_are_other_origins(other: str) -> None:
 def test_a_name_of_other_letters_is_written_in_ascii() -> None:
     assert origin_of("https://Bücher.example:443/x") == "https://xn--bcher-kva.example"
     assert origin_of("https://bücher.example:8443") == "https://xn--bcher-kva.example:8443"
+
+
+@pytest.mark.parametrize("written", [*WRITTEN, "https://Bücher.example"])
+def test_a_page_of_our_own_opens_a_socket_behind_a_proxy(written: str) -> None:
+    for origin, own in ((origin_of(written), True), ("https://evil.example", False), ("null", False)):
+        headers = {b"origin": origin.encode(), b"host": b"10.0.0.1:8000"}
+        assert handshake._is_own(Request("GET", "/graphql", "", headers, nothing), written) is own
 
 
 @pytest.mark.parametrize("written", WRITTEN)
