@@ -5,6 +5,7 @@ It is `base_url`, or, for a service without one, the loopback address by which a
 
 from __future__ import annotations
 
+from unicodedata import normalize
 from urllib.parse import quote, urlsplit
 
 from diptych.api.reply import Reply
@@ -47,8 +48,12 @@ def issuer_of(base_url: str, request: Request) -> str:
 def origin_of(address: str) -> str:
     """The origin of an address as browsers send it: in lower case and ASCII, without the default port."""
     parts = urlsplit(address.lower())
-    host = parts.netloc.removesuffix(_USUAL.get(parts.scheme, ""))
-    return f"{parts.scheme}://{host if host.isascii() else host.encode('idna').decode()}"
+    host, colon, port = parts.netloc.removesuffix(_USUAL.get(parts.scheme, "")).partition(":")
+    labels = (
+        label if label.isascii() else f"xn--{normalize('NFC', label).encode('punycode').decode()}"  # not as IDNA 2003
+        for label in host.split(".")
+    )
+    return f"{parts.scheme}://{'.'.join(labels)}{colon}{port}"
 
 
 def known_issuer(base_url: str, request: Request) -> str:

@@ -38,6 +38,8 @@ def test_other_ports_and_schemes_are_other_origins(other: str) -> None:
 def test_a_name_of_other_letters_is_written_in_ascii() -> None:
     assert origin_of("https://Bücher.example:443/x") == "https://xn--bcher-kva.example"
     assert origin_of("https://bücher.example:8443") == "https://xn--bcher-kva.example:8443"
+    assert origin_of("https://Пример.рф:8443") == "https://xn--e1afmkfd.xn--p1ai:8443"
+    assert origin_of("https://straße.de") == "https://xn--strae-oqa.de"  # strasse.de is another's
 
 
 @pytest.mark.parametrize("written", [*WRITTEN, "https://Bücher.example"])
