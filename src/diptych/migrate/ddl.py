@@ -16,7 +16,7 @@ from diptych.compile.system.counters import counters
 from diptych.compile.system.feed_sqlite import sqlite_feed
 from diptych.compile.system.object import DialectName, SystemObject
 from diptych.compile.system.object import FeedTable as TriggerTable
-from diptych.compile.system.trash import TrashReference, sqlite_trash
+from diptych.compile.system.trash import TrashReference, trash_triggers
 from diptych.compile.tables import column_text
 from diptych.migrate.state import COUNTER, Check, Column, Key, State, Table
 from diptych.model.decimal_scalar import decimal
@@ -144,19 +144,20 @@ def trigger_table(name: str, table: Table) -> TriggerTable:
     )
 
 
-def sqlite_triggers(state: State) -> Iterator[SystemObject]:
-    """SQLite: the parts that log changes, count, and keep references to the trash right."""
+def our_triggers(state: State, dialect: DialectName) -> Iterator[SystemObject]:
+    """The parts that count, and keep references to the trash right; of SQLite, also those that log changes."""
     tables = [trigger_table(name, table) for name, table in state.tables.items()]
-    yield from sqlite_feed(tables)
-    yield from counters(tables, "sqlite")
-    trashes = [name for name, table in state.tables.items() if table.trash]
+    if dialect == "sqlite":
+        yield from sqlite_feed(tables)
+    yield from counters(tables, dialect)
+    trashes = {name: table.trash for name, table in state.tables.items()}
     references = [
         TrashReference(name, column_name, column.target, column.on_delete, table.trash)
         for name, table in state.tables.items()
         for column_name, column in table.columns.items()
-        if column.target in trashes
+        if trashes.get(column.target)
     ]
-    yield from sqlite_trash(trashes, references)
+    yield from trash_triggers(trashes, references, dialect)
 
 
 def sql_list(names: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from diptych.compile.indexes import free_name
 from diptych.compile.system.feed_postgres import postgres_feed
 from diptych.compile.system.object import DialectName
 from diptych.compile.system.object import FeedTable as TriggerTable
+from diptych.compile.system.trash import REFERS
 from diptych.migrate.ddl import default_ddl, index_ddl, key_name, quote, reference_ddl, type_ddl
 from diptych.migrate.state import Column, Key
 from diptych.migrate.step import Action, Alone, Validate
@@ -138,9 +139,9 @@ def free_column(table: str, name: str) -> str:
 
 
 def free_references(table: str) -> str:
-    """The statement that drops our triggers by which no row refers to one in the trash; opening the database makes
-    those that are wanted."""
-    return _DROP_TRIGGERS.format(table=quote(table), more=" AND tgname ~ '^diptych_refers_'")
+    """The statement that drops our triggers by which no row refers to one in the trash; the end of a migration, or of
+    its undo, makes those that are wanted."""
+    return _DROP_TRIGGERS.format(table=quote(table), more=f" AND tgname ~ '^{REFERS}'")
 
 
 def follow_rename(table: str) -> Iterator[str]:

@@ -17,13 +17,14 @@ from typing import Any
 
 import asyncpg
 
+from diptych.compile.system.trash import REFERS
 from diptych.db.catalogue import postgres_catalogue
 from diptych.db.nodes import Node, nodes_of, recent_nodes
 from diptych.db.postgres.ddl import PATIENCE, patiently
-from diptych.db.postgres.store import LOCK, PostgresStore
+from diptych.db.postgres.store import LOCK, PARTS, PostgresStore
 from diptych.errors import StartError
 from diptych.migrate import log
-from diptych.migrate.ddl import quote
+from diptych.migrate.ddl import our_triggers, quote
 from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
@@ -189,6 +190,7 @@ class _Run:
                 await self._transaction([statement])
         for step, before in steps:
             await self._inverse(step, before)
+        await self._make_triggers(migration.before)  # services of before go on
         await patiently(self.connection, end)
         self.tell(f"{migration.name}: undone.")
 
@@ -231,6 +233,7 @@ class _Run:
         have = await postgres_catalogue(self.connection)
         actions: list[Action] = []
         if isinstance(step, run):
+            await self._make_triggers(before)
 
             async def work() -> None:
                 await step.function(Handle(self.connection))
@@ -256,6 +259,16 @@ class _Run:
             await self._log(half.migration, half.half, number)
 
         await patiently(self.connection, finish, gently=bool(last))
+
+    async def _make_triggers(self, state: State) -> None:
+        """Make those of our triggers that had to make way for a step before, for whoever changes rows now."""
+        there = {name: text for name, text in await self.connection.fetch(PARTS)}
+        # the name of one that looks at references depends on the order of the columns, which a model may have otherwise
+        looking = {_table_of(name) for name in there if name.startswith(REFERS)} - {""}
+        for part in our_triggers(state, "postgres"):
+            is_other = part.name.startswith(REFERS) and _table_of(part.name) in looking
+            if not (part.is_in(there) or is_other):
+                await self._transaction(part.create)
 
     async def _check(self, step: MigrationStep, before: State) -> None:
         for look, word in ((step.obstacle(before, "postgres"), ""), (step.loss(before, "postgres"), "--allow-loss")):
@@ -356,6 +369,11 @@ class _Run:
             await patiently(self.connection, work)
         if await self.connection.fetchval(_HAS, "diptych_audit"):
             await self._transaction(in_audit_log(sql, "postgres"))
+
+
+def _table_of(part: str) -> str:
+    """The table of a trigger, by its name among our parts; "" of a function."""
+    return part.partition(" on ")[2]
 
 
 class Handle:

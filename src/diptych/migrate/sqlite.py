@@ -27,7 +27,7 @@ from diptych.db.sqlite.placeholders import numbered
 from diptych.db.sqlite.watchdog import Watchdog
 from diptych.errors import StartError
 from diptych.migrate import log
-from diptych.migrate.ddl import create_table_ddl, index_ddl, quote, sql_list, sqlite_triggers
+from diptych.migrate.ddl import create_table_ddl, index_ddl, our_triggers, quote, sql_list
 from diptych.migrate.feed import in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
@@ -205,7 +205,7 @@ class _Run:
     def _triggers(self, state: State, *, make: bool) -> None:
         """Make, or drop, our triggers, for statements that change rows."""
         self.db.execute(CREATE_COUNTERS["sqlite"])
-        for part in sqlite_triggers(state):
+        for part in our_triggers(state, "sqlite"):
             for statement in part.create if part.text and make else ():
                 self.db.execute(statement)
             if part.text and not make:

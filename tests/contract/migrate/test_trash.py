@@ -101,3 +101,18 @@ def test_also_after_a_trash_was_undone(tmp_path: Path, postgres: Postgres, runne
     rack = "SELECT '00000000-0000-7000-8000-000000000002', id FROM racks"
     project.outside.sql(f"INSERT INTO books (id, rack_id) {rack}")
     assert create_books(old, "racks", project.outside.url, runner) == [201, 409]
+
+
+def test_other_trashes_are_looked_at_after_a_trash_was_undone(tmp_path: Path, postgres: Postgres) -> None:
+    old, new = model("", "Rack"), model(TRASH, "Rack")
+    project = Project(tmp_path / "migrations", postgres.create())
+    project.make(old, "first")
+    project.apply(old)
+    gone, book = (f"00000000-0000-7000-8000-00000000000{number}" for number in (1, 2))
+    project.outside.sql(f"INSERT INTO bins (id, deleted_at) VALUES ('{gone}', now())")
+    project.make(new)
+    project.apply(new, expand=True)
+    store: Any = connect(Config(database=project.outside.url))
+    asyncio.run(applying.undo(store, new, read_folder(project.folder), project.told.append))
+    with pytest.raises(Exception, match="the row refers to none"):  # services of before run on, and open nothing
+        project.outside.sql(f"INSERT INTO books (id, bin_id) VALUES ('{book}', '{gone}')")

@@ -16,7 +16,7 @@ of one table can be deleted along with others of it (`is_recursive`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -25,6 +25,8 @@ from diptych.compile.system.object import MARK, DialectName, SystemObject
 from diptych.model.defs import ResourceDef
 from diptych.model.naming import LONGEST
 
+REFERS = "diptych_refers_"
+"""How the names of triggers begin that look where a reference leads to."""
 _GONE = "OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL"
 _BACK = "OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS NULL"
 
@@ -47,22 +49,22 @@ class TrashReference(Struct, frozen=True):
 
 def trash_objects(resources: Mapping[str, ResourceDef], dialect: DialectName) -> Iterator[SystemObject]:
     """The triggers of all tables with a trash, and of those that refer to them."""
-    references = list(_references(resources))
-    for resource in resources.values():
-        if resource.trash:
-            inbound = [reference for reference in references if reference.target == resource.table]
-            statements = _Statements(resource.table, inbound, references)
+    tables = {resource.table: bool(resource.trash) for resource in resources.values()}
+    return trash_triggers(tables, list(_references(resources)), dialect)
+
+
+def trash_triggers(
+    tables: Mapping[str, bool], references: Sequence[TrashReference], dialect: DialectName
+) -> Iterator[SystemObject]:
+    """The same by tables, and whether each has a trash; for what has no model."""
+    for table, has_trash in tables.items():
+        if has_trash:
+            inbound = [reference for reference in references if reference.target == table]
+            statements = _Statements(table, inbound, references)
             yield from _sqlite(statements) if dialect == "sqlite" else _postgres(statements)
-        own = [reference for reference in references if reference.table == resource.table]
+        own = [reference for reference in references if reference.table == table]
         if own and dialect == "postgres":
-            yield from _referring(resource, own)
-
-
-def sqlite_trash(tables: Iterable[str], references: Sequence[TrashReference]) -> Iterator[SystemObject]:
-    """SQLite: the triggers of these tables, which have a trash, by the references to them; for what has no model."""
-    for table in tables:
-        inbound = [reference for reference in references if reference.target == table]
-        yield from _sqlite(_Statements(table, inbound, references))
+            yield from _referring(table, own, has_trash=has_trash)
 
 
 def is_recursive(resources: Mapping[str, ResourceDef]) -> bool:
@@ -210,9 +212,8 @@ _REFER = """  IF NEW.{column} IS NOT NULL{own}{there}
   END IF;"""
 
 
-def _referring(resource: ResourceDef, references: Sequence[TrashReference]) -> Iterator[SystemObject]:
+def _referring(table: str, references: Sequence[TrashReference], *, has_trash: bool) -> Iterator[SystemObject]:
     """PostgreSQL: a new reference, or one of a row that is restored, leads to a row that is not deleted."""
-    table = resource.table
     tests = "\n".join(
         _REFER.format(
             column=_q(reference.column),
@@ -225,16 +226,16 @@ def _referring(resource: ResourceDef, references: Sequence[TrashReference]) -> I
         )
         for reference in references
     )
-    function = _name(f"diptych_refers_{table}")
+    function = _name(f"{REFERS}{table}")
     yield _function(function, _REFER_BODY.format(tests=tests))
-    columns = [*(reference.column for reference in references), *(["deleted_at"] if resource.trash else [])]
+    columns = [*(reference.column for reference in references), *(["deleted_at"] if has_trash else [])]
     listed = ", ".join(map(_q, columns))
     mark = hashlib.sha256(listed.encode()).hexdigest()[:8]
     create = (
-        f"CREATE TRIGGER diptych_refers_{mark} BEFORE INSERT OR UPDATE OF {listed} ON {_q(table)} FOR EACH ROW "
+        f"CREATE TRIGGER {REFERS}{mark} BEFORE INSERT OR UPDATE OF {listed} ON {_q(table)} FOR EACH ROW "
         f"EXECUTE FUNCTION {_q(function)}()"
     )
-    yield SystemObject(f"diptych_refers_{mark} on {table}", (create,))
+    yield SystemObject(f"{REFERS}{mark} on {table}", (create,))
 
 
 def _function(name: str, body: str) -> SystemObject:

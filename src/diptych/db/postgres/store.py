@@ -52,7 +52,7 @@ from diptych.model.scalars import INTEGER_ID
 T = TypeVar("T")
 LOCK = 7_361_220_471
 """The advisory lock that lets one node at a time make the tables."""
-_PARTS = """
+PARTS = """
     SELECT relname::text, NULL FROM pg_class
     WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname ~ '^diptych_'
     UNION ALL SELECT proname || '()', CASE WHEN proconfig IS NULL
@@ -147,7 +147,7 @@ class PostgresStore:
         async def attempt() -> Fitted:
             await connection.execute("SELECT pg_advisory_xact_lock($1::bigint)", LOCK)
             have = await postgres_catalogue(connection)
-            parts = {name: text for name, text in await connection.fetch(_PARTS)}
+            parts = {name: text for name, text in await connection.fetch(PARTS)}
             fitting = fit(model, have, parts, "postgres", add=add, accept=accept, triggers=self._triggers)
             return await _drive(connection, fitting)
 
