@@ -37,12 +37,17 @@ class Remark(Resource, trash=timedelta(days=30)):
 
 class Plan(Resource, trash=timedelta(days=30)):
     draft: str
+    title: str = "secret"
     seals: list[Seal] = inverse("plan")
     access = (grant("read", "create", "delete"),)
 
     @allow("read", field="draft")
     def unsealed(self, viewer: Viewer) -> bool:
         return none(self.seals)
+
+    @allow("read", field="title")
+    def titled(self, viewer: Viewer) -> bool:
+        return either(some(self.seals), "sealed", either(self.draft == "secret", "open", "none")) == "open"
 
 class Seal(Resource, trash=timedelta(days=30)):
     plan: Annotated[Plan, OnDelete("cascade")]
@@ -94,7 +99,8 @@ def test_a_field_that_a_related_row_hid_is_hidden_in_the_trash_too(api: Api) -> 
     caller.post("/seals", {"planId": ids[0]}).expect(201)
     for id, draft in zip(ids, (None, "secret"), strict=True):
         caller.delete(f"/plans/{id}").expect(204)
-        assert caller.get(f"/plans/{id}?deleted=only").expect(200).data["draft"] == draft
+        seen = caller.get(f"/plans/{id}?deleted=only").expect(200).data
+        assert (seen["draft"], seen["title"]) == (draft, draft)
     assert [plan["id"] for plan in caller.get("/plans?deleted=only&draft=secret").data] == ids[1:]
     purge = "mutation($id: ID!) { deletePlan(id: $id, deleted: ONLY) { draft } }"
     assert caller.graphql(purge, {"id": ids[0]}).data == {"deletePlan": {"draft": None}}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from diptych.model.defs import ResourceDef, Resources
-from diptych.model.rules.expr import TRUE, And, Expr, Has, Not, Or, and_, not_, or_
+from diptych.model.rules.expr import TRUE, And, Choose, Expr, Has, Not, Or, and_, leaves, not_, or_, rewrite
 
 
 def in_trash(rule: Expr, resource: ResourceDef, resources: Resources, *, negated: bool = False) -> Expr:
@@ -37,7 +37,30 @@ def in_trash(rule: Expr, resource: ResourceDef, resources: Resources, *, negated
                 where = _without(where, target.present)
                 link = _without(link, resources[relation.link].present) if relation.link and link is not None else link
             return replace(rule, where=where, link=link)
-    return rule
+    choice = _choice(rule)
+    return rule if choice is None else inner(_by_cases(rule, choice))
+
+
+def _choice(rule: Expr) -> Choose | None:
+    """A choice between two values, by related rows, that the rule looks at."""
+    found: list[Choose] = []
+
+    def note(part: Expr) -> Expr | None:
+        if isinstance(part, Choose) and any(isinstance(leaf, Has) for leaf in leaves(part.when)):
+            found.append(part)
+        return None
+
+    rewrite(rule, note)
+    return found[0] if found else None
+
+
+def _by_cases(rule: Expr, choice: Choose) -> Expr:
+    """The same rule, with the condition of the choice beside its values."""
+
+    def chosen(value: Expr) -> Expr:
+        return rewrite(rule, lambda part: value if part == choice else None)
+
+    return or_(and_(choice.when, chosen(choice.then)), and_(not_(choice.when), chosen(choice.other)))
 
 
 def _without(condition: Expr, present: Expr) -> Expr:
