@@ -210,7 +210,13 @@ class _Writer:
         values_sql = join(", ", made.values())
         if not (guards := self._conditions(reads, None, values, self._needed())):
             return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, values_sql)
-        return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, values_sql, join(" AND ", guards))
+        allowed = join(" AND ", guards)
+        if self.dialect.name == "postgres":
+            return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, values_sql, allowed)
+        # SQLite would put the row of a SELECT into a temporary table first, since the table has triggers
+        first, *rest = made.values()
+        row = join(", ", (sql("CASE WHEN {} THEN {} ELSE diptych_refuse() END", allowed, first), *rest))
+        return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, row)
 
     def _values(self, reads: Reads, old: TableRef | None) -> dict[str, Fragment]:
         """The new value of every column that changes, by the column's name."""

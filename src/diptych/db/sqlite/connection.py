@@ -14,6 +14,7 @@ import apsw
 
 from diptych.ask.cursor import key_digest, row_version, sign
 from diptych.compile.plan import MAX_ANSWER, Plan, raise_long_sum
+from diptych.db.sqlite.errors import raise_guard_failed
 from diptych.db.sqlite.unicode import has_no_half, unicode
 from diptych.db.sqlite.watchdog import SHORTEST, StatementDeadline, Watchdog
 from diptych.model.folding import fold
@@ -59,6 +60,7 @@ class SqliteConnection:
         self.db.create_scalar_function("diptych_has_no_half", cast(Any, has_no_half), 1, deterministic=True)
         self.db.create_scalar_function("diptych_same_json", cast(Any, _same_json), 2, deterministic=True)
         self.db.create_scalar_function("diptych_long_sum", cast(Any, raise_long_sum), 1)
+        self.db.create_scalar_function("diptych_refuse", cast(Any, raise_guard_failed), 0)
         self.guard = dog.guard(self.db)
         self._dog = dog
         self._execute = self.db.cursor().execute

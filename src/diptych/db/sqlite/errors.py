@@ -19,6 +19,14 @@ PASSING = (
 """Errors of the database that may pass: they are reported as Refusals."""
 
 
+class GuardFailed(Exception):
+    """A guard of a new row does not hold, so the statement that would insert it has done nothing."""
+
+
+def raise_guard_failed() -> None:
+    raise GuardFailed
+
+
 def read_refusal(error: apsw.Error) -> Refusal:
     """The Refusal of a read that failed."""
     if isinstance(error, apsw.InterruptError):

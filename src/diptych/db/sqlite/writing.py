@@ -18,6 +18,7 @@ from diptych.ask.act import Act
 from diptych.compile.plan import too_long
 from diptych.compile.system.audit import ACT_OF_RANGE, NEWEST
 from diptych.db.script import ResultRow, Script, Step, Violation
+from diptych.db.sqlite.errors import GuardFailed
 from diptych.db.sqlite.watchdog import StatementDeadline
 from diptych.db.violations import note, refusal_of, violation_of_sqlite
 from diptych.db.write_health import Reason, WriteHealth
@@ -103,11 +104,16 @@ class WriteConnection:
             self.execute("ROLLBACK")
 
     def run(self, step: Step) -> ResultRow:
-        """The first row of a statement, or None; a Violation if it would break a constraint."""
+        """The first row of a statement, or None; a Violation if it would break a constraint.
+
+        Of several runs in one go, all rows, or None if a guard of one does not hold: then the others are to be undone.
+        """
         try:
             if step.many:
                 return self.db.cursor().executemany(step.sql, step.many).fetchall()
             rows = self.execute(step.sql, step.parameters).fetchall()
+        except GuardFailed:
+            return None
         except apsw.Error as error:
             violation = violation_of_sqlite(error)
             if violation is None:
@@ -120,6 +126,8 @@ class WriteConnection:
         """The first row of a statement that is a change by itself; None also if it would break a constraint."""
         try:
             rows = self.execute(step.sql, step.parameters).fetchall()
+        except GuardFailed:
+            return None
         except apsw.Error as error:
             violation = violation_of_sqlite(error)
             if violation is None:
