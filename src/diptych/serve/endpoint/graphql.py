@@ -248,14 +248,14 @@ class GraphqlEndpoint:
             return known.join(answers[:-1]), cursor_headers(self.live.cursor(answers[-1]))
         return known.join(answers), ()
 
-    async def _write(
+    def _write(
         self,
         known: KnownOperation,
         variables: Variables,
         caller: Caller,
         media: str,
         kept: IdempotentReply[Reply] | None,
-    ) -> Reply:
+    ) -> Awaitable[Reply]:
         """Execute all mutations of a request, in one transaction."""
 
         def finish(done: Sequence[WriteResult]) -> Reply:
@@ -263,7 +263,7 @@ class GraphqlEndpoint:
 
         if known.changes and not known.nests:
             changes = [WriteOp(prepared, variables, path, step=path[0]) for path, prepared in known.changes]
-            return await self.write_engine.write(changes, caller.viewer, finish, kept)
+            return self.write_engine.write(changes, caller.viewer, finish, kept)
         ops: list[WriteOp | CallOp] = [
             WriteOp(prepared, variables, (label,), step=label)
             if isinstance(prepared, PreparedWrite)
@@ -274,8 +274,8 @@ class GraphqlEndpoint:
             ops = [in_nest(op, *place) for op, place in zip(ops, known.nests, strict=True)]
         writes = [op for op in ops if isinstance(op, WriteOp)]
         if len(writes) == len(ops):
-            return await self.write_engine.write(writes, caller.viewer, finish, kept)
-        return await self.planner.calls.write(ops, caller.viewer, finish, kept)
+            return self.write_engine.write(writes, caller.viewer, finish, kept)
+        return self.planner.calls.write(ops, caller.viewer, finish, kept)
 
     async def _call(self, known: KnownOperation, variables: Variables, caller: Caller) -> list[bytes | None]:
         """The results of a query that calls custom queries of the model, in the order of the document."""

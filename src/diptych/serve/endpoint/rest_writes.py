@@ -152,16 +152,25 @@ class RestWrites:
         ops = planned.nest or (planned.op,)
         return self._write(sent.request, sent.caller, ops, lambda done: planned.reply(done[0]), sent.kept)
 
-    async def _write(
+    def _write(
         self,
         request: Request,
         caller: Caller,
         ops: Sequence[WriteOp],
         finish: Callable[[Sequence[WriteResult]], Reply],
         kept: IdempotentReply[Reply] | None,
-    ) -> Reply:
+    ) -> Awaitable[Reply]:
         """Execute the writes of a request; the reply has their cost if the client prefers it."""
-        reply = await self.write_engine.write(ops, caller.viewer, finish, kept)
+        reply = self.write_engine.write(ops, caller.viewer, finish, kept)
+        if self.engine.usage is None and b"prefer" not in request.headers:
+            return reply
+        return self._with_more(request, caller, ops, reply)
+
+    async def _with_more(
+        self, request: Request, caller: Caller, ops: Sequence[WriteOp], work: Awaitable[Reply]
+    ) -> Reply:
+        """The reply with headers about what is deprecated in the writes, and about their cost."""
+        reply = await work
         if self.engine.usage is not None:
             reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], caller)
         if b"prefer" not in request.headers:
