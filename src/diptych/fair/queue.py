@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from diptych.errors import Code, Refusal
 
@@ -33,7 +35,7 @@ def most_of_one(most: int) -> int:
     return max(1, most // 2)
 
 
-class Taken(NamedTuple, Generic[T]):
+class Taken(Struct, Generic[T], frozen=True, eq=False):
     """An item that was taken, with the ticket that puts it back where it was."""
 
     caller: str
@@ -91,11 +93,11 @@ class FairQueue(Generic[T]):
 
     def put_back(self, taken: Iterable[Taken[T]]) -> None:
         """Put items back as if they had never been taken, in the order in which they were."""
-        for caller, item, ticket in reversed(list(taken)):
-            own = self._callers.setdefault(caller, _Own())
-            own.ticket = min(own.ticket, ticket) if own else ticket
-            own[item] = None
-            own.move_to_end(item, last=False)
+        for each in reversed(list(taken)):
+            own = self._callers.setdefault(each.caller, _Own())
+            own.ticket = min(own.ticket, each.ticket) if own else each.ticket
+            own[each.item] = None
+            own.move_to_end(each.item, last=False)
             self.count += 1
         self._callers = OrderedDict(sorted(self._callers.items(), key=lambda entry: entry[1].ticket))
 

@@ -206,7 +206,7 @@ def test_putting_back_is_as_if_it_had_never_been_taken(seed: int) -> None:
         kept = dice.randint(0, len(taken))
         meanwhile = put((trial,), 4)
         trial.put_back(taken[kept:])
-        assert [plain.pop(fits) for _ in range(kept)] == [each[:2] for each in taken[:kept]]
+        assert [plain.pop(fits) for _ in range(kept)] == [(each.caller, each.item) for each in taken[:kept]]
         for who, item in meanwhile:
             plain.put(who, item)
         assert len(trial) == len(plain)

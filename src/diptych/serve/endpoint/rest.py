@@ -104,6 +104,8 @@ class RestEndpoint:
         self._known: KnownRequests[KnownRead] = KnownRequests(engine, "query strings of reads")
         self._rows: LRUCache[KnownRead] = engine.cache("reads of a row by its id")
         """Those of `_known` for a path with an id and nothing else, by the path before it."""
+        self._collections = {f"/{path}": Target(resource.name) for path, resource in engine.model.by_path.items()}
+        """The targets of creations, by the path as it is sent."""
         resources = engine.model.resources.items()
         self._methods = {(name, False): _collection(resource) for name, resource in resources}
         self._methods[VIEWER, False] = _READING
@@ -145,8 +147,8 @@ class RestEndpoint:
     def known(self, request: Request, body: bytes, caller: Caller) -> KnownTarget | KnownCreation | None:
         """The prepared request of a GET or a POST, if it is a read or the creation of a row, and is known."""
         if request.method == "POST":
-            created = self.engine.model.by_path.get(request.path[1:])
-            return None if created is None else self.writes.known_creation(request, caller, Target(created.name), body)
+            created = self._collections.get(request.path)
+            return None if created is None else self.writes.known_creation(request, caller, created, body)
         collection, _, last = request.path.rpartition("/")
         by_id = len(last) == UUID_LENGTH and not request.query
         if by_id and (row := self._rows.get((collection, caller.signature))) is not None and "%" not in last:

@@ -175,8 +175,9 @@ class RestWritePlanner:
 
     def created(self, request: Request, target: Target, prepared: PreparedWrite, done: Sequence[WriteResult]) -> Reply:
         """The reply to the creation of a row."""
-        path = self.engine.model.resources[target.resource].path
-        location = f"{request.root}/{path}/{_segment(done[0].id)}".encode()
+        resource, id = self.engine.model.resources[target.resource], done[0].id
+        segment = id if resource.key is ID and resource.managed else _segment(id)
+        location = f"{request.root}/{resource.path}/{segment}".encode()
         return _one(201, prepared, done[0], (b"location", location))
 
     def nest(self, verb: NestTaking, sent: WriteRequest, body: Any, wanted: Versions) -> tuple[WriteOp, ...]:

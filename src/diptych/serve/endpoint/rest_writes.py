@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from diptych.api.formats import FORMATS, read_lines, with_lines
 from diptych.api.json import read_json
@@ -54,7 +55,7 @@ def accept_patch(methods: Sequence[str], *, many: bool = False) -> tuple[Header,
     return ((b"accept-patch", ", ".join(takes).encode()),) if "PATCH" in methods else ()
 
 
-class KnownCreation(NamedTuple):
+class KnownCreation(Struct, frozen=True, eq=False):
     """The creation of a row that was planned before."""
 
     target: Target
@@ -144,9 +145,8 @@ class RestWrites:
         self, request: Request, caller: Caller, creation: KnownCreation, kept: IdempotentReply[Reply] | None
     ) -> Awaitable[Reply]:
         """Create a row by a write that was planned before."""
-        target, known, body = creation
-        finish = partial(self.planner.created, request, target, known)
-        return self._write(request, caller, (WriteOp(known, body),), finish, kept)
+        finish = partial(self.planner.created, request, creation.target, creation.prepared)
+        return self._write(request, caller, (WriteOp(creation.prepared, creation.body),), finish, kept)
 
     def _run(self, sent: WriteRequest, planned: PlannedWrite) -> Awaitable[Reply]:
         ops = planned.nest or (planned.op,)

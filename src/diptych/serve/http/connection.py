@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -37,7 +38,7 @@ class _NoEvent:
         pass
 
 
-class RequestHead(NamedTuple):
+class RequestHead(Struct, frozen=True, eq=False):
     """The head of a request, as its response needs it."""
 
     method: bytes

@@ -165,8 +165,9 @@ class Exchanges(HttpConnection):
             exchange = self.cycle = Exchange(self._head_parsed)  # type: ignore[assignment]  # uvicorn reads only what both have
             task = self.loop.create_task(self._wait(exchange, reply), context=context)
             self._app.deadlines.enter(task)  # it counts at once
+            self.tasks.add(task)
+            self._serving = exchange, task
             task.add_done_callback(self._waited)
-            self._serve(exchange, task)
         elif reply.stream is None:
             self._send(reply, self._keep_alive, self._version, self._bodiless)
         else:
@@ -207,6 +208,7 @@ class Exchanges(HttpConnection):
 
     def _waited(self, task: asyncio.Task[None]) -> None:
         assert self._app is not None
+        self.tasks.discard(task)
         self._app.deadlines.leave(task)
         if task.cancelled() and not self.is_lost:  # perhaps before it began: nobody has answered
             self.transport.close()
