@@ -93,7 +93,7 @@ def _reason(error: Exception, text: bytes) -> str:
 
 def check_commas(text: bytes) -> None:
     """Refuse a text that has too many values, before it is parsed. (Commas in strings are no values.)"""
-    if text.count(b",") < MAX_VALUES:
+    if len(text) < MAX_VALUES or text.count(b",") < MAX_VALUES:
         return
     commas = at = 0
     while part := _TO_COMMA.match(text, at):

@@ -32,12 +32,18 @@ def decimal(precision: int, scale: int) -> Scalar:
         quoted=True,
         sqlite_test=f"{{0}} BETWEEN {-most} AND {most} AND {WHOLE}",
         postgres_test="{0} <> 'NaN'::numeric",
-        to_sqlite=lambda number: int(f"{number:f}".replace(".", "")),
+        to_sqlite=_scaled,
         to_postgres=str,
         graphql="Decimal",
         description="A decimal number as a string, always with all its fraction digits.",
         digits=(precision, scale),
     )
+
+
+def _scaled(number: Decimal) -> int:
+    """A number with all its digits after the point, as an integer. What has few of them is never written with an E."""
+    text = str(number)
+    return int((f"{number:f}" if "E" in text else text).replace(".", ""))
 
 
 def _decimal_pattern(precision: int, scale: int) -> str:

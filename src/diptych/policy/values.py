@@ -92,8 +92,11 @@ def _fetcher(source: Source) -> Fetch:
     if source.literal >= 0:
         index = source.literal
         return lambda inputs: inputs[LITERALS].values[index]
+    if source.make is not None:
+        make = source.make
+        return lambda _: make()
     steps = source.path[1:]
-    if source.fixed or source.make is not None or source.parts or not 1 <= len(steps) <= 2:
+    if source.fixed or source.parts or not 1 <= len(steps) <= 2:
         return source.fetch
     if len(steps) == 1:
         return itemgetter(steps[0])
