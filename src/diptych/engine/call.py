@@ -9,7 +9,7 @@ the same session, in their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -96,7 +96,7 @@ class PreparedCall(Struct, frozen=True, eq=False):
         return arguments
 
 
-class CallOp(NamedTuple):
+class CallOp(Struct, frozen=True, eq=False):
     """A call of a request, with its inputs; `path` is its path in the response, `prefix` in the request."""
 
     prepared: PreparedCall
@@ -104,6 +104,10 @@ class CallOp(NamedTuple):
     path: Path = ()
     prefix: Path = ()
     step: str = ""
+
+    @property
+    def asked(self) -> tuple[PreparedCall, Mapping[str, Any]]:
+        return self.prepared, self.inputs
 
 
 class BoundCall(Struct, frozen=True, eq=False):

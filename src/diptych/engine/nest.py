@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from diptych.compile.dialect import Dialect
 from diptych.db.script import ResultRow, Script
 from diptych.engine.together import alike, create_together
@@ -22,7 +24,7 @@ def in_nest(op: T, more: int, part: bool) -> T:
     """A write with its place in a nested write: how many follow, and is it a part that is not answered? No call is."""
     if not isinstance(op, WriteOp):
         return op
-    return op._replace(more=more, part=part, step="" if part else op.step)
+    return replace(op, more=more, part=part, step="" if part else op.step)
 
 
 def nests(bound: Sequence[BoundWrite]) -> Iterator[Sequence[BoundWrite]]:

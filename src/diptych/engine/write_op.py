@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from diptych.ask.measures import RequestMeasures
 from diptych.ask.nodes import Write
@@ -73,7 +74,7 @@ class Composed(Protocol):
     def steps(self, bound: BoundWrite, dialect: Dialect) -> Script[WriteResult]: ...
 
 
-class WriteOp(NamedTuple):
+class WriteOp(Struct, frozen=True, eq=False):
     """A Write of a request, with its inputs; `path` is its path in the response, `prefix` in the request."""
 
     prepared: PreparedWrite
@@ -86,6 +87,10 @@ class WriteOp(NamedTuple):
     """How many writes of the same nested write follow."""
     part: bool = False
     """Is it a part of a nested write that is not answered?"""
+
+    @property
+    def asked(self) -> tuple[PreparedWrite, Mapping[str, Any]]:
+        return self.prepared, self.inputs
 
 
 class WriteResult(Struct, frozen=True, eq=False):
@@ -115,7 +120,7 @@ class BoundWrite(Struct, eq=False):
         """A change that this write is made of, of the row with this id."""
         values = list(self.values)
         values[prepared.write.id.index] = id
-        return BoundWrite(self.op._replace(prepared=prepared), values, self.keys, self.viewer, conflicts=self.conflicts)
+        return BoundWrite(replace(self.op, prepared=prepared), values, self.keys, self.viewer, conflicts=self.conflicts)
 
     def resolved(self, ids: Mapping[str, Any], rows: Sequence[Any] = ()) -> BoundWrite:
         """This write, with the ids of the rows of earlier steps."""

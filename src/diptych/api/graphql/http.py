@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from diptych.api.json import HIDDEN, MAX_NESTING, MAX_VALUES, check_commas, check_keys, parse_json, too_deep
+from diptych.api.json import HIDDEN, MAX_NESTING, check_commas, check_keys, parse_json, too_deep
 from diptych.api.query_string import bad_parameter, parse_query
 from diptych.api.reply import NO_STORE, STATUS, Header, Reply, challenge, graphql_errors
 from diptych.errors import Code, Refusal

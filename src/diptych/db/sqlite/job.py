@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from diptych.ask.act import Act
-from diptych.db.script import Script, Step
+from diptych.db.script import Script, Step, one_step
 
 T = TypeVar("T")
 
@@ -19,7 +19,8 @@ T = TypeVar("T")
 class WriterJob(Struct, Generic[T], eq=False):
     """A script in the queue of the writer, and its outcome."""
 
-    script: Callable[[], Script[T]]
+    script: Callable[[], Script[T]] | None
+    """None if it is one statement."""
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[T]
     caller: str
@@ -35,6 +36,13 @@ class WriterJob(Struct, Generic[T], eq=False):
     """Must it have a transaction of its own? It failed in a shared one, or would collide there again."""
     ticket: int = 0
     """Its ticket in the fair queue, to be put back with."""
+
+    def begin(self) -> Script[Any]:
+        """A run of the script, from its start."""
+        if self.script is not None:
+            return self.script()
+        assert self.step is not None
+        return one_step(self.step)
 
     def fail(self, error: BaseException) -> None:
         """Settle it with an error."""

@@ -29,7 +29,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from diptych.ask.act import ACT
-from diptych.db.script import Again, ResultRow, Script, Step, one_step
+from diptych.db.script import Again, ResultRow, Script, Step
 from diptych.db.sqlite.job import WriterJob, call, settle
 from diptych.db.sqlite.session import Session
 from diptych.db.sqlite.writing import STORE_ERRORS, WriteConnection, as_refusal, reason_of
@@ -101,7 +101,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ResultRow] = loop.create_future()
         caller, act = CALLER.get(), ACT.get() if self._acts else None
-        self._put(caller, WriterJob(partial(one_step, step), loop, future, caller, act, step), loop)
+        self._put(caller, WriterJob(None, loop, future, caller, act, step), loop)
         return future
 
     async def session(self) -> Session:
@@ -208,7 +208,7 @@ class Writer:
             return 0
         connection.patient = False
         ran, now = 0, time.perf_counter()
-        until = now + _SHORT
+        until, most = now + _SHORT, min(_SHORT, connection.timeout)
         try:
             connection.begin(most=_SHORT)
             for job in batch:
@@ -219,7 +219,7 @@ class Writer:
                     self._loop_budget.spend(job.caller, now - before)
                 if now > until:
                     break
-                connection.restart_clock(now, _SHORT)
+                connection.restart_clock(now + most)
         except Exception:
             self._loop_budget.spend(batch[ran].caller, time.perf_counter() - now)
             with suppress(apsw.Error):
@@ -244,7 +244,7 @@ class Writer:
             return
         connection.execute("SAVEPOINT one")
         try:
-            job.result = connection.drive_as(job.act, job.script())
+            job.result = connection.drive_as(job.act, job.begin())
         except (Refusal, Again) as error:
             job.error = error
             connection.execute("ROLLBACK TO one")
@@ -359,7 +359,7 @@ class Writer:
         connection.execute("SAVEPOINT one")
         connection.start_clock()
         try:
-            job.result = connection.drive_as(job.act, job.script())
+            job.result = connection.drive_as(job.act, job.begin())
         except STORE_ERRORS:
             raise
         except Exception as error:
@@ -378,7 +378,7 @@ class Writer:
             connection.begin()
             try:
                 connection.start_clock()
-                job.result = connection.drive_as(job.act, job.script())
+                job.result = connection.drive_as(job.act, job.begin())
                 connection.commit()
                 self.health.worked()
             except Exception as error:

@@ -74,9 +74,9 @@ class WriteConnection:
         """Start the deadline of a statement: the timeout, or `most` if that is less."""
         self._guard.begin(self.timeout if most is None else min(most, self.timeout))
 
-    def restart_clock(self, now: float, most: float) -> None:
+    def restart_clock(self, until: float) -> None:
         """Start the deadline of the next statement, where that of the one before still stands."""
-        self._guard.until = now + min(most, self.timeout)
+        self._guard.until = until
 
     def stop_clock(self) -> None:
         """Clear the deadline: no statement runs until it is started again."""

@@ -118,8 +118,8 @@ class RestBatch:
             if failed is not None and writes_links(failed.request.method, failed.target):
                 refusal = of_links(refusal)
             raise _OfStep(refusal, failed) from None
-        reply = with_deprecations(reply, self.engine.usage, [op[:2] for op in ops], caller)
-        return with_cost(request, reply, lambda: cost_of_parts([op[:2] for op in ops], self.engine.limits))
+        reply = with_deprecations(reply, self.engine.usage, [op.asked for op in ops], caller)
+        return with_cost(request, reply, lambda: cost_of_parts([op.asked for op in ops], self.engine.limits))
 
     # reading
 
@@ -204,7 +204,7 @@ class RestBatch:
         if isinstance(planned, PlannedWrite) and planned.nest:
             nest = tuple(under(op, (sent.position,), prefix, sent.name) for op in planned.nest)
             return Planned(sent, nest, planned.reply)
-        op = planned.op._replace(path=(sent.position,), prefix=prefix, step=sent.name)
+        op = replace(planned.op, path=(sent.position,), prefix=prefix, step=sent.name)
         return Planned(sent, (op,), planned.reply)
 
     def _is_query(self, target: Target) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from diptych.api.nest import Unfolder, follows
 from diptych.api.nested_row import NestedRow
 from diptych.ask.measures import RequestMeasures
@@ -132,4 +134,4 @@ def _refusals(ops: Iterable[WriteOp]) -> Iterator[Refusal]:
 
 def under(op: WriteOp, path: Path, prefix: Path, step: str) -> WriteOp:
     """A write of a body that is itself inside another one."""
-    return op._replace(path=path, prefix=(*prefix, *op.prefix[1:]), step="" if op.part else step)
+    return replace(op, path=path, prefix=(*prefix, *op.prefix[1:]), step="" if op.part else step)
