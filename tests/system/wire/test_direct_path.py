@@ -19,7 +19,7 @@ from diptych import Config, Diptych
 from diptych.api.reply import Reply
 from diptych.demo.model import model
 from diptych.serve.http.direct import CompleteRequest
-from diptych.serve.http.known_heads import KnownHeads
+from diptych.serve.http.known_heads import KnownHead, KnownHeads
 from tests.proof.fuzz.corpus import Corpus
 from tests.proof.fuzz.drive import completed, exchange
 from tests.proof.fuzz.ground import Ground, survey
@@ -233,8 +233,8 @@ def test_both_paths_answer_alike_after_the_head_is_known(doors: Doors, monkeypat
     hits = Counter[bool]()
     find = KnownHeads.find
 
-    def counted(self: KnownHeads, data: bytes) -> Any:
-        found = find(self, data)
+    def counted(self: KnownHeads, data: bytes, last: KnownHead | None) -> Any:
+        found = find(self, data, last)
         hits[found is not None] += 1
         return found
 

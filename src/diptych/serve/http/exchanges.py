@@ -221,12 +221,12 @@ class Exchanges(HttpConnection):
 
     def _send(self, reply: Reply, keep_alive: bool, version: str, bodiless: bool) -> None:
         """Write a whole response, which ends the current request."""
-        self._write(reply, keep_alive=keep_alive, version=version, bodiless=bodiless)
+        self._write(reply, keep_alive, version, bodiless)
         if not keep_alive and not self.discard_input:
             self.transport.close()
         self._responded(False, keep_alive)
 
-    def _write(self, reply: Reply, *, keep_alive: bool, version: str, bodiless: bool) -> None:
+    def _write(self, reply: Reply, keep_alive: bool = True, version: str = "1.1", bodiless: bool = False) -> None:
         defaults = self.server_state.default_headers
         if keep_alive and version == "1.0":
             defaults = [*defaults, _KEEP_ALIVE]

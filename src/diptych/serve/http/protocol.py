@@ -37,6 +37,7 @@ from diptych.serve.http.head_rules import (
     origin_form,
     refusal_of_head,
 )
+from diptych.serve.http.known_heads import KnownHead
 from diptych.serve.on_demand import SOCKET_PROTOCOL
 
 _FRAMING = 8
@@ -61,6 +62,8 @@ class Protocol(Exchanges):
     """Is the head of a request awaited, or incomplete?"""
     _heads = 0
     """Heads that have begun."""
+    _known: KnownHead | None = None
+    """The head that was known last, of at most a few KiB: that of the next request is probably the same."""
 
     def data_received(self, data: bytes) -> None:
         if self.discard_input:
@@ -102,10 +105,12 @@ class Protocol(Exchanges):
         limits, app = self.connection_limits, self._app
         if app is None or self._is_surplus or self.flow.write_paused:
             return False
-        known = limits.known_heads.find(data)
+        known = limits.known_heads.find(data, self._known)
         if known is None:
             return False
-        url, head, body = known
+        url, head = known
+        self._known = head
+        body = data[-head.length :] if head.length else b""
         lag = limits.lag.note(self.loop)
         context = copy_context()
         reply = context.run(
@@ -114,7 +119,7 @@ class Protocol(Exchanges):
         self._heads += 1
         if head.traits is not None and self._idle and not limits.is_draining and is_whole(reply):
             limits.idle.begin(self)
-            self._write(reply, keep_alive=True, version="1.1", bodiless=head.line == b"HEAD")
+            self._write(reply)
             self.server_state.total_requests += 1
             return True
         self._end_idle()
