@@ -244,7 +244,7 @@ class Engine:
         planned = prepared.planned
         if prepared.by_size is not None:
             planned = prepared.by_size.get(values, planned)
-        keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer)
+        keys = self.cursor_keys(planned.pages, prepared.binder, values, viewer) if planned.pages else _NO_KEYS
         return planned, values, keys, planned.plan.parameters(values, viewer, keys)
 
     def answer_now(
@@ -345,8 +345,6 @@ class Engine:
         self, pages: Sequence[Paged], binder: Binder, values: list[Any], viewer: Viewer
     ) -> Mapping[int, bytes]:
         """The cursor key of every page, by the slot of its size; cursors in the request are verified and decoded."""
-        if not pages:
-            return _NO_KEYS
         keys = {}
         for paged in pages:
             page = paged.page

@@ -34,7 +34,7 @@ class TokenBuckets:
     @property
     def in_use(self) -> bool:
         """Has any caller spent anything?"""
-        return len(self._full_at) > 0
+        return self._full_at.used > 0
 
     def debt(self, caller: str) -> float:
         """What is missing until the bucket of a caller is full."""

@@ -124,7 +124,10 @@ class SqliteConnection:
         if dog.asleep:
             dog.wake()
         try:
-            row = self._one_row(plan, parameters)
+            row = self._execute(plan.sql, parameters).get
+        except apsw.SQLError as error:
+            _raise_if_interrupted(error)
+            raise
         finally:
             guard.until = math.inf  # without its lock: a read that is interrupted by mistake runs again in a worker
         return _row(plan, row)
@@ -180,14 +183,10 @@ class SqliteConnection:
 
     def run(self, plan: Plan, parameters: Sequence[Any]) -> BytesRow:
         """The one row of a plan, in a thread, under a deadline that was set before."""
-        return _row(plan, self._one_row(plan, parameters))
-
-    def _one_row(self, plan: Plan, parameters: Sequence[Any]) -> Any:
         try:
-            return self._execute(plan.sql, parameters).get
+            return _row(plan, self._execute(plan.sql, parameters).get)
         except apsw.SQLError as error:
-            if "vtable constructor failed" in str(error):  # json_each, interrupted while the statement was prepared
-                raise apsw.InterruptError("interrupted") from error
+            _raise_if_interrupted(error)
             raise
 
     def close(self) -> None:
@@ -233,9 +232,15 @@ class ReadTask:
                 self._guard.cancel()
 
 
+def _raise_if_interrupted(error: apsw.SQLError) -> None:
+    """Raise an InterruptError for that of json_each, which was interrupted while the statement was prepared."""
+    if "vtable constructor failed" in str(error):
+        raise apsw.InterruptError("interrupted") from error
+
+
 def _row(plan: Plan, row: Any) -> BytesRow:
     if plan.columns == 1:
-        return (unicode(row),)
+        return (row if type(row) is bytes and row.isascii() else unicode(row),)
     if not row:
         return cast(BytesRow, row)
     repaired = [*map(unicode, row)]

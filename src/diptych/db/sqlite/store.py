@@ -213,7 +213,7 @@ class SqliteStore:
             raise Refusal(Code.UNAVAILABLE, "The database is closed.")
         if plan.searches:
             return None
-        left = self._slow.get(plan.sql) if self._slow else None
+        left = self._slow.get(plan.sql) if self._slow.used else None
         if not left:
             if not self._loop_budget.in_use or self._loop_budget.has_tokens(CALLER.get()):
                 used = None if left is None else time.thread_time()
