@@ -52,6 +52,8 @@ REFUSED: Counter[tuple[str, str]] = Counter()
 _TITLES: Mapping[Code, str] = {code: code.value.replace("_", " ").capitalize() for code in Code}
 
 Header = tuple[bytes, bytes]
+EncodedHeaders = tuple[tuple[Header, ...], bytes]
+"""Headers, and the lines that they are sent as: they are those of a reply that has this very tuple of headers."""
 JSON_TYPE = b"application/json"
 PROBLEM_TYPE = b"application/problem+json"
 PRIVATE: tuple[Header, ...] = (
@@ -59,6 +61,11 @@ PRIVATE: tuple[Header, ...] = (
     (b"vary", b"Authorization, Accept, Accept-Encoding"),
 )
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Accept, Accept-Encoding"))
+
+
+def lines_of(headers: Iterable[Header]) -> bytes:
+    """Headers of ours as they are sent, a line for each."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 @functools.lru_cache(maxsize=1_024)
@@ -69,6 +76,7 @@ def public(seconds: int) -> tuple[Header, ...]:
 
 _LARGE = 4_096
 """Bytes from which SHA-256, for which processors have instructions, takes less time than BLAKE2b."""
+_empty_hash = hashlib.blake2b(digest_size=12).copy
 _LONGEST = 500
 """Characters of a message, or of a step of a path, that are quoted in a response."""
 
@@ -90,6 +98,8 @@ class Reply(Struct, eq=False):
     headers: tuple[Header, ...]
     body: bytes = b""
     stream: Stream | None = None
+    encoded: EncodedHeaders | None = None
+    """Its headers as they are sent, if they are known; others that it was given since are not among them."""
 
     __repr__ = object.__repr__
 
@@ -97,7 +107,9 @@ class Reply(Struct, eq=False):
 def tag(body: bytes, version: int | None = None) -> bytes:
     """The ETag of a response: a hash of its bytes, after the version if it is one resource."""
     if len(body) < _LARGE:
-        digest = hashlib.blake2b(body, digest_size=12).hexdigest()
+        hashed = _empty_hash()
+        hashed.update(body)
+        digest = hashed.hexdigest()
     else:
         digest = hashlib.sha256(body).hexdigest()[:24]
     return f'"{digest}"'.encode() if version is None else f'"{version}.{digest}"'.encode()

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from diptych.api.graphql import http
 from diptych.api.media import content_type, negotiate
-from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, not_acceptable, tag
+from diptych.api.reply import NO_STORE, PRIVATE, Header, Reply, lines_of, not_acceptable, tag
 from diptych.config import Config
 from diptych.engine.call import CallOp
 from diptych.engine.nest import in_nest
@@ -36,6 +36,7 @@ from diptych.serve.introspection import Introspection
 from diptych.serve.stream.sse import STREAM, sse_refused, sse_reply, sse_result
 
 _HEAD = {media: ((b"content-type", f"{media}; charset=utf-8".encode()), *PRIVATE) for media in http.OFFERS}
+_ENCODED = {media: (head, lines_of(head)) for media, head in _HEAD.items()}
 _METHODS = ("GET", "HEAD", "POST", "QUERY", "OPTIONS")
 _WITH_BODY = ("POST", "QUERY")
 _OFFERS = (*http.OFFERS, STREAM)
@@ -116,7 +117,7 @@ class GraphqlEndpoint:
         except Refusal as refusal:
             return self._refused(refusal, caller, found, media)
         if isinstance(answers, ROW):
-            return Reply(200, _HEAD[media], known.join(answers))
+            return Reply(200, _HEAD[media], known.join(answers), None, _ENCODED[media])
         return self._read_later(answers, caller, found, media)
 
     async def _write_known(self, known: KnownOperation, variables: Variables, caller: Caller, media: str) -> Reply:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from diptych.api.json import read_json
 from diptych.api.links import has_links
 from diptych.api.media import content_type, negotiate
-from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, method_reply, not_acceptable, tag, tag_of_one
+from diptych.api.reply import JSON_TYPE, PRIVATE, Header, Reply, lines_of, method_reply, not_acceptable, tag, tag_of_one
 from diptych.api.rest.page import ListParts, link_header, list_body, list_parts
 from diptych.api.rest.query import Query, read_query
 from diptych.api.rest.query_body import in_body, read_query_body
@@ -50,15 +50,21 @@ _LISTING = (*_READING, "QUERY")
 _BATCH = ("POST", "OPTIONS")
 _OFFERS = ("application/json", *FORMATS)
 _TYPE: Header = (b"content-type", JSON_TYPE)
+_LINES = lines_of((_TYPE, *PRIVATE, (b"etag", b"%b")))
+"""The headers of most answers, with a place for the ETag."""
 
 
 class KnownRead(Struct, frozen=True, eq=False):
-    """A prepared read that needs only its values; `page` is set for a list, `versioned` for one row with a version."""
+    """A prepared read that needs only its values; `page` is set for a list, `versioned` for one row with a version.
+
+    `max_age` is how many seconds a shared cache may keep the answer; 0 means never.
+    """
 
     ask: Read
     prepared: PreparedRead
     page: Page | None
     versioned: bool
+    max_age: int
 
     @property
     def size(self) -> int:
@@ -66,7 +72,8 @@ class KnownRead(Struct, frozen=True, eq=False):
 
 
 UUID_LENGTH = 36
-KnownTarget = tuple[Query, KnownRead]
+KnownTarget = tuple[dict[str, Any], KnownRead]
+"""The values of a request, and its prepared read."""
 ANSWERED = (bytes, PageParts)
 
 
@@ -152,7 +159,7 @@ class RestEndpoint:
         collection, _, last = request.path.rpartition("/")
         by_id = len(last) == UUID_LENGTH and not request.query
         if by_id and (row := self._rows.get((collection, caller.signature))) is not None and "%" not in last:
-            return Query({}, {PATH_ID: last}, ()), row
+            return {PATH_ID: last}, row
         target = find_target(request.path, self.engine.model)
         if target is None or target.call or target.changes or target.batch or target.restore or target.other:
             return None
@@ -162,7 +169,7 @@ class RestEndpoint:
             return None
         if by_id and target == Target(target.resource, last) and not self._has_calls_like(target):
             self._rows.put((collection, caller.signature), known, known.size)
-        return query, known
+        return query.inputs, known
 
     def _has_calls_like(self, target: Target) -> bool:
         """Could the last segment of a path be a call of the collection, where another one is an id?"""
@@ -174,29 +181,31 @@ class RestEndpoint:
         """The reply to a known request, or an awaitable of it."""
         if isinstance(found, KnownCreation):
             return self.writes.create(request, caller, found, None)
-        query, known = found
+        inputs, known = found
         if known.page:
-            page = self.engine.answer_list_now(known.prepared, query.inputs, caller.viewer)
+            page = self.engine.answer_list_now(known.prepared, inputs, caller.viewer)
             if page is None or isinstance(page, ANSWERED):
-                return self._shown(request, query, known, page)
-            return self._shown_later(request, query, known, page)
-        answers = self.engine.answer_now(known.prepared, query.inputs, caller.viewer)
+                return self._shown(request, inputs, known, page)
+            return self._shown_later(request, inputs, known, page)
+        answers = self.engine.answer_now(known.prepared, inputs, caller.viewer)
         if isinstance(answers, ROW):
-            return self._shown(request, query, known, answers[0])
-        return self._shown_later(request, query, known, _first(answers))
+            return self._shown(request, inputs, known, answers[0])
+        return self._shown_later(request, inputs, known, _first(answers))
 
     async def _shown_later(
-        self, request: Request, query: Query, known: KnownRead, answer: Awaitable[PageParts | bytes | None]
+        self, request: Request, inputs: dict[str, Any], known: KnownRead, answer: Awaitable[PageParts | bytes | None]
     ) -> Reply:
-        return self._shown(request, query, known, await answer)
+        return self._shown(request, inputs, known, await answer)
 
-    def _shown(self, request: Request, query: Query, known: KnownRead, answer: PageParts | bytes | None) -> Reply:
+    def _shown(
+        self, request: Request, inputs: dict[str, Any], known: KnownRead, answer: PageParts | bytes | None
+    ) -> Reply:
         """The reply with what a statement returned."""
         if answer is None:
             raise row_not_found()
         if isinstance(answer, bytes) and not known.page:
             return _answer(request, known, answer, tag_of_one(answer, known.versioned), ())
-        return self._page(request, query, known, answer, (), "application/json")
+        return self._page(request, inputs, known, answer, (), "application/json")
 
     async def _sent_query(self, request: Request, target: Target) -> Query:
         """The parameters in the body of a QUERY request."""
@@ -229,7 +238,7 @@ class RestEndpoint:
         reply = (
             _answer(request, known, answer, tag_of_one(answer, known.versioned), more)
             if isinstance(answer, bytes) and not known.page
-            else self._page(request, query, known, answer, more, media)
+            else self._page(request, query.inputs, known, answer, more, media)
         )
         if known.prepared.uses is not None:
             reply = with_deprecations(reply, self.engine.usage, [(known.prepared, query.inputs)], caller)
@@ -284,7 +293,8 @@ class RestEndpoint:
         prepared = self.engine.prepare(
             wish, view, Code.BAD_REQUEST, query.inputs, measures, with_change_cursor=with_change_cursor
         )
-        return KnownRead(ask, prepared, inner.page, ask.take == "one" and Field("version", "version") in ask.pick)
+        versioned = ask.take == "one" and Field("version", "version") in ask.pick
+        return KnownRead(ask, prepared, inner.page, versioned, prepared.max_age)
 
     async def _connection(self, target: Target, query: Query, caller: Caller) -> tuple[Read, PreparedRead, bytes]:
         """A page, as the database returns it, with its plan."""
@@ -297,7 +307,7 @@ class RestEndpoint:
     def _page(
         self,
         request: Request,
-        query: Query,
+        inputs: dict[str, Any],
         known: KnownRead,
         answer: PageParts | bytes,
         more: tuple[Header, ...],
@@ -309,7 +319,7 @@ class RestEndpoint:
             parts: ListParts = list_parts(answer)
         else:
             parts = answer
-        size, kind = _size(known, query.inputs), _TYPE
+        size, kind = _size(known, inputs), _TYPE
         if media == "application/json":
             body = list_body(*parts, size)
         else:
@@ -363,12 +373,15 @@ def _size(known: KnownRead, inputs: dict[str, Any]) -> int:
 def _answer(
     request: Request, known: KnownRead, body: bytes, mark: bytes, more: tuple[Header, ...], kind: Header = _TYPE
 ) -> Reply:
-    age = known.prepared.max_age if request.method != "QUERY" else 0
-    mark = variant(request, mark, len(body))
-    head = (*(may_keep(request, age) if age else PRIVATE), (b"etag", mark), *more)
-    if not_modified(request.headers.get(b"if-none-match"), mark):
-        return Reply(304, head)
-    return Reply(200, (kind, *head), body)
+    if request.coding:
+        mark = variant(request, mark, len(body))
+    keep = may_keep(request, known.max_age) if known.max_age and request.method != "QUERY" else PRIVATE
+    had = request.headers.get(b"if-none-match")
+    if had is not None and not_modified(had, mark):
+        return Reply(304, (*keep, (b"etag", mark), *more))
+    head = (kind, *keep, (b"etag", mark), *more)
+    is_usual = kind is _TYPE and keep is PRIVATE and not more
+    return Reply(200, head, body, None, (head, _LINES % mark) if is_usual else None)
 
 
 def row_not_found() -> Refusal:

@@ -46,7 +46,9 @@ _line, _lines = b": ".join, b"\r\n".join
 
 def encoded_head(reply: Reply, default_headers: Collection[Header], keep_alive: bool) -> bytes | None:
     """The head of a whole response, or None if a header is not valid: a line of it must be one line."""
-    status, headers = reply.status, reply.headers
+    status, headers, encoded = reply.status, reply.headers, reply.encoded
+    if encoded is not None and encoded[0] is headers and status == 200 and keep_alive and not default_headers:
+        return b"%b\r\n%bcontent-length: %d\r\n\r\n" % (_STATUS[200], encoded[1], len(reply.body))
     count = len(headers) + 2
     end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
     if status != 204 and status != 304:

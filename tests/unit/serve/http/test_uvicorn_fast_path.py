@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.api.reply import Reply
+from diptych.api.reply import Reply, lines_of
 from diptych.serve.http.uvicorn_fast_path import encoded_head
 from tests.support.cases import cases
 
@@ -20,6 +20,20 @@ def test_a_head_has_its_lines_in_order() -> None:
     )
     assert encoded_head(Reply(304, HEADERS), (), True) == b"HTTP/1.1 304 Not Modified\r\n" + LINES + b"\r\n"
     assert encoded_head(Reply(204, ()), (), False) == b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"
+
+
+def test_headers_that_are_encoded_already_are_those_of_their_tuple_alone() -> None:
+    encoded = HEADERS, lines_of(HEADERS)
+    for keep_alive in (True, False):
+        for date in ((), ((b"date", b"now"),)):
+            expected = encoded_head(Reply(200, HEADERS, b"abc"), date, keep_alive)
+            assert encoded_head(Reply(200, HEADERS, b"abc", None, encoded), date, keep_alive) == expected
+    reply = Reply(200, HEADERS, b"", None, encoded)
+    reply.headers += ((b"ratelimit", b"1"),)
+    assert encoded_head(reply, (), True) == encoded_head(Reply(200, reply.headers), (), True)
+    assert encoded_head(Reply(304, HEADERS, b"", None, encoded), (), True) == encoded_head(
+        Reply(304, HEADERS), (), True
+    )
 
 
 @cases("value", [b"x\r\nset-cookie: a=b", b"x\n", b"x\ny", b"\r\n\r\n<html>"])
