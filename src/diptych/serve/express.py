@@ -46,10 +46,11 @@ class Express:
         self._rest = handler.rest
         self._compresses = handler.config.compression
         self._numbers = handler.engine.store.numbers
+        self._may_wait = self._rates is not None or self._numbers
 
     def answer(self, request: Request, body: bytes, traits: HeadTraits) -> Reply | Waiting[Reply] | None:
         """The reply to a known request, or the rest of the work for it; None for all others."""
-        endpoint = self._endpoint(request, body, traits)
+        endpoint: Any = self._rest if request.method == "GET" else self._endpoint(request, body, traits)
         if endpoint is None:
             return None
         try:
@@ -59,11 +60,11 @@ class Express:
             return None
         except Exception:
             return refusal_reply(request, internal(_name(request), request))
-        if caller is None or found is None or not self._is_at_once():
+        if caller is None or found is None or (self._may_wait and not self._is_at_once()):
             return None
         name = caller.fairness_key or (host_name(request.peer[0]) if request.peer else UNKNOWN)
         CALLER.set(name)
-        if self._compresses:
+        if traits.coding and self._compresses:
             request.coding = traits.coding
         try:
             if self._rates is not None:
@@ -83,15 +84,12 @@ class Express:
         return reply if request.spending is None else with_rate_headers(request, reply, request.spending)
 
     def _endpoint(self, request: Request, body: bytes, traits: HeadTraits) -> Any:
-        """The endpoint that may know a request; None if it is not on this path."""
-        if request.method == "POST":
-            if len(body) > _LONGEST:
-                return None
-            if request.path == "/graphql":
-                return self._handler.graphql
-            if traits.media != LEGACY:
-                return None
-        return self._rest
+        """The endpoint that may know a POST; None if it is not on this path."""
+        if len(body) > _LONGEST:
+            return None
+        if request.path == "/graphql":
+            return self._handler.graphql
+        return self._rest if traits.media == LEGACY else None
 
     def _is_at_once(self) -> bool:
         """Is there nothing to wait for before a request is counted: the spending of other nodes, or a replica?"""

@@ -39,7 +39,7 @@ class RequestMetrics:
     def _noting(self) -> Callable[[Request, int, int], None]:
         """The function `note`. It is called for every request: all that it needs is a local name."""
         rest, graphql, service = (self._cells[style] for style in ("rest", "graphql", "service"))
-        new, late, clock, bounds = self._cell, self._late, time.perf_counter, BOUNDS
+        new, late, clock, bounds, shortest = self._cell, self._late, time.perf_counter, BOUNDS, BOUNDS[0]
 
         def note(request: Request, status: int, size: int) -> None:
             seconds = clock() - request.begun
@@ -48,7 +48,7 @@ class RequestMetrics:
                 cell = by_method[request.method][status]
             except KeyError:
                 cell = new(by_method, request.method, status)
-            cell[bisect_left(bounds, seconds)] += 1
+            cell[bisect_left(bounds, seconds) if seconds > shortest else 0] += 1
             cell[_SECONDS] += seconds
             cell[_BYTES] += size
             if request.lag > LATE:

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from diptych.api.reply import CodedBody
 from diptych.errors import Code, Refusal
 from diptych.serve.asgi import Receive
 from diptych.serve.http.connection_limits import ConnectionLimits
 
 
-class Arrived:
+class Arrived(Struct, eq=False):
     """The body of a request that has arrived completely."""
 
-    __slots__ = ("_body",)
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    body: bytes
 
     async def __call__(self, most: int) -> bytes:
         """The whole body; raises a Refusal if it is larger than `most`."""
-        if len(self._body) > most:
+        if len(self.body) > most:
             raise too_large(most)
-        return self._body
+        return self.body
 
 
 async def read_arriving(receive: Receive, limits: ConnectionLimits, most: int) -> bytes:
