@@ -173,7 +173,10 @@ class Plan(Struct, frozen=True, eq=False):
         return _PLAN + _PER_CHARACTER * len(self.sql) + _PER_BIND * len(self.binds)
 
     def parameters(self, values: SlotValues, viewer: Viewer, keys: Mapping[int, bytes]) -> list[Any]:
-        return [get(values, viewer, keys) for get in self.getters]
+        parameters = []
+        for get in self.getters:  # a comprehension would be a function, with cells for these three
+            parameters.append(get(values, viewer, keys))
+        return parameters
 
     def parameters_of(self, runs: Sequence[SlotValues], viewer: Viewer) -> list[tuple[Any, ...]]:
         """Those of several runs at the same moment; they differ in the values of their slots only."""

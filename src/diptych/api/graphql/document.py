@@ -70,14 +70,11 @@ class Document(Struct, frozen=True, eq=False):
 
     def shape(self, variables: Mapping[str, Any]) -> tuple[Any, ...]:
         """The part of the variables that can change the statement. (Plain strings are the fast path.)"""
-        return tuple(
-            [
-                PLAIN_VALUE
-                if type(variables.get(name)) is str and name not in self.literal
-                else self._shape(name, variables)
-                for name in self.variables
-            ]
-        )
+        shapes = []
+        for name in self.variables:  # a comprehension would be a function, made for each request
+            is_plain = type(variables.get(name)) is str and name not in self.literal
+            shapes.append(PLAIN_VALUE if is_plain else self._shape(name, variables))
+        return tuple(shapes)
 
     def _shape(self, name: str, variables: Mapping[str, Any]) -> Any:
         if name not in variables:
