@@ -119,6 +119,7 @@ class LRUCache(Generic[T]):
         "_keeps_one",
         "_kept",
         "_largest",
+        "_newest",
         "_seen",
         "entries",
         "get",
@@ -145,6 +146,8 @@ class LRUCache(Generic[T]):
         self.used = 0
         """Bytes of all entries."""
         self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        self._newest: list[tuple[T, int] | None] = [None]
+        """The most recently used entry, if it is known: it needs no move, for which its key is hashed once more."""
         self._seen: OrderedDict[int, None] | None = OrderedDict() if second_sight else None
         self.get = self._getting(_misses.setdefault(name, [0]))
         """The value of a key, which becomes the most recently used."""
@@ -152,14 +155,16 @@ class LRUCache(Generic[T]):
 
     def _getting(self, misses: list[int]) -> Callable[[Hashable], T | None]:
         """The function `get`. It is called several times for every request: all that it needs is a local name."""
-        find, touch = self._kept.get, self._kept.move_to_end
+        find, touch, newest = self._kept.get, self._kept.move_to_end, self._newest
 
         def get(key: Hashable) -> T | None:
             entry = find(key)
             if entry is None:
                 misses[0] += 1
                 return None
-            touch(key)
+            if entry is not newest[0]:
+                touch(key)
+                newest[0] = entry
             return entry[0]
 
         return get
@@ -188,7 +193,7 @@ class LRUCache(Generic[T]):
             if not self._keeps_one:
                 return
             self.clear()
-        self._kept[key] = value, size
+        self._kept[key] = self._newest[0] = value, size
         self.used += size
         kept_alone = self._keeps_one and len(self._kept) == 1
         while len(self._kept) > self.entries or (self.used > self.max_bytes and not kept_alone):
@@ -210,10 +215,12 @@ class LRUCache(Generic[T]):
         entry = self._kept.pop(key, None)
         if entry is not None:
             self.used -= entry[1]
+            self._newest[0] = None
 
     def clear(self) -> None:
         """Remove all keys."""
         self._kept.clear()
+        self._newest[0] = None
         self.used = 0
         if self._seen is not None:
             self._seen.clear()

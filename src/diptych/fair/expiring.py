@@ -75,9 +75,9 @@ class ExpiringSet(Ticker, Generic[T]):
         """Add an item; the timeout of one that is in the set starts again."""
         if self._timer is None:
             self.start()
-        if item in self._since:
-            del self._since[item]
-        self._since[item] = self._now
+        if self._since.get(item) != self._now:
+            self._since.pop(item, None)
+            self._since[item] = self._now
 
     def end(self, item: T) -> None:
         """Remove an item, if it is in the set."""
