@@ -73,9 +73,11 @@ def parse_lists(raw: str) -> tuple[dict[str, str], tuple[str, ...]]:
     repeated: list[str] = []
     if raw.count("&") >= _MAX_PAIRS:
         raise _too_many(raw.count("&") + 1)
+    is_plain = raw.isascii() and "%" not in raw and "+" not in raw
     for pair in filter(None, raw.split("&")):
         name, _, value = pair.partition("=")
-        name, value = _decode(name, name), _decode(value, name)
+        if not is_plain:
+            name, value = _decode(name, name), _decode(value, name)
         if name in parameters:
             if not name.endswith(_LISTS):
                 repeated.append(name)

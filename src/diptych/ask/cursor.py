@@ -149,7 +149,7 @@ def seal(key: bytes, payload: str) -> str:
 def sign(key: bytes, raw: bytes) -> str:
     """Sign bytes, as SQLite calls it and PostgreSQL computes it in SQL."""
     signed = hashlib.sha256(key + raw).digest()[:_MAC] + raw
-    return binascii.b2a_base64(signed, newline=False).translate(_URL_SAFE, b"=").decode()
+    return binascii.b2a_base64(signed, newline=False).translate(_URL_SAFE).rstrip(b"=").decode()
 
 
 def unseal(key: bytes, cursor: str, scalars: Sequence[Scalar]) -> tuple[Any, ...]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from diptych.ask.cursor import binding, bound_slots, derive, key_scalars, unseal
@@ -268,8 +267,10 @@ class Engine:
         if not isinstance(row, ROW):
             return self._list(planned, values, keys, row, viewer)
         if layout is not None and planned.finish is None:
-            with suppress(Refusal):  # it is too long in parts, and put together below
+            try:
                 return page_parts(layout, row, values[layout.size], keys[layout.size])
+            except Refusal:
+                pass  # it is too long in parts, and put together below
         return self._list(planned, values, keys, ready(row), viewer)
 
     def _run_now(self, planned: ReadPlan, parameters: Sequence[Any]) -> Row | Awaitable[Sequence[bytes | None]]:

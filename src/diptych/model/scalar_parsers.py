@@ -49,14 +49,11 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _is_uuid(text: str) -> bool:
-    return len(text) == len(_UUID) and text.isascii() and text.encode().translate(_HEX) == _UUID
-
-
 def parse_uuid(value: Any) -> str | None:
     """A UUID; None if it is ill-formed, since that equals no id."""
     if isinstance(value, str):
-        return value if _is_uuid(value) else None
+        is_uuid = len(value) == len(_UUID) and value.isascii() and value.encode().translate(_HEX) == _UUID
+        return value if is_uuid else None
     value = _whole(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return None
@@ -164,7 +161,7 @@ def parse_datetime(value: Any) -> str:
 def parse_plain_uuid(value: Any) -> str:
     """A UUID that is a value, not the id of a row: an ill-formed one is an error."""
     lower = value.lower() if isinstance(value, str) else ""
-    if not _is_uuid(lower):
+    if parse_uuid(lower) is None:
         raise ValueError("expected a UUID such as 0197c2a4-7d31-7cc3-98c4-dc0c0c07398f")
     return lower
 

@@ -238,7 +238,8 @@ class Diptych:
         """Answer a complete request without ASGI: the reply, or an awaitable of it."""
         path, _, query = arrived.url.decode("latin-1").partition("?")
         headers = arrived.headers
-        read = refuse_coded if b"content-encoding" in headers and is_coded(headers) else Arrived(arrived.body)
+        is_refused = arrived.traits is None and b"content-encoding" in headers and is_coded(headers)
+        read = refuse_coded if is_refused else Arrived(arrived.body)
         request = Request(arrived.method, path, query, headers, read, "", arrived.peer, None, arrived.lag)
         if self._prefix or self._proxies is not None:
             request = self._seen(request)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from diptych.api.graphql.node_lookup import NodeLookup, one_answer_each
 from diptych.api.reply import DocumentRefusal
@@ -57,13 +58,15 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """How the answers become one for each root field, if it has `node` or `nodes`."""
     literals: tuple[Binding, ...] | None = None
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
+    is_plain: bool = False
+    """Is it a query that is one statement, whose results are the response, or mutations of single rows?"""
 
-    @property
-    def is_plain(self) -> bool:
-        """Is it a query that is one statement, whose results are the response, or mutations of single rows?"""
+    def __post_init__(self) -> None:
         if self.prepared is None:
-            return bool(self.changes) and not self.nests
-        return not (self.calls or self.with_change_cursor or self.lookups)
+            is_plain = bool(self.changes) and not self.nests
+        else:
+            is_plain = not (self.calls or self.with_change_cursor or self.lookups)
+        force_setattr(self, "is_plain", is_plain)
 
     @property
     def is_deprecated(self) -> bool:

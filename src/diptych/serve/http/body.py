@@ -16,7 +16,7 @@ from diptych.serve.asgi import Receive
 from diptych.serve.http.connection_limits import ConnectionLimits
 
 
-class Arrived(Struct, eq=False):
+class Arrived(Struct, eq=False, gc=False):
     """The body of a request that has arrived completely."""
 
     body: bytes

@@ -12,7 +12,7 @@ from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.head_traits import HeadTraits
 
 
-class CompleteRequest(Struct, eq=False):
+class CompleteRequest(Struct, eq=False, gc=False):
     """A request whose body has arrived."""
 
     method: str

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 from urllib.parse import unquote
 
 from uvicorn._types import ASGI3Application
@@ -234,8 +234,3 @@ class Exchanges(HttpConnection):
         if head is None:
             raise RuntimeError("a header of the response is not valid")
         self.transport.write(head if bodiless else head + reply.body)
-
-
-def is_whole(reply: Reply | Awaitable[Reply]) -> TypeGuard[Reply]:
-    """Is it a reply that can be written at once?"""
-    return type(reply) is Reply and reply.stream is None

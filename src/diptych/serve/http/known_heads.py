@@ -23,7 +23,7 @@ _LONGEST = 1_024
 _PER_HEADER = 250
 _CHARACTERS = rb"/[A-Za-z0-9_\-.~!$&'()*+,;=:@/%?\[\]]{0,4096}"
 """Those of a target. (A class like `\\w` among them would take longer.)"""
-_TARGET = re.compile(b" " + _CHARACTERS)
+_is_target = re.compile(b" " + _CHARACTERS).fullmatch
 _LINE = re.compile(b"(GET|HEAD|POST|PUT|PATCH|DELETE) (" + _CHARACTERS + rb") HTTP/1\.1(?=\r\n)")
 _VERSION, _END = b" HTTP/1.1", b"\r\n\r\n"
 
@@ -46,7 +46,7 @@ class KnownHead(Struct, frozen=True, eq=False):
         """The target of a request, if the data is exactly one with this head."""
         begin, end = len(self.line), len(data) - self.length - len(self.rest)
         if end > begin and data.startswith(self.rest, end) and data.startswith(self.line):
-            return data[begin + 1 : end] if _TARGET.fullmatch(data, begin, end) else None
+            return data[begin + 1 : end] if _is_target(data, begin, end) else None
         return None
 
 

@@ -23,10 +23,11 @@ from contextvars import copy_context
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from diptych.api.reply import Reply
 from diptych.errors import Refusal
 from diptych.serve.http.connection import CROWDED
 from diptych.serve.http.direct import CompleteRequest
-from diptych.serve.http.exchanges import AHEAD, Exchanges, is_whole
+from diptych.serve.http.exchanges import AHEAD, Exchanges
 from diptych.serve.http.head_rules import (
     HEAD_TOO_LARGE,
     HTTP_1_1_REQUIRED,
@@ -117,7 +118,8 @@ class Protocol(Exchanges):
             app.respond, CompleteRequest(head.method, url, head.by_name, self.client, body, lag, head.traits)
         )
         self._heads += 1
-        if head.traits is not None and self._idle and not limits.is_draining and is_whole(reply):
+        is_usual = head.traits is not None and self._idle and not limits.is_draining
+        if is_usual and type(reply) is Reply and reply.stream is None:
             limits.idle.begin(self)
             self._write(reply)
             self.server_state.total_requests += 1
