@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from diptych.api.reply import Header, Reply
+from diptych.api.reply import Header, Reply, lines_of
 from diptych.serve.asgi import Send
 
 
@@ -42,13 +42,19 @@ def reply_at_once(send: object, reply: Reply, body: bytes) -> bool:
 
 _STATUS = {status: line.removesuffix(b"\r\n") for status, line in STATUS_LINE.items()}
 _line, _lines = b": ".join, b"\r\n".join
+_defaults: list[tuple[Collection[Header], bytes]] = [((), b"")]
+"""The default headers that were sent last, and their lines. uvicorn has Date among them, in a new list each second."""
 
 
 def encoded_head(reply: Reply, default_headers: Collection[Header], keep_alive: bool) -> bytes | None:
     """The head of a whole response, or None if a header is not valid: a line of it must be one line."""
     status, headers, encoded = reply.status, reply.headers, reply.encoded
-    if encoded is not None and encoded[0] is headers and status == 200 and keep_alive and not default_headers:
-        return b"%b\r\n%bcontent-length: %d\r\n\r\n" % (_STATUS[200], encoded[1], len(reply.body))
+    if encoded is not None and encoded[0] is headers and status == 200 and keep_alive:
+        defaults, lines = _defaults[0]
+        if defaults is not default_headers:
+            lines = lines_of(default_headers)
+            _defaults[0] = default_headers, lines
+        return b"%b\r\n%b%bcontent-length: %d\r\n\r\n" % (_STATUS[200], lines, encoded[1], len(reply.body))
     count = len(headers) + 2
     end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
     if status != 204 and status != 304:

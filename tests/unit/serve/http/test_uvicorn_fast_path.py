@@ -36,6 +36,16 @@ def test_headers_that_are_encoded_already_are_those_of_their_tuple_alone() -> No
     )
 
 
+def test_headers_that_are_encoded_already_are_sent_so_beside_those_of_every_response() -> None:
+    """uvicorn has such headers: `Date`, in a new list each second."""
+    reply = Reply(200, HEADERS, b"abc", None, (HEADERS, b"x-encoded: already\r\n"))
+    for date in ([(b"date", b"now")], [(b"date", b"then"), (b"server", b"x")], []):
+        first, *lines = (encoded_head(reply, date, True) or b"").split(b"\r\n")
+        assert first == b"HTTP/1.1 200 OK"
+        expected = [*(b"%b: %b" % header for header in date), b"x-encoded: already", b"content-length: 3", b"", b""]
+        assert lines == expected
+
+
 @cases("value", [b"x\r\nset-cookie: a=b", b"x\n", b"x\ny", b"\r\n\r\n<html>"])
 def test_a_header_of_several_lines_is_refused(value: bytes) -> None:
     for keep_alive in (True, False):
