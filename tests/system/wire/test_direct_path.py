@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import shutil
 import time
@@ -244,3 +245,16 @@ def test_both_paths_answer_alike_after_the_head_is_known(doors: Doors, monkeypat
         whole = random.choice(WHOLE)
         assert_alike(doors, whole, whole, edited(whole, random), whole, get("/health/live"))
     assert hits[True] > 40 and hits[False] > 10
+
+
+def test_a_connection_keeps_no_head_of_very_many_headers(new_sqlite: NewDatabase) -> None:
+    """Also not while a stream runs on it, which may last for days: 20,000 of them would be more than half a gigabyte."""
+    many = ["Accept: text/event-stream", *(f"{number:x}:" for number in range(120))]
+    with here(Diptych(model, config=Config(database=new_sqlite()))) as (client, app), connect(client) as connection:
+        for target, status in (("/health/live", 406), ("/posts/changes", 200)):
+            connection.sendall(get(target, *many, close=False))
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 %d" % status)
+        assert app.connection_limits.known_heads._heads.used, "it is known"
+        app.connection_limits.known_heads._heads.clear()
+        kept = [len(head.headers) for head in gc.get_objects() if type(head) is KnownHead]
+    assert max(kept, default=0) < len(many)

@@ -4,7 +4,8 @@ The lines of a head after the request line are looked up by their bytes. Those t
 accepted once are accepted again, so only the request line is parsed, by a stricter pattern than the parser's. What does
 not match (another method, a body that has not arrived or is followed by more, an unusual target) goes to the parser.
 
-Mostly the head is that of the request before on the same connection: then it is compared, and not looked up.
+Mostly the head is that of the request before on the same connection: then it is compared, and not looked up. Only
+heads with traits are remembered for that, since other ones may have very many headers, and connections last long.
 """
 
 from __future__ import annotations

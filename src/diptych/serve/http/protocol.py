@@ -64,7 +64,11 @@ class Protocol(Exchanges):
     _heads = 0
     """Heads that have begun."""
     _known: KnownHead | None = None
-    """The head that was known last, of at most a few KiB: that of the next request is probably the same."""
+    """The head that was known last, if it has traits: that of the next request is probably the same.
+
+    So it takes a few KiB at most. One with other headers may have 200 of them, and take 30 KiB for as long as the
+    connection lasts, or a stream on it.
+    """
 
     def data_received(self, data: bytes) -> None:
         if self.discard_input:
@@ -110,7 +114,7 @@ class Protocol(Exchanges):
         if known is None:
             return False
         url, head = known
-        self._known = head
+        self._known = head if head.traits is not None else None
         body = data[-head.length :] if head.length else b""
         lag = limits.lag.note(self.loop)
         context = copy_context()
