@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import diptych
-from diptych.api.reply import Reply
+from diptych.api.reply import Reply, lines_of
 from diptych.fair.admission import Admission
 from diptych.identity.revocation_list import revocation
 from diptych.serve.express import Express, express_of
@@ -88,6 +88,8 @@ NEVER: dict[str, tuple[str, str, bytes, Mapping[bytes, bytes]]] = {
 
 
 def seen(reply: Reply) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    if reply.encoded is not None and reply.encoded[0] is reply.headers:
+        assert reply.encoded[1] == lines_of(reply.headers), "they are sent as they are encoded"
     return reply.status, sorted(reply.headers), reply.body
 
 
