@@ -21,8 +21,8 @@ _CLOSED = 32
 """Cells that are closed between two full collections, at most: each leaves a fifth of a megabyte behind."""
 _YOUNG, _MIDDLE = 5_000, 2
 """New objects after which Python itself collects, and how often it does so before it looks at those that survived. What
-waits for one commit comes and goes together, some 20 objects for each request; at 700, which is Python's own threshold,
-32 of them are looked at by every batch, in vain."""
+waits for one commit comes and goes together, some 20 objects for each request; at 700, which is Python's own threshold
+(of 3.11 and 3.12), every batch of 32 requests would start a collection, in vain."""
 _NEVER = 1_000_000_000
 """A threshold that is never reached."""
 

@@ -54,7 +54,10 @@ class Ticker(ABC):
 
 
 class ExpiringSet(Ticker, Generic[T]):
-    """Items with the tick in which they were added, the oldest first; a timeout has `ticks` ticks."""
+    """Items with the tick in which they were added, the oldest first; a timeout has `ticks` ticks.
+
+    Those of one tick are in the order in which they were first added in it.
+    """
 
     __slots__ = ("_now", "_on_expired", "_since", "_ticks")
 
