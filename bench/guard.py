@@ -73,7 +73,9 @@ class Connection:
         config.load()
         self._wire = _Wire(loop)
         self._loop = loop
-        self._protocol = protocol(config, ServerState(), {}, loop)
+        state = ServerState()
+        state.default_headers = [(b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")]  # as a server has it
+        self._protocol = protocol(config, state, {}, loop)
         self._protocol.connection_made(self._wire)
 
     async def ask(self, request: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +46,16 @@ def measure(code: str, folder: Path) -> tuple[float, list[str]]:
     return seconds, modules
 
 
-def ratio(code: str, to: str, folder: Path) -> float:
-    """How many times as long some lines take as others, interleaved; the first run of each fills caches."""
-    pairs = [(measure(code, folder)[0], measure(to, folder)[0]) for _ in range(4)][1:]
-    return statistics.median(mine for mine, _ in pairs) / statistics.median(other for _, other in pairs)
+def is_at_most(limit: float, code: str, to: str, folder: Path) -> bool:
+    """Do some lines take at most so many times as long as others? The shortest runs of each are compared, which are
+    interleaved, since what else the machine does can only add to a run; the first ones fill caches."""
+    mine, others = [], []
+    for _ in range(12):
+        mine.append(measure(code, folder)[0])
+        others.append(measure(to, folder)[0])
+        if min(mine) < limit * min(others) and len(mine) > 3:
+            return True
+    return False
 
 
 def test_a_server_imports_what_it_needs_to_start(tmp_path: Path) -> None:
@@ -60,8 +65,7 @@ def test_a_server_imports_what_it_needs_to_start(tmp_path: Path) -> None:
 
 
 def test_imports_take_little_longer_than_those_of_graphql_alone(tmp_path: Path) -> None:
-    """It is measured again if it misses: a busy machine may slow down either."""
-    assert any(ratio("import diptych.cli.serve", "import graphql", tmp_path) < 2.1 for _ in range(3))
+    assert is_at_most(2.1, "import diptych.cli.serve", "import graphql", tmp_path)
 
 
 def test_a_start_opens_one_connection_to_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,4 +90,4 @@ def test_reading_a_model_grows_with_its_resources_and_no_faster(tmp_path: Path, 
     for number in (count, count * 4):
         (tmp_path / f"things{number}.py").write_text(source(number), "utf-8")
     begin = "import diptych.model.model; begun = time.process_time(); import things{}"
-    assert any(ratio(begin.format(count * 4), begin.format(count), tmp_path) < 4 * 1.5 for _ in range(3))
+    assert is_at_most(4 * 1.5, begin.format(count * 4), begin.format(count), tmp_path)
