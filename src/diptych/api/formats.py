@@ -122,7 +122,7 @@ def _kind(scalar: Scalar) -> str:
 
 
 def read_lines(body: bytes, media: str, fields: Mapping[str, FieldDef], most: int) -> list[tuple[int, Any]]:
-    """The rows of the body of a request, each with its line: at most so many, as what follows is not read."""
+    """At most `most` rows of the body of a request, each with its line number; the rest is not read."""
     try:
         lines = StringIO(body.decode(), newline="")
         return list(islice(read_csv(lines, fields) if media == CSV else read_ndjson(lines), most))

@@ -169,12 +169,10 @@ class Dialect(Struct, frozen=True, eq=False):
 
     def value(self, what: Bind) -> Fragment:
         """A bound value, with the cast that it needs."""
-        if self.name == "sqlite":
+        if self.name == "sqlite" or isinstance(what, ActBind):
             return bind(what)
         if isinstance(what, SealBind):
             return sql("{}::bytea", bind(what))
-        if isinstance(what, ActBind):
-            return bind(what)
         assert not isinstance(what, GroupsBind)
         cast = what.scalar.postgres_param
         if isinstance(what, ConstBind) and cast == "text":

@@ -38,6 +38,13 @@ from diptych.model.reach import reach
 from diptych.model.rules.expr import FALSE, Col, Expr, Has, Or, leaves, rewrite
 from diptych.model.scalars import DATETIME
 
+_GUARDED_INSERT = {
+    # of a SELECT, SQLite would put the row into a temporary table first, since the table has triggers
+    "sqlite": "INSERT INTO {0} ({1}) VALUES (CASE WHEN {4} THEN {2} ELSE diptych_refuse() END{3})",
+    "postgres": "INSERT INTO {0} ({1}) SELECT {2}{3} WHERE {4}",
+}
+"""A row {2}{3} of the columns {1} in the table {0}, if {4} holds."""
+
 
 class WritePlan(Struct, frozen=True, eq=False):
     """The plans of a Write, to be run in one transaction.
@@ -207,16 +214,12 @@ class _Writer:
             for counter in self.resource.counters.values():
                 del made[counter.column]
         columns = join(", ", map(identifier, made))
-        values_sql = join(", ", made.values())
         if not (guards := self._conditions(reads, None, values, self._needed())):
-            return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, values_sql)
-        allowed = join(" AND ", guards)
-        if self.dialect.name == "postgres":
-            return sql("INSERT INTO {} ({}) SELECT {} WHERE {}", self._table, columns, values_sql, allowed)
-        # SQLite would put the row of a SELECT into a temporary table first, since the table has triggers
-        first, *rest = made.values()
-        row = join(", ", (sql("CASE WHEN {} THEN {} ELSE diptych_refuse() END", allowed, first), *rest))
-        return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, row)
+            return sql("INSERT INTO {} ({}) VALUES ({})", self._table, columns, join(", ", made.values()))
+        first, *others = made.values()
+        rest = join("", [sql(", {}", value) for value in others])
+        template = _GUARDED_INSERT[self.dialect.name]
+        return sql(template, self._table, columns, first, rest, join(" AND ", guards))
 
     def _values(self, reads: Reads, old: TableRef | None) -> dict[str, Fragment]:
         """The new value of every column that changes, by the column's name."""

@@ -106,7 +106,7 @@ class CallOp(Struct, frozen=True, eq=False):
     step: str = ""
 
     @property
-    def asked(self) -> tuple[PreparedCall, Mapping[str, Any]]:
+    def prepared_inputs(self) -> tuple[PreparedCall, Mapping[str, Any]]:
         return self.prepared, self.inputs
 
 

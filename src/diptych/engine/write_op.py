@@ -89,7 +89,7 @@ class WriteOp(Struct, frozen=True, eq=False):
     """Is it a part of a nested write that is not answered?"""
 
     @property
-    def asked(self) -> tuple[PreparedWrite, Mapping[str, Any]]:
+    def prepared_inputs(self) -> tuple[PreparedWrite, Mapping[str, Any]]:
         return self.prepared, self.inputs
 
 

@@ -93,11 +93,11 @@ class FairQueue(Generic[T]):
 
     def put_back(self, taken: Iterable[Taken[T]]) -> None:
         """Put items back as if they had never been taken, in the order in which they were."""
-        for each in reversed(list(taken)):
-            own = self._callers.setdefault(each.caller, _Own())
-            own.ticket = min(own.ticket, each.ticket) if own else each.ticket
-            own[each.item] = None
-            own.move_to_end(each.item, last=False)
+        for entry in reversed(list(taken)):
+            own = self._callers.setdefault(entry.caller, _Own())
+            own.ticket = min(own.ticket, entry.ticket) if own else entry.ticket
+            own[entry.item] = None
+            own.move_to_end(entry.item, last=False)
             self.count += 1
         self._callers = OrderedDict(sorted(self._callers.items(), key=lambda entry: entry[1].ticket))
 

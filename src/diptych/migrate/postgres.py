@@ -261,7 +261,7 @@ class _Run:
         await patiently(self.connection, finish, gently=bool(last))
 
     async def _make_triggers(self, state: State) -> None:
-        """Make those of our triggers that had to make way for a step before, for whoever changes rows now."""
+        """Create the triggers of ours that earlier steps dropped, so that they fire for the next changes of rows."""
         there = {name: text for name, text in await self.connection.fetch(PARTS)}
         # the name of one that looks at references depends on the order of the columns, which a model may have otherwise
         looking = {_table_of(name) for name in there if name.startswith(REFERS)} - {""}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import asyncpg
@@ -382,7 +382,7 @@ async def _was_committed(pool: Pool, run_of_server: str, xid: str) -> bool:
 async def _inquire(pool: Pool, ask: Callable[[Link], Awaitable[tuple[bool, T]]]) -> T:
     """Ask the server, on any connection, until it has an answer."""
     for _ in range(_LOOKS):
-        try:
+        with suppress(_Lost, Refusal, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             link = await pool.take()
             try:
                 with _losing(link):
@@ -391,8 +391,6 @@ async def _inquire(pool: Pool, ask: Callable[[Link], Awaitable[tuple[bool, T]]])
                 pool.give(link)
             if knows:
                 return answer
-        except (_Lost, Refusal, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            pass
         await asyncio.sleep(_BETWEEN)
     raise _unknown()
 

@@ -240,7 +240,7 @@ def _raise_if_interrupted(error: apsw.SQLError) -> None:
 
 def _row(plan: Plan, row: Any) -> BytesRow:
     if plan.columns == 1:
-        return (row if type(row) is bytes and row.isascii() else unicode(row),)
+        return (unicode(row),)
     if not row:
         return cast(BytesRow, row)
     repaired = [*map(unicode, row)]

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -192,11 +192,8 @@ class SqliteStore:
     def _reading(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run work on a read-only connection of its own, which makes no file."""
         try:
-            db = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-            try:
+            with closing(apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as db:
                 return work(db)
-            finally:
-                db.close()
         except apsw.Error as error:
             raise self._unopened(error) from None
 

@@ -107,8 +107,7 @@ class Writer:
     async def session(self) -> Session:
         """A transaction of its own, which the caller must end."""
         loop = asyncio.get_running_loop()
-        session = Session(loop, self._budget, acts=self._acts)
-        self._put(CALLER.get(), session, loop)
+        self._put(CALLER.get(), session := Session(loop, self._budget, acts=self._acts), loop)
         return await session.ready()
 
     def _put(self, caller: str, item: WriterJob[Any] | Session, loop: asyncio.AbstractEventLoop) -> None:
@@ -171,8 +170,7 @@ class Writer:
         if session is not None:
             self._work.put(partial(self._serve, session))
         elif ran := self._run_here(batch):
-            if ran < len(batch):
-                self._put_back(batch[ran:])
+            self._put_back(batch[ran:])
             self._work.put(partial(self._commit_batch, batch[:ran]))
         else:
             self._work.put(partial(self._commit, batch))

@@ -118,8 +118,8 @@ class RestBatch:
             if failed is not None and writes_links(failed.request.method, failed.target):
                 refusal = of_links(refusal)
             raise _OfStep(refusal, failed) from None
-        reply = with_deprecations(reply, self.engine.usage, [op.asked for op in ops], caller)
-        return with_cost(request, reply, lambda: cost_of_parts([op.asked for op in ops], self.engine.limits))
+        reply = with_deprecations(reply, self.engine.usage, [op.prepared_inputs for op in ops], caller)
+        return with_cost(request, reply, lambda: cost_of_parts([op.prepared_inputs for op in ops], self.engine.limits))
 
     # reading
 

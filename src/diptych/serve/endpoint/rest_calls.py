@@ -136,8 +136,8 @@ class RestCalls:
 
     def _noted(self, request: Request, reply: Reply, op: CallOp, caller: Caller) -> Reply:
         """The reply, with its cost if the client prefers it, and what is deprecated in the request."""
-        reply = with_deprecations(reply, self.calls.engine.usage, [op.asked], caller)
-        return with_cost(request, reply, lambda: cost_of_parts([op.asked], self.calls.engine.limits))
+        reply = with_deprecations(reply, self.calls.engine.usage, [op.prepared_inputs], caller)
+        return with_cost(request, reply, lambda: cost_of_parts([op.prepared_inputs], self.calls.engine.limits))
 
 
 def _not_json() -> Refusal:

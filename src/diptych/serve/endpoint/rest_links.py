@@ -55,8 +55,10 @@ class RestLinks:
             if request.method == "DELETE" and refusal.code is Code.FORBIDDEN:
                 return insufficient_scope(refusal)
             raise refusal from None
-        reply = with_deprecations(reply, self.engine.usage, [op.asked for op in planned.ops], caller)
-        return with_cost(request, reply, lambda: cost_of_parts([op.asked for op in planned.ops], self.engine.limits))
+        reply = with_deprecations(reply, self.engine.usage, [op.prepared_inputs for op in planned.ops], caller)
+        return with_cost(
+            request, reply, lambda: cost_of_parts([op.prepared_inputs for op in planned.ops], self.engine.limits)
+        )
 
     def plan(self, request: Request, caller: Caller, target: Target, body: Any) -> PlannedLinks:
         """The writes of a request; `body` is None if it has none."""

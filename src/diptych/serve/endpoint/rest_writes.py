@@ -172,10 +172,10 @@ class RestWrites:
         """The reply with headers about what is deprecated in the writes, and about their cost."""
         reply = await work
         if self.engine.usage is not None:
-            reply = with_deprecations(reply, self.engine.usage, [op.asked for op in ops], caller)
+            reply = with_deprecations(reply, self.engine.usage, [op.prepared_inputs for op in ops], caller)
         if b"prefer" not in request.headers:
             return reply
-        return with_cost(request, reply, lambda: cost_of_parts([op.asked for op in ops], self.engine.limits))
+        return with_cost(request, reply, lambda: cost_of_parts([op.prepared_inputs for op in ops], self.engine.limits))
 
     async def _save(self, sent: WriteRequest, body: Any, wanted: Versions) -> Reply:
         return await self._run(sent, self.planner.save(sent, "update", body, wanted, merge=False))

@@ -125,7 +125,7 @@ class Protocol(Exchanges):
         is_usual = head.traits is not None and self._idle and not limits.is_draining
         if is_usual and type(reply) is Reply and reply.stream is None:
             limits.idle.begin(self)
-            self._write(reply)
+            self._write(reply)  # heads with traits are of GET and POST
             self.server_state.total_requests += 1
             return True
         self._end_idle()
