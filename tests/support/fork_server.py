@@ -4,7 +4,7 @@
 
 Most of what a command takes is its imports. So a process imports them once for all tests of a session, and forks for each
 command. It does nothing else: no loop, no thread and no database exists before the fork. What depends on the start of an
-interpreter (another PYTHON… variable, a reloader) is started as ever, and so is everything where a process
+interpreter (another PYTHON… variable) is started as ever, and so is everything where a process
 cannot be waited for by a descriptor, which is everywhere but on Linux. The long form of the tests starts real ones only.
 """
 
@@ -29,7 +29,9 @@ from typing import Any, NoReturn, Protocol, TextIO, cast
 _IMPORTED = (
     "diptych.cli.api_key",
     "diptych.cli.client",
+    "diptych.cli.dev",
     "diptych.cli.documents",
+    "diptych.cli.reload",
     "diptych.cli.serve",
     "diptych.cli.token",
     "diptych.db.postgres.store",
@@ -97,10 +99,9 @@ def _can_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
 
     own = _environment()
     said = {name for name in (*env, *own) if env.get(name) != own.get(name)} - {"PYTEST_CURRENT_TEST"}
-    reloads = arguments[0] == "dev"
     measured = any(name.startswith("COVERAGE_") for name in env)
     harmless = all(name.startswith("DIPTYCH_") or name == "PATH" for name in said)
-    return _has_descriptors() and harmless and not (reloads or measured or LONG)
+    return _has_descriptors() and harmless and not (measured or LONG)
 
 
 @functools.cache
