@@ -44,6 +44,7 @@ def ensure_grown(total: int) -> Store:
     stamp = DATA / f"grown-{total}.stamp"
     if stamp.exists() and Path(store.path).exists():
         return store
+    DATA.mkdir(exist_ok=True)
     for suffix in ("", "-wal", "-shm"):
         Path(store.path + suffix).unlink(missing_ok=True)
     create_tables(store)
