@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import pytest
+
 from diptych import Diptych, Model
 from diptych.api.reply import Reply
 from diptych.compile.plan import Plan
@@ -29,6 +31,7 @@ from diptych.db.sqlite.store import SqliteStore
 from diptych.db.store import Store
 from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal
+from diptych.jobs.service import JobService
 from diptych.serve.handler import Handler
 from diptych.serve.http.request import Request
 from tests.support.following import Recorder, caller_of, follow, settle
@@ -78,13 +81,20 @@ class Answer:
         return ["".join(f"/{step}" for step in argument) for argument in arguments]
 
 
+async def _no_rounds(_: JobService) -> None:
+    """Nothing looks at the queue of jobs but a test."""
+
+
 class Service:
     """One model on one store, opened, with its handler."""
 
     def __init__(self, app: Diptych, runner: asyncio.Runner, *, rounds: bool = False) -> None:
         self.app = app
         self.runner = runner
-        self.handler: Handler = runner.run(app.start())
+        with pytest.MonkeyPatch.context() as patch:
+            if not rounds:  # a first round might begin a job, which then waits between two requests of a test
+                patch.setattr(JobService, "_rounds", _no_rounds)
+            self.handler: Handler = runner.run(app.start())
         runner.run(self.handler.context.revoked.stop())  # so that nothing runs but what a test asks for
         if not rounds:
             runner.run(self.handler.node.stop())

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ from tests.contract.console.test_twin import in_rest, plain, sent_of
 from tests.contract.test_cases import FOLDER, MODELS, NAMES, WRITTEN, Case, rows_of
 from tests.support.effort import sampled
 from tests.support.in_process import in_process
-from tests.support.running import Client, NewDatabase, Service, running, token
+from tests.support.running import PATIENCE, Client, NewDatabase, Service, running, token
 from tests.system.console.opening import Console, console
 
 FILES: dict[str, list[str]] = {
@@ -181,12 +182,9 @@ def test_price_and_rules_of_every_case_are_those_of_explain(stocked: Stocked, br
             write_rest(page, rest_text(case))
             explained = Explanation(case.model, case.model.viewer(frozenset({"admin"})), limits, sent_of(in_rest(case)))
             stages, _, expected = plain(explained.lines()).partition(" Rules ")
-            shown = shown_rules(page)
-            for _ in range(100):  # they are asked for after the leaf
-                if shown == expected:
-                    break
+            end = time.monotonic() + PATIENCE
+            while (shown := shown_rules(page)) != expected and time.monotonic() < end:  # asked for after the leaf
                 page.tab.wait_for_timeout(50)
-                shown = shown_rules(page)
             assert shown == expected, case.file.name
             if explained.refusal is not None:
                 assert stages.startswith(f"Refused {price(page)}"), case.file.name
