@@ -6,20 +6,26 @@ one that must not be null its value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl, value_ddl
 from diptych.migrate.state import Column, Table
 
 
-def rename_resource(old: str, new: str) -> str:
+def rename_resource(old: str, new: str) -> Iterator[str]:
+    """The statements that give stored changes the new name of their table."""
+    yield from set_aside(new)
+    yield _rename(old, new)
+
+
+def set_aside(table: str) -> Iterator[str]:
+    """The statements after which stored changes of a table that is gone are not those of another with its name."""
+    yield _rename(table, f"{table} (dropped)")
+
+
+def _rename(old: str, new: str) -> str:
     return f"UPDATE diptych_feed SET resource = '{new}' WHERE resource = '{old}'"
-
-
-def set_aside(table: str) -> str:
-    """The statement after which stored changes of a table that is gone are not those of a new one with its name."""
-    return rename_resource(table, f"{table} (dropped)")
 
 
 def remove_key(table: str, name: str, dialect: DialectName) -> str:

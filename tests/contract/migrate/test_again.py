@@ -59,6 +59,31 @@ def test_changes_of_a_table_that_is_gone_are_not_those_of_a_new_one(
     assert [change["note"] for change in told] == [{"text": "new"}]
 
 
+POST = """
+class Post(Resource):
+    text: str
+    access = ()
+"""
+
+
+def test_changes_of_a_table_that_is_gone_are_not_those_of_one_that_gets_its_name(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    old, without, new = model_of(HIDDEN.format("") + POST), model_of(POST), model_of(OPEN.format(""))
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    for table in ("notes", "posts"):
+        project.outside.sql(f"INSERT INTO {table} (id, text) VALUES ('{UUID.format(1)}', 'in {table}')")
+    project.make(without, "gone", drops={"notes"})
+    project.apply(without, allow_loss=True)
+    project.make(new, "again", renames={"posts": "notes"})
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/notes/changes?fields=text")["data"]
+    assert [change["note"] for change in told] == [{"text": "in posts"}]
+
+
 def test_a_new_table_locks_what_it_refers_to_after_all_stored_changes_are_read(
     tmp_path: Path, postgres: Postgres
 ) -> None:
