@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl, value_ddl
 from diptych.migrate.state import Column, Table
+from diptych.migrate.step import Action, Stored
 
 
 def rename_resource(old: str, new: str) -> Iterator[str]:
@@ -28,8 +29,8 @@ def _rename(old: str, new: str) -> str:
     return f"UPDATE diptych_feed SET resource = '{new}' WHERE resource = '{old}'"
 
 
-def remove_key(table: str, name: str, dialect: DialectName) -> str:
-    """The statement after which stored changes have no value of a column that is gone, which a new one would show."""
+def remove_key(table: str, name: str, dialect: DialectName) -> Action:
+    """The action after which stored changes have no value of a column that is gone, which a new one would show."""
     if dialect == "sqlite":
         sides = (f"{side} = json_remove({side}, '$.{name}')" for side in ("old", "new"))
         there = (f"json_type({side}, '$.{name}') IS NOT NULL" for side in ("old", "new"))
@@ -40,7 +41,8 @@ def remove_key(table: str, name: str, dialect: DialectName) -> str:
             for side in ("old", "new")
         )
         there = (f"{side}::jsonb ? '{name}' OR {side}::jsonb -> '=' ? '{name}'" for side in ("old", "new"))
-    return f"{_update(table, sides)} AND ({' OR '.join(there)})"
+    gone = f"{_update(table, sides)} AND ({' OR '.join(there)})"
+    return gone if dialect == "sqlite" else Stored(gone)
 
 
 def rename_key(table: str, old: str, new: str, dialect: DialectName) -> str:

@@ -162,8 +162,7 @@ class add_column(MigrationStep, frozen=True):
         there = have.tables.get(table, {}).get(name)
         is_counter = column.generated.startswith("counter")
         if there is None and "diptych_feed" in have.system_tables:
-            gone = feed.remove_key(table, name, dialect)
-            yield gone if dialect == "sqlite" else Stored(gone)
+            yield feed.remove_key(table, name, dialect)
         if dialect == "sqlite":
             yield from self._on_sqlite(before, fill, is_counter)
             return
@@ -306,6 +305,7 @@ class rename_column(MigrationStep, frozen=True):
         return state.put(self.table, table.put(columns=columns, keys=keys))
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
+        yield feed.remove_key(self.table, self.new, dialect)
         if dialect == "postgres":
             yield free_column(self.table, self.old)
         yield f"ALTER TABLE {quote(self.table)} RENAME COLUMN {quote(self.old)} TO {quote(self.new)}"

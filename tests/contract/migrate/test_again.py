@@ -129,6 +129,27 @@ def test_values_of_a_column_that_is_gone_are_not_those_of_a_new_one(
     assert [change["thing"]["rank"] for change in told] == expected
 
 
+def test_values_of_a_column_that_is_gone_are_not_those_of_one_that_gets_its_name(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    lines = "rank: Annotated[str, ReadBy(Role('x'))]", "", "level: str | None = None", "rank: str | None = None"
+    old, without, between, new = (model("title: str", line) for line in lines)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    project.outside.sql(f"INSERT INTO things (id, title, rank) VALUES ('{UUID.format(1)}', 't', 'hidden')")
+    project.make(without, "gone", drops={"things.rank"})
+    project.apply(without, allow_loss=True)
+    project.make(between, "level")
+    project.apply(between)
+    project.outside.sql(f"INSERT INTO things (id, title, level) VALUES ('{UUID.format(2)}', 't', 'shown')")
+    project.make(new, "again", renames={"things.level": "rank"})
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/things/changes?fields=rank")["data"]
+    assert [change["thing"]["rank"] for change in told] == [None, "shown"]
+
+
 def test_a_counter_of_a_table_that_is_gone_does_not_go_on(tmp_path: Path, new_database: NewDatabase) -> None:
     counted, plain = ("title: str", "n: Annotated[int, Counter()] = auto()"), ("title: str",)
     project = Project(tmp_path / "migrations", new_database())
