@@ -14,15 +14,17 @@ from diptych.migrate.state import Column, Table
 from diptych.migrate.step import Action, Stored
 
 
-def rename_resource(old: str, new: str) -> Iterator[str]:
+def rename_resource(old: str, new: str, dialect: DialectName) -> Iterator[str]:
     """The statements that give stored changes the new name of their table."""
-    yield from set_aside(new)
+    yield from set_aside(new, dialect)
     yield _rename(old, new)
 
 
-def set_aside(table: str) -> Iterator[str]:
+def set_aside(table: str, dialect: DialectName) -> Iterator[str]:
     """The statements after which stored changes of a table that is gone are not those of another with its name."""
     yield _rename(table, f"{table} (dropped)")
+    if dialect == "sqlite":  # what an INSERT might have replaced would be told as deleted
+        yield f"DELETE FROM diptych_feed_replaced WHERE resource = '{table}'"
 
 
 def _rename(old: str, new: str) -> str:

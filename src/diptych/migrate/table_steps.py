@@ -44,7 +44,7 @@ class create_table(MigrationStep, frozen=True):
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         if "diptych_feed" in have.system_tables:  # it reads all of it: before foreign keys lock what they refer to
-            yield from feed.set_aside(self.name)
+            yield from feed.set_aside(self.name, dialect)
         yield create_table_ddl(self.name, self.table, dialect)
         yield from index_ddls(self.name, self.table, dialect, taken_names(have))
         if dialect == "postgres":
@@ -126,7 +126,7 @@ class rename_table(MigrationStep, frozen=True):
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
         yield f"ALTER TABLE {quote(self.old)} RENAME TO {quote(self.new)}"
-        yield from feed.rename_resource(self.old, self.new)
+        yield from feed.rename_resource(self.old, self.new, dialect)
         yield from rename_hooks(self.old, self.new, before.tables[self.old], have)
         if dialect == "postgres":
             yield from follow_rename(self.new)
