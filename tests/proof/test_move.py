@@ -16,7 +16,8 @@ import apsw
 import asyncpg
 import pytest
 
-from diptych import Model
+from diptych import Model, Resource, grant
+from diptych.compile.system.counters import CREATE_COUNTERS
 from diptych.config import Config
 from diptych.db.connect import connect
 from diptych.db.postgres.store import PostgresStore
@@ -147,6 +148,21 @@ def test_values_counters_searches_and_the_trash_go_along(new_sqlite: NewDatabase
             assert made["number"] == 3 + databases.index(target)
             assert service.send("DELETE", f"/tickets/{made['id']}").status == 204
             before = [service.get(page).json() for page in pages]
+
+
+def test_a_database_whose_counters_are_gone_is_moved(new_sqlite: NewDatabase, postgres: Postgres) -> None:
+    class Note(Resource):
+        text: str
+        access = (grant("read", "create"),)
+
+    model, databases = Model(Note), (new_sqlite(), postgres.create(), new_sqlite())
+    with asyncio.Runner() as runner, in_process(model, databases[0], runner) as service:
+        service.execute(CREATE_COUNTERS["sqlite"])  # as migrations leave it
+        service.execute("INSERT INTO diptych_counters (name, scope, last) VALUES ('notes.number', '', 3)")
+    for source, target in itertools.pairwise(databases):
+        asyncio.run(move(model, side_of(source), side_of(target)))
+        with asyncio.Runner() as runner, in_process(model, target, runner) as service:
+            assert service.send_json("POST", "/notes", {"text": "a"}).status == 201
 
 
 class Interrupted(Exception):

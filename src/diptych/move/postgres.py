@@ -16,12 +16,22 @@ from diptych.compile.tables import catch_up
 from diptych.db.postgres.ddl import patiently
 from diptych.db.postgres.store import PostgresStore
 from diptych.db.violations import MOVED_STATE, MOVED_TEXT
-from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
 from diptych.model.scalars import DATETIME, INTEGER_ID
 from diptych.move.postgres_audit import ACTS, AUDIT, OWN_XID, PUT_ACTS, PUT_AUDIT
 from diptych.move.postgres_values import ColumnForm, RowForm
-from diptych.move.side import MOVED, MOVING, NOT_COPIED, AuditEntry, AuditRest, Clash, Head, Row, StoredChange
+from diptych.move.side import (
+    MOVED,
+    MOVING,
+    NOT_COPIED,
+    AuditEntry,
+    AuditRest,
+    Clash,
+    Head,
+    Row,
+    StoredChange,
+    optional_table,
+)
 
 _Image = TypeVar("_Image", StoredChange, AuditEntry)
 _SCHEMA = "quote_ident(current_schema())::regnamespace"
@@ -323,8 +333,8 @@ class PostgresSide:
         return image._replace(old=form.image_to_postgres(image.old), new=form.image_to_postgres(image.new))
 
     async def put_system(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        if table == "diptych_migrations":
-            await self._db.execute(create_ddl("postgres"))
+        if create := optional_table(table, "postgres"):
+            await self._db.execute(create)
         kinds = dict(await self._types(table))
         arrays = ", ".join(f"${index + 1}::{kinds[column]}[]" for index, column in enumerate(columns))
         async with self._db.transaction():

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
+from diptych.compile.system.counters import CREATE_COUNTERS
+from diptych.compile.system.object import DialectName
 from diptych.errors import StartError
+from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
 
 Row = tuple[Any, ...]
@@ -23,6 +26,13 @@ NOT_COPIED = frozenset(
     }
 )
 """System tables that are copied otherwise, or are made by the target itself."""
+
+
+def optional_table(name: str, dialect: DialectName) -> str:
+    """The statement that makes a system table which a target may lack; "" of those that every database has."""
+    if name == "diptych_migrations":
+        return create_ddl(dialect)
+    return CREATE_COUNTERS[dialect] if name == "diptych_counters" else ""
 
 
 class StoredChange(NamedTuple):

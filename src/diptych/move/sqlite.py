@@ -15,7 +15,6 @@ from diptych.db.sqlite.store import SqliteStore
 from diptych.db.sqlite.watchdog import Watchdog
 from diptych.db.violations import MOVED_TEXT, violation_of_sqlite
 from diptych.errors import StartError
-from diptych.migrate.log import create_ddl
 from diptych.model.model import Model
 from diptych.model.scalars import INTEGER_ID
 from diptych.move.postgres_values import RowForm, normalised
@@ -30,6 +29,7 @@ from diptych.move.side import (
     Head,
     Row,
     StoredChange,
+    optional_table,
 )
 
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'diptych\\_%' ESCAPE '\\' ORDER BY name"
@@ -280,8 +280,8 @@ class SqliteSide:
             self._note(state)
 
     async def put_system(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        if table == "diptych_migrations":
-            self._db.execute(create_ddl("sqlite"))
+        if create := optional_table(table, "sqlite"):
+            self._db.execute(create)
         marks = ", ".join("?" * len(columns))
         with self._transaction():
             self._db.execute(f"DELETE FROM {_name(table)}")
