@@ -99,15 +99,17 @@ def compute_key(
     """The statement that computes a value of stored changes from the row that each holds, as it was before.
 
     It runs before the table itself is changed; with `missing`, after it, for changes that have no value, or null. A
-    long value that a change left out is taken from the row as it is.
+    long value that a change left out is taken from the row as it is, and nothing else is: the audit log lacks columns
+    that it must not have.
     """
     if dialect == "sqlite":
         shown = ", ".join(_stored(table, old, of) for old, of in before.columns.items())
         made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown}) AS {quote(table)}))"
     else:
         key, typed = _cast(before.columns["id"]), quote(table)
-        now = f"(SELECT _t FROM {typed} AS _t WHERE _t.id = row_id::{key})"
-        base = f"CASE WHEN {{0}}::jsonb ? '=' THEN {now} ELSE NULL::{typed} END"
+        of_now = f"FROM {typed} AS _t, json_each(row_to_json(_t)) AS _e WHERE _t.id = row_id::{key}"
+        now = f"(SELECT json_object_agg(_e.key, _e.value) {of_now} AND {{0}}::jsonb -> '=' ? _e.key)"
+        base = f"CASE WHEN {{0}}::jsonb ? '=' THEN json_populate_record(NULL::{typed}, {now}) ELSE NULL::{typed} END"
         value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS {typed})"
         made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
     sides = (

@@ -15,6 +15,7 @@ from diptych.migrate import postgres as on_postgres
 from tests.contract.migrate.scene import Project
 from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import Service, in_process
+from tests.support.model_files import model_of
 from tests.support.running import NewDatabase, Postgres
 from tests.unit.compile.test_tables import Outside
 
@@ -95,6 +96,32 @@ def test_an_expression_may_name_its_table(tmp_path: Path, new_database: NewDatab
     with in_process(new, project.outside.url, runner) as service:
         told = service.changes("/things/changes?fields=slug,size,day")["data"]
     assert (told[0]["thing"]["slug"], told[0]["thing"]["size"]) == ("G", "A") and told[0]["thing"]["day"]
+
+
+AUDITED = """
+class Thing(Resource, audit=Audited(masked="code")):
+    title: str
+    size: int = 1
+    code: {}
+    access = (grant("read", "create", "update"),)
+"""
+
+
+def test_what_the_audit_log_must_not_have_is_not_put_there(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    old, new = (model_of(AUDITED.format(kind)) for kind in ("int", "str"))
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    with in_process(old, project.outside.url, runner) as service:
+        row = create(service, title="x" * 3000, code=4711)
+        service.send("PATCH", f"/things/{row['id']}", headers=MERGE, body=b'{"size": 2}')  # leaves out the title
+    project.make(new, usings={"things.code": "'n' || CAST(code AS text)"})
+    project.apply(new)
+    assert project.outside.sql("SELECT code FROM things") == [("n4711",)]
+    stored = project.outside.sql("SELECT CAST(old AS text), CAST(new AS text) FROM diptych_audit ORDER BY entry")
+    assert len(stored) == 2 and "4711" not in str(stored)
 
 
 def test_a_change_by_another_program_while_values_are_converted(
