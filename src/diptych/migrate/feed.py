@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from diptych.compile.system.object import DialectName
 from diptych.migrate.ddl import quote, type_ddl, value_ddl
 from diptych.migrate.state import Column, Table
-from diptych.migrate.step import Action, Stored
+from diptych.migrate.step import Action, Look, Stored
 
 
 def rename_resource(old: str, new: str, dialect: DialectName) -> Iterator[str]:
@@ -137,6 +137,16 @@ def in_audit_log(sql: str, dialect: DialectName) -> list[str]:
         f"UPDATE diptych_audit SET origin = {origin}{where} AND origin IS NULL",
         "UPDATE diptych_audit " + sql.removeprefix(_STORED_CHANGES),
     ]
+
+
+def not_in_audit_log(table: str) -> Look:
+    """The changes of a table that the audit log would never have if it were dropped."""
+    appended = "(SELECT position FROM diptych_audit_head)"
+    where = f"resource = '{table}' AND (position IS NULL OR position > {appended})"
+    sentence = (
+        f"the audit log has not come to {{}} changes of {table}: run `diptych audit head` with a model that has it"
+    )
+    return sentence, f"SELECT count(*) FROM diptych_feed WHERE {where}"
 
 
 _STORED_CHANGES = "UPDATE diptych_feed "

@@ -24,6 +24,7 @@ from diptych.errors import StartError
 from diptych.migrate.files import Loaded
 from diptych.migrate.shape import drift
 from diptych.migrate.state import State
+from diptych.migrate.step import MigrationStep
 
 CREATE = (
     "CREATE TABLE IF NOT EXISTS diptych_migrations (name {text} NOT NULL, hash {text} NOT NULL, half {text} NOT NULL, "
@@ -71,6 +72,11 @@ class Half(Struct, frozen=True):
     migration: Loaded
     half: str
     done: frozenset[int] = field(default_factory=frozenset)
+
+    @property
+    def steps(self) -> Sequence[MigrationStep]:
+        """All of its steps."""
+        return self.migration.migration.expand if self.half == "expand" else self.migration.migration.contract
 
 
 def pending(chain: Sequence[Loaded], entries: Iterable[Entry], *, expand: bool = False) -> list[Half]:

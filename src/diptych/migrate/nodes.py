@@ -49,7 +49,7 @@ def _refuse(node: Node, needs: Sequence[str], more: str = "") -> None:
 
 def _needs(half: Half, node: Node) -> Iterator[str]:
     """What a service needs of that which a half takes away."""
-    for step in getattr(half.migration.migration, half.half):
+    for step in half.steps:
         yield from _needs_before(step, node)
     if half.half == "contract":
         for step in half.migration.migration.expand:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any
@@ -25,12 +25,12 @@ from diptych.db.postgres.store import LOCK, PARTS, PostgresStore
 from diptych.errors import StartError
 from diptych.migrate import log
 from diptych.migrate.ddl import our_triggers, quote
-from diptych.migrate.feed import in_audit_log
+from diptych.migrate.feed import in_audit_log, not_in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed, refuse_steps
 from diptych.migrate.numbering import LIMIT
-from diptych.migrate.sqlite import Tell, refuse
+from diptych.migrate.sqlite import Tell, dropped, refuse
 from diptych.migrate.state import State
 from diptych.migrate.step import Action, Alone, Backfill, MigrationStep, Number, Stored, Validate
 from diptych.migrate.undo import BEGIN, END, UNDO, inverses, undone
@@ -159,6 +159,7 @@ class _Run:
         left = log.pending(self.chain, entries or [], expand=expand)
         if not ignore_nodes:
             refuse_needed(left, await _nodes(connection))
+        await self._check_log(step for half in left for step in half.steps)
         for part in left:
             await self._half(part)
 
@@ -169,6 +170,7 @@ class _Run:
         steps = inverses(migration)
         if not ignore_nodes:
             refuse_steps([step for step, _ in steps], await _nodes(self.connection))
+        await self._check_log(step for step, _ in steps)
         have = await postgres_catalogue(self.connection)
         for step, before in steps:
             if not step.is_done(have, before, "postgres"):
@@ -274,6 +276,13 @@ class _Run:
         for look, word in ((step.obstacle(before, "postgres"), ""), (step.loss(before, "postgres"), "--allow-loss")):
             if look is not None and not (word and self.allow_loss):
                 refuse(step, look[0], await self.connection.fetchval(look[1]), word)
+
+    async def _check_log(self, steps: Iterable[MigrationStep]) -> None:
+        """Refuse to drop a table before all its changes are in the audit log."""
+        if await self.connection.fetchval(_HAS, "diptych_audit"):
+            for step in dropped(steps, await postgres_catalogue(self.connection)):
+                sentence, query = not_in_audit_log(step.name)
+                refuse(step, sentence, await self.connection.fetchval(query), "")
 
     async def _transaction(self, statements: Sequence[str]) -> None:
         async def work() -> None:

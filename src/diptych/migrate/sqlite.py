@@ -8,13 +8,14 @@ which also refuses the result if it does not fit the model. Foreign keys are off
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from diptych.compile.catalogue import Catalogue
 from diptych.compile.indexes import ExistingIndex
 from diptych.compile.meaning import misfit
 from diptych.compile.system.counters import CREATE_COUNTERS
@@ -28,14 +29,14 @@ from diptych.db.sqlite.watchdog import Watchdog
 from diptych.errors import StartError
 from diptych.migrate import log
 from diptych.migrate.ddl import create_table_ddl, index_ddl, our_triggers, quote, sql_list
-from diptych.migrate.feed import in_audit_log
+from diptych.migrate.feed import in_audit_log, not_in_audit_log
 from diptych.migrate.files import Loaded
 from diptych.migrate.key_steps import run
 from diptych.migrate.nodes import refuse_needed
 from diptych.migrate.online import names_of_key, taken_names
 from diptych.migrate.state import State
-from diptych.migrate.step import Action, Backfill, MigrationStep, Rebuild, count_of
-from diptych.migrate.table_steps import add_column, alter_column
+from diptych.migrate.step import Action, Backfill, Look, MigrationStep, Rebuild, count_of
+from diptych.migrate.table_steps import add_column, alter_column, drop_table
 from diptych.model.model import Model
 
 Tell = Callable[[str], None]
@@ -116,6 +117,7 @@ class _Run:
         db.execute("BEGIN IMMEDIATE")
         try:
             left, missing = self._left(expand)
+            self._check_log(left)
             for statement in log.prepare(sqlite_catalogue(db), "sqlite"):
                 db.execute(statement)
             for migration in missing:
@@ -174,9 +176,20 @@ class _Run:
 
     def _check(self, step: MigrationStep, before: State) -> None:
         for look, word in ((step.obstacle(before, "sqlite"), ""), (step.loss(before, "sqlite"), "--allow-loss")):
-            if look is None or (word and self.allow_loss):
-                continue
-            refuse(step, look[0], int(str(self.db.execute(look[1]).fetchall()[0][0])), word)
+            if look is not None and not (word and self.allow_loss):
+                self._refuse(step, look, word)
+
+    def _check_log(self, left: Sequence[log.Half]) -> None:
+        """Refuse to drop a table before all its changes are in the audit log."""
+        if self._has_audit_log():
+            for step in dropped((step for half in left for step in half.steps), sqlite_catalogue(self.db)):
+                self._refuse(step, not_in_audit_log(step.name), "")
+
+    def _refuse(self, step: MigrationStep, look: Look, word: str) -> None:
+        refuse(step, look[0], int(str(self.db.execute(look[1]).fetchall()[0][0])), word)
+
+    def _has_audit_log(self) -> bool:
+        return bool(self.db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_audit'").fetchall())
 
     def _check_values(self, step: MigrationStep) -> None:
         """Refuse values of an expression that the column cannot have: SQLite keeps anything anywhere."""
@@ -198,7 +211,7 @@ class _Run:
                 self._triggers(before, make=False)
             case str():
                 self.db.execute(action)
-                if self.db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'diptych_audit'").fetchall():
+                if self._has_audit_log():
                     for statement in in_audit_log(action, "sqlite"):
                         self.db.execute(statement)
 
@@ -289,6 +302,11 @@ class Handle:
 
 async def _coroutine(step: run, handle: Handle) -> None:
     await step.function(handle)
+
+
+def dropped(steps: Iterable[MigrationStep], have: Catalogue) -> list[drop_table]:
+    """The steps that drop a table that is there."""
+    return [step for step in steps if isinstance(step, drop_table) and step.name in have.tables]
 
 
 def refuse(step: MigrationStep, sentence: str, count: int, word: str) -> None:

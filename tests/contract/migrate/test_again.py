@@ -11,6 +11,7 @@ import pytest
 
 from diptych.config import Config
 from diptych.db.connect import connect
+from diptych.errors import StartError
 from tests.contract.migrate.scene import Project
 from tests.contract.migrate.test_kinds import UUID, model
 from tests.support.in_process import in_process
@@ -59,6 +60,33 @@ def test_changes_of_a_table_that_is_gone_are_not_those_of_a_new_one(
         assert service.send("POST", "/notes", headers=JSON, body=b'{"text": "new"}').status == 201
         told = service.changes("/notes/changes?fields=text")["data"]
     assert [change["note"] for change in told] == [{"text": "new"}]
+
+
+AUDITED = """
+class Note(Resource{}, audit=Audited()):
+    text: str
+    access = (grant("read", "create"),)
+"""
+
+
+def test_a_table_is_dropped_when_all_its_changes_are_in_the_audit_log(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner
+) -> None:
+    """As they are when a service has ended, but not when it was killed."""
+    old, without = model_of(AUDITED.format("") + OTHER), model_of(OTHER)
+    new = model_of(AUDITED.format(INTEGER) + OTHER)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    project.outside.sql(f"INSERT INTO notes (id, text) VALUES ('{UUID.format(1)}', 'a')")
+    project.make(without, "gone", drops={"notes"})
+    project.make(new, "again")
+    with pytest.raises(StartError, match="not come to 1 changes of notes: run `diptych audit head`"):
+        project.apply(new, allow_loss=True)
+    with in_process(old, project.outside.url, runner):
+        pass  # appends what is left, as that command does
+    project.apply(new, allow_loss=True)
+    assert project.outside.sql("SELECT entry, row_id FROM diptych_audit") == [(1, UUID.format(1))]
 
 
 POST = """
