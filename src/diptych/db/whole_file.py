@@ -16,7 +16,7 @@ from diptych.errors import StartError
 def whole_file(target: Path, mode: int = 0o600) -> Iterator[Path]:
     """An empty file beside `target`; at the end it takes the name, and lasts. One process at a time writes it, and only
     its owner can read it unless the mode says more."""
-    part = target.with_name(target.name + ".part")
+    part = _beside(target)
     try:
         with _locked(part, mode):
             try:
@@ -32,6 +32,14 @@ def whole_file(target: Path, mode: int = 0o600) -> Iterator[Path]:
         raise StartError(f"{target} is being written by another process.") from None
     except OSError as error:
         raise StartError(f"{target} cannot be written: {error.strerror}.") from None
+
+
+def _beside(target: Path) -> Path:
+    """The name of the file that is written; another one where a process of another user has left one."""
+    part = target.with_name(target.name + ".part")
+    if os.path.lexists(part) and not os.access(part, os.R_OK | os.W_OK):
+        return target.with_name(f"{target.name}.{os.getuid()}.part")
+    return part
 
 
 @contextmanager

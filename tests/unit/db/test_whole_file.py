@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -42,3 +43,13 @@ def test_what_a_killed_process_left_is_written_over(tmp_path: Path) -> None:
         part.write_text("new")
     assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o600)
     assert [*tmp_path.iterdir()] == [target]
+
+
+def test_what_a_process_of_another_user_left_is_not_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, left = tmp_path / "file", tmp_path / "file.part"
+    left.write_text("of another user")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != left)  # tests may run as root, who may open all
+    with whole_file(target) as part:
+        part.write_text("whole")
+    assert target.read_text() == "whole"
+    assert sorted(tmp_path.iterdir()) == [target, left] and left.read_text() == "of another user"
