@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diptych.compile.system.upgrade import SETTING, SYSTEM_VERSION, SystemVersion
-from tests.support.running import Command
+from tests.support.running import Command, NewDatabase
 from tests.unit.compile.test_tables import Outside
 
 MODEL = """
@@ -98,6 +98,18 @@ def test_from_a_change_to_a_database_that_has_it(project: Path, command: Command
     command("migrate", "make", "--model", "shop:model")
     assert "0002_squashed.py replaces all others" in command("migrate", "squash", "shop:model").stdout
     assert command("migrate", "apply", *where).stdout == "The database has all migrations.\n"
+
+
+def test_a_new_database_has_no_migration_until_they_are_applied(
+    project: Path, command: Command, new_database: NewDatabase
+) -> None:
+    where = ("shop:model", "--database", new_database())
+    Outside(where[2]).sql("CREATE TABLE others (id integer)")
+    assert command("migrate", "status", *where).stdout == "0001_first  pending\n"
+    assert command("migrate", "plan", *where).stdout.startswith("The database is new: `apply` makes all tables")
+    assert "all tables were made" in command("migrate", "apply", *where).stdout
+    assert command("migrate", "status", *where).stdout.startswith("0001_first  applied\n")
+    assert command("migrate", "plan", *where).stdout == "The database has all migrations.\n"
 
 
 def test_system_tables_of_another_version_are_named_and_brought_along(

@@ -91,6 +91,9 @@ def plan(model: str | None, folder: str, database: str | None, sql: bool) -> Non
     """Show what apply would do. Nothing is changed."""
     project = Project(load_model(model), Path(folder))
     chain, config = project.complete_chain(), _config(database)
+    if project.is_new(config):
+        click.echo("The database is new: `apply` makes all tables as the last migration leaves them.")
+        return
     left = project.pending(config, chain)
     version = project.system_version(config)
     if not left:

@@ -120,9 +120,13 @@ class Project(Struct, frozen=True):
         entries = self._entries(config)
         if not entries and chain:
             have = asyncio.run(connect(config).catalogue())
-            there = [*chain] if have.is_new_to(self.model) else log.baseline(chain, have, dialect_of(config.database))
+            there = [] if have.is_new_to(self.model) else log.baseline(chain, have, dialect_of(config.database))
             entries = [(migration.name, migration.hash, half, log.WHOLE) for migration in there for half in log.HALVES]
         return log.pending(chain, entries or [])
+
+    def is_new(self, config: Config) -> bool:
+        """Are all tables made, as the last migration leaves them, when the migrations are applied?"""
+        return not self._entries(config) and asyncio.run(connect(config).catalogue()).is_new_to(self.model)
 
     def _entries(self, config: Config) -> list[log.Entry] | None:
         if not is_sqlite(config.database):
