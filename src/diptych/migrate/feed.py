@@ -107,8 +107,9 @@ def compute_key(
         made = f"json_set({{0}}, '$.{name}', (SELECT {expression} FROM (SELECT {shown}) AS {quote(table)}))"
     else:
         key, typed = _cast(before.columns["id"]), quote(table)
-        of_now = f"FROM {typed} AS _t, json_each(row_to_json(_t)) AS _e WHERE _t.id = row_id::{key}"
-        now = f"(SELECT json_object_agg(_e.key, _e.value) {of_now} AND {{0}}::jsonb -> '=' ? _e.key)"
+        change = f"(SELECT row_id::{key} AS id, {{0}}::jsonb -> '=' AS left_out) AS _c"
+        of_now = f"FROM {change} JOIN {typed} AS _t ON _t.id = _c.id, json_each(row_to_json(_t)) AS _e"
+        now = f"(SELECT json_object_agg(_e.key, _e.value) {of_now} WHERE _c.left_out ? _e.key)"
         base = f"CASE WHEN {{0}}::jsonb ? '=' THEN json_populate_record(NULL::{typed}, {now}) ELSE NULL::{typed} END"
         value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS {typed})"
         made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
@@ -120,10 +121,10 @@ def compute_key(
     return _update(table, sides)
 
 
-def value_of_row(table: str, name: str, otherwise: str, dialect: DialectName) -> str:
-    """The value that the row of a stored change has now, as an expression."""
-    row_id = "row_id" if dialect == "sqlite" else f"{quote(table)}.id"
-    return f"coalesce((SELECT _m.{quote(name)} FROM {quote(table)} AS _m WHERE _m.id = {row_id}), {otherwise})"
+def value_of_row(table: str, name: str, otherwise: str) -> str:
+    """The value that the row of a stored change has now, as an expression for `compute_key`."""
+    now = f"SELECT _m.{quote(name)} FROM {quote(table)} AS _m WHERE _m.id = {quote(table)}.id"
+    return f"coalesce(({now}), {otherwise})"
 
 
 def in_audit_log(sql: str, dialect: DialectName) -> list[str]:
@@ -149,6 +150,8 @@ def not_in_audit_log(table: str) -> Look:
     return sentence, f"SELECT count(*) FROM diptych_feed WHERE {where}"
 
 
+_CHANGE = "(SELECT row_id AS id) AS _c"
+"""SQLite: the id of a stored change, under a name that a column of the table does not hide."""
 _STORED_CHANGES = "UPDATE diptych_feed "
 _ORIGIN: Mapping[DialectName, str] = {
     "sqlite": "json_array('sqlite', resource, old, new)",
@@ -168,7 +171,7 @@ def _stored(table: str, name: str, column: Column) -> str:
     """A column of a stored row of SQLite. A text that was left out is a number there."""
     value = f"{{0}} ->> '$.{name}'"
     if type_ddl(column, "sqlite") == "TEXT":
-        now = f"(SELECT _t.{quote(name)} FROM {quote(table)} AS _t WHERE _t.id = row_id)"
+        now = f"(SELECT _t.{quote(name)} FROM {_CHANGE} JOIN {quote(table)} AS _t ON _t.id = _c.id)"
         value = f"CASE json_type({{0}}, '$.{name}') WHEN 'integer' THEN {now} ELSE {value} END"
     return f"{value} AS {quote(name)}"
 

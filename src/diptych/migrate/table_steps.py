@@ -205,9 +205,9 @@ class add_column(MigrationStep, frozen=True):
         value = fill
         if not fill and column.generated in ("now", "today"):
             value = default_ddl(name, column, dialect)
-            value = feed.value_of_row(table, name, value, dialect) if missing else value
+            value = feed.value_of_row(table, name, value) if missing else value
         elif not fill and column.generated.startswith("counter"):
-            value = feed.value_of_row(table, name, "0", dialect)
+            value = feed.value_of_row(table, name, "0")
         if value:
             return feed.compute_key(name, table, before.tables[table], column, value, dialect, missing=missing)
         return "" if column.default is None else feed.fill_key(table, name, column, column.default, dialect)

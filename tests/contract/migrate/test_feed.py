@@ -98,6 +98,28 @@ def test_an_expression_may_name_its_table(tmp_path: Path, new_database: NewDatab
     assert (told[0]["thing"]["slug"], told[0]["thing"]["size"]) == ("G", "A") and told[0]["thing"]["day"]
 
 
+NAMES = [("old: str = 'o'", "new: bool = True"), ("row_id: str = 'r'",), ("key: str = 'k'", "value: str = 'v'")]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_fields_may_have_the_names_of_columns_of_the_feed(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner, names: tuple[str, ...]
+) -> None:
+    lines = ("title: str", "text: str", *names)
+    old, new = model(*lines), model(*lines, "slug: str")
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    with in_process(old, project.outside.url, runner) as service:
+        row = create(service, title="a", text="x" * 3000)
+        service.send("PATCH", f"/things/{row['id']}", headers=MERGE, body=b'{"title": "b"}')  # leaves out the text
+    project.make(new, fills={"things.slug": "= title || length(text)"})
+    project.apply(new)
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/things/changes?fields=slug")["data"]
+    assert [change["thing"] for change in told[:2]] == [{"slug": "a3000"}, {"slug": "b3000"}]
+
+
 AUDITED = """
 class Thing(Resource, audit=Audited(masked="code")):
     title: str
