@@ -37,9 +37,9 @@ def remove_key(table: str, name: str, dialect: DialectName) -> Action:
         sides = (f"{side} = json_remove({side}, '$.{name}')" for side in ("old", "new"))
         there = (f"json_type({side}, '$.{name}') IS NOT NULL" for side in ("old", "new"))
     else:
+        less = f"CASE _r.key WHEN '=' THEN (_r.value::jsonb - '{name}')::json ELSE _r.value END"
         sides = (
-            f"{side} = ({side}::jsonb - '{name}' || CASE WHEN {side}::jsonb ? '=' THEN "
-            f"jsonb_build_object('=', ({side}::jsonb -> '=') - '{name}') ELSE '{{}}' END)::json"
+            f"{side} = (SELECT json_object_agg(_r.key, {less}) FROM json_each({side}) AS _r WHERE _r.key <> '{name}')"
             for side in ("old", "new")
         )
         there = (f"{side}::jsonb ? '{name}' OR {side}::jsonb -> '=' ? '{name}'" for side in ("old", "new"))
@@ -56,11 +56,13 @@ def rename_key(table: str, old: str, new: str, dialect: DialectName) -> str:
             for side in ("old", "new")
         )
     else:
+        key = f"CASE _r.key WHEN '{old}' THEN '{new}' ELSE _r.key END"
+        listed = f"((_r.value::jsonb - '{old}') || '[\"{new}\"]'::jsonb)::json"
+        value = f"CASE WHEN _r.key = '=' AND _r.value::jsonb ? '{old}' THEN {listed} ELSE _r.value END"
         sides = (
-            f"{side} = CASE WHEN {side}::jsonb ? '{old}' THEN ({side}::jsonb - '{old}' || "
-            f"jsonb_build_object('{new}', {side}::jsonb -> '{old}'))::json "
-            f"WHEN {side}::jsonb -> '=' ? '{old}' THEN ({side}::jsonb || jsonb_build_object('=', "
-            f"({side}::jsonb -> '=') - '{old}' || '[\"{new}\"]'::jsonb))::json ELSE {side} END"
+            f"{side} = CASE WHEN {side}::jsonb ? '{old}' OR {side}::jsonb -> '=' ? '{old}' "
+            f"THEN (SELECT json_object_agg({key}, {value}) FROM json_each({side}) AS _r WHERE _r.key <> '{new}') "
+            f"ELSE {side} END"
             for side in ("old", "new")
         )
     return _update(table, sides)
@@ -76,11 +78,10 @@ def fill_key(table: str, name: str, column: Column, value: object, dialect: Dial
             for side in ("old", "new")
         )
     else:
-        typed = f"jsonb_build_object('{name}', {shown}::{_cast(column)})"
         sides = (
             f"{side} = CASE WHEN coalesce({side}::jsonb -> '=', '[]') ? '{name}' "
             f"OR coalesce({side}::jsonb ->> '{name}', CASE WHEN {side} IS NULL THEN '' END) IS NOT NULL "
-            f"THEN {side} ELSE ({side}::jsonb || {typed})::json END"
+            f"THEN {side} ELSE {_put(side, name, f'{shown}::{_cast(column)}')} END"
             for side in ("old", "new")
         )
     return _update(table, sides)
@@ -112,13 +113,19 @@ def compute_key(
         now = f"(SELECT json_object_agg(_e.key, _e.value) {of_now} WHERE _c.left_out ? _e.key)"
         base = f"CASE WHEN {{0}}::jsonb ? '=' THEN json_populate_record(NULL::{typed}, {now}) ELSE NULL::{typed} END"
         value = f"(SELECT ({expression})::{_cast(column)} FROM (SELECT (diptych_row({base}, {{0}})).*) AS {typed})"
-        made = f"({{0}}::jsonb || jsonb_build_object('{name}', {value}))::json"
+        made = _put("{0}", name, value)
     sides = (
         f"{side} = CASE WHEN {_lacks(side, name, dialect) if missing else f'{side} IS NOT NULL'} "
         f"THEN {made.replace('{0}', side)} ELSE {side} END"
         for side in ("old", "new")
     )
     return _update(table, sides)
+
+
+def _put(side: str, name: str, value: str) -> str:
+    """A stored row of PostgreSQL with a value. The others keep their texts: jsonb has an order of its own."""
+    others = f"SELECT _r.key, _r.value FROM json_each({side}) AS _r WHERE _r.key <> '{name}'"
+    return f"(SELECT json_object_agg(key, value) FROM ({others} UNION ALL SELECT '{name}', to_json({value})) AS _p)"
 
 
 def value_of_row(table: str, name: str, otherwise: str) -> str:

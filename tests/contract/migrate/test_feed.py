@@ -98,6 +98,36 @@ def test_an_expression_may_name_its_table(tmp_path: Path, new_database: NewDatab
     assert (told[0]["thing"]["slug"], told[0]["thing"]["size"]) == ("G", "A") and told[0]["thing"]["day"]
 
 
+EXTRA = "extra: Json | None = None"
+DOCUMENT = {"zz": 1.0, "b": {"q": 1, "c": 1e3}}
+SHAPES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "a rename": (("headline: str", EXTRA), {"renames": {"things.title": "headline"}}),
+    "a default": (("title: str", EXTRA, "rank: int = 3"), {}),
+    "an expression": (("title: str", EXTRA, "slug: str"), {"fills": {"things.slug": "= lower(title)"}}),
+    "a column again": (("title: str", EXTRA, "note: int | None = None"), {}),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_document_is_told_as_it_was_sent(
+    tmp_path: Path, new_database: NewDatabase, runner: asyncio.Runner, name: str
+) -> None:
+    """Its members are in the same order on both stores, as those of the row are."""
+    lines, answers = SHAPES[name]
+    old, without, new = model("title: str", EXTRA, "note: str | None = None"), model("title: str", EXTRA), model(*lines)
+    project = Project(tmp_path / "migrations", new_database())
+    project.make(old, "first")
+    project.apply(old)
+    with in_process(old, project.outside.url, runner) as service:
+        create(service, title="a", extra=DOCUMENT, note="n")
+    project.make(without, "gone", drops={"things.note"})
+    project.make(new, **answers)
+    project.apply(new, allow_loss=True)
+    with in_process(new, project.outside.url, runner) as service:
+        told = service.changes("/things/changes?fields=extra")["data"]
+    assert json.dumps(told[0]["thing"]["extra"]) == json.dumps(DOCUMENT)
+
+
 NAMES = [("old: str = 'o'", "new: bool = True"), ("row_id: str = 'r'",), ("key: str = 'k'", "value: str = 'v'")]
 
 
