@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urljoin
 
 import pytest
 from joserfc import jwt
@@ -296,6 +297,18 @@ def test_consent_on_an_old_page_is_not_taken_for_a_new_sign_in(asked: tuple[Stag
     fields["request"] = stage.app.asks(scope="openid", prompt="login")
     answer = stage.browser.post("/oauth/authorize", {**fields, "decision": "allow"})
     assert (answer.status, "login" in forms(answer)) == (200, True)
+
+
+def test_a_client_may_send_its_user_by_a_form(light: Stage) -> None:
+    """Which comes from another site, so without cookies: it leads on to the page, and decides nothing."""
+    asked = dict(parse_qsl(light.app.asks(scope="openid", nonce="n-1", state="a&b=é")))
+    answer = light.app.form("/oauth/authorize", {**asked, "decision": "allow"}, origin="https://app.example")
+    assert (answer.status, answer.headers["location"].partition("?")[0]) == (303, "authorize")
+    page = light.browser.get(urljoin("/oauth/authorize", answer.headers["location"]))
+    back = light.browser.submit(page, "authorize", decision="allow").headers["location"]
+    assert dict(parse_qsl(back.partition("?")[2]))["state"] == "a&b=é"
+    object = light.app.form("/oauth/authorize", {**asked, "request": "a.b.c"}).headers["location"]
+    assert "error=request_not_supported" in light.browser.get(f"/oauth/{object}").headers["location"]
 
 
 def test_the_address_that_a_client_hints_at_is_filled_in(light: Stage) -> None:

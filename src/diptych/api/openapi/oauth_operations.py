@@ -175,7 +175,7 @@ def authorization_paths() -> dict[str, JsonObject]:
     ask = operation(
         "The authorization endpoint: pages to sign in and to consent.", SERVICE, _authorization_parameters()
     )
-    decide = operation("The decision of a person.", SERVICE, description=page)
+    decide = operation("The same by a form, or the decision of a person.", SERVICE, description=page)
     sign_in = operation("Sign a person in to these pages.", SERVICE, description=page)
     sign_out = operation("Sign a person out of these pages.", SERVICE, description=page)
     device = operation("The page on which a user types the code of a device (RFC 8628).", SERVICE)

@@ -212,6 +212,8 @@ class OauthEndpoint:
     async def _sent_form(self, request: Request, issuer: str) -> Reply:
         try:
             form = dict(await sent_form(request))
+            if request.path == "/oauth/authorize" and "client_id" in form:  # by an app, and without cookies then
+                return see_other(f"authorize?{urlencode(form)}")
             is_device = form.get("request") == DEVICE
             query = [] if is_device else read_form(form.get("request", ""))
         except Malformed as error:
