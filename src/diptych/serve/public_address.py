@@ -64,9 +64,14 @@ def known_issuer(base_url: str, request: Request) -> str:
         return ""
 
 
+def path_of(base_url: str) -> str:
+    """The path of the public address as browsers send it: in ASCII."""
+    return quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
+
+
 def prefix_of(model: Model, base_url: str) -> str:
     """The path of the public address, which is the prefix of all paths in responses."""
-    prefix = quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
+    prefix = path_of(base_url)
     first = prefix[1:].partition("/")[0]
     if first in RESERVED_PATHS or any(resource.path == first for resource in model.resources.values()):
         raise StartError(f"The path of base_url begins with /{first}, which is a path of the service itself.")

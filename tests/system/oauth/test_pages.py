@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from diptych.identity import login_sessions as browsers
 from diptych.identity.records import ACCOUNTS, LOGIN_SESSIONS, hashed, unix_time
 from tests.support.cases import cases
 from tests.system.oauth.flow import FORM, PASSWORD, WRONG, Browser, Heard, encoded, forms
-from tests.system.oauth.stage import HERE, Stage
+from tests.system.oauth.stage import HERE, Stage, staged
 
 COOKIE = "__Secure-diptych"
 
@@ -138,6 +139,13 @@ def test_the_cookie_is_for_these_pages_alone(stage: Stage) -> None:
         assert not any(each.startswith("Domain") for each in kept)
     asked = stage.send("GET", "/orders", {"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"})
     assert asked.status == 401, "it is no token"
+
+
+def test_the_path_of_the_cookie_is_written_as_browsers_send_it(runner: asyncio.Runner) -> None:
+    """They compare it with the path of a request, which is encoded, byte for byte (RFC 6265, §5.1.4)."""
+    with staged("sqlite:///:memory:", runner, base_url=f"{HERE}/größe 1") as stage:
+        kept = Browser(stage.send).authorize(stage.app).headers["set-cookie"].split("; ")
+    assert "Path=/gr%C3%B6%C3%9Fe%201/oauth" in kept
 
 
 def test_a_cookie_is_kept_as_a_hash(stage: Stage) -> None:

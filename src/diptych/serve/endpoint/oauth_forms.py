@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from urllib.parse import urlsplit
 
 from diptych.api.reply import Header, Reply
 from diptych.errors import Refusal
 from diptych.identity.oauth.authlib_adapter import Malformed, read_form
 from diptych.identity.oauth.server import Pairs
 from diptych.serve.http.request import Request
-from diptych.serve.public_address import origin_of
+from diptych.serve.public_address import origin_of, path_of
 
 _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
@@ -39,7 +38,7 @@ class BrowserForms:
 
     def set_cookie(self, value: str, seconds: int, kind: str = "") -> Header:
         secure = "; Secure" if self._name.startswith("__Secure-") else ""
-        path = f"; Path={urlsplit(self._base_url).path}/oauth" if self._base_url else ""  # else, where the page is
+        path = f"; Path={path_of(self._base_url)}/oauth" if self._base_url else ""  # else, where the page is
         cookie = f"{self._name}{kind}={value}{path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
         return (b"set-cookie", cookie.encode())
 
