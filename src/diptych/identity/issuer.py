@@ -10,6 +10,8 @@ A service without a configured address answers on loopback addresses only, each 
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
+from urllib.parse import quote, urlsplit
 
 from diptych.db.script import Script
 from diptych.db.store import Store
@@ -18,6 +20,7 @@ from diptych.identity.records import SETTINGS, ServiceSetting
 
 _NAME = "issuer"
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
+_USUAL = {"http": ":80", "https": ":443"}
 
 
 async def remembered_issuer(store: Store) -> str:
@@ -64,3 +67,19 @@ def is_local_issuer(issuer: object) -> bool:
     if not isinstance(issuer, str) or not issuer.startswith("http://"):
         return False
     return is_local_host(issuer.removeprefix("http://").partition("/")[0])
+
+
+def origin_of(address: str) -> str:
+    """The origin of an address as browsers send it: in lower case and ASCII, without the default port."""
+    parts = urlsplit(address.lower())
+    host, colon, port = parts.netloc.removesuffix(_USUAL.get(parts.scheme, "")).partition(":")
+    labels = (
+        label if label.isascii() else f"xn--{normalize('NFC', label).encode('punycode').decode()}"  # not as IDNA 2003
+        for label in host.split(".")
+    )
+    return f"{parts.scheme}://{'.'.join(labels)}{colon}{port}"
+
+
+def path_of(base_url: str) -> str:
+    """The path of the public address as browsers send it: in ASCII."""
+    return quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")

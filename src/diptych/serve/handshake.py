@@ -14,6 +14,7 @@ from diptych.api.graphql.socket import LEGACY, LEGACY_ERROR, LEGACY_PROTOCOL, NO
 from diptych.api.reply import Reply, problem
 from diptych.errors import Code, Refusal
 from diptych.fair.caller import peer_name
+from diptych.identity.issuer import origin_of
 from diptych.identity.viewer import InvalidToken
 from diptych.serve.asgi import Message, Receive, Send
 from diptych.serve.endpoint.rest import row_not_found
@@ -22,7 +23,6 @@ from diptych.serve.http.cors import Cors
 from diptych.serve.http.deadlines import Deadlines
 from diptych.serve.http.request import Request
 from diptych.serve.http.websocket_protocol import handshake_is_over, set_frame_caller
-from diptych.serve.public_address import origin_of
 from diptych.serve.refusals import internal, refusal_reply
 from diptych.serve.stream.send_queue import StreamLimits
 from diptych.serve.stream.websocket import Service, Socket

@@ -5,19 +5,15 @@ It is `base_url`, or, for a service without one, the loopback address by which a
 
 from __future__ import annotations
 
-from unicodedata import normalize
-from urllib.parse import quote, urlsplit
-
 from diptych.api.reply import Reply
 from diptych.errors import Code, Refusal, StartError
-from diptych.identity.issuer import is_local_host
+from diptych.identity.issuer import is_local_host, path_of
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import RESERVED_PATHS
 from diptych.serve.endpoint.oauth_paths import DOCUMENTS, RESOURCE
 from diptych.serve.http.request import Request
 
 _CHALLENGE = b"www-authenticate"
-_USUAL = {"http": ":80", "https": ":443"}
 
 
 def with_resource_metadata(reply: Reply, base_url: str, request: Request) -> Reply:
@@ -45,28 +41,12 @@ def issuer_of(base_url: str, request: Request) -> str:
     return f"http://{host}{request.root}"
 
 
-def origin_of(address: str) -> str:
-    """The origin of an address as browsers send it: in lower case and ASCII, without the default port."""
-    parts = urlsplit(address.lower())
-    host, colon, port = parts.netloc.removesuffix(_USUAL.get(parts.scheme, "")).partition(":")
-    labels = (
-        label if label.isascii() else f"xn--{normalize('NFC', label).encode('punycode').decode()}"  # not as IDNA 2003
-        for label in host.split(".")
-    )
-    return f"{parts.scheme}://{'.'.join(labels)}{colon}{port}"
-
-
 def known_issuer(base_url: str, request: Request) -> str:
     """The same, or "" if that is not known."""
     try:
         return issuer_of(base_url, request)
     except Refusal:
         return ""
-
-
-def path_of(base_url: str) -> str:
-    """The path of the public address as browsers send it: in ASCII."""
-    return quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
 
 
 def prefix_of(model: Model, base_url: str) -> str:

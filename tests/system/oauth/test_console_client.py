@@ -51,6 +51,19 @@ def test_who_is_signed_in_gets_a_code_without_a_page(stage: Stage, app: App) -> 
     assert app.exchange(found["code"]).status == 400, "a code works once"
 
 
+def test_it_is_led_back_to_an_address_that_is_not_in_ascii() -> None:
+    with (
+        asyncio.Runner() as runner,
+        in_process(
+            model, "sqlite:///:memory:", runner, base_url="https://Bücher.example/größe", console=True
+        ) as service,
+    ):
+        there, stage = service.get("/console/api/boot").json()["signIn"]["redirect"], Stage(service)
+        answer = stage.signed_in(stage.add_account()).authorize(App(stage.send, CONSOLE_CLIENT, None, there))
+    assert there == "https://xn--bcher-kva.example/gr%C3%B6%C3%9Fe/console/"
+    assert answer.headers["location"].startswith(f"{there}?code=")
+
+
 def test_who_is_not_is_asked_to_sign_in(stage: Stage, app: App) -> None:
     stranger = stage.signed_in(stage.add_account())
     stranger.cookies.clear()

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from diptych.demo.model import model
+from diptych.identity.issuer import origin_of
 from diptych.serve import handshake
 from diptych.serve.endpoint.oauth_forms import BrowserForms
 from diptych.serve.http.request import Request
-from diptych.serve.public_address import origin_of
 from tests.support.in_process import in_process
 from tests.support.running import NewDatabase
 

@@ -6,6 +6,7 @@ as it is, also on a loopback address, where the port of other clients is free.
 
 from __future__ import annotations
 
+from diptych.identity.issuer import origin_of, path_of
 from diptych.identity.oauth.authlib_models import DEFAULT_SCOPES, OAuthClient
 from diptych.identity.records import ClientRecord
 
@@ -13,11 +14,16 @@ CONSOLE_CLIENT = "diptych-console"
 CONSOLE_PATH = "/console/"
 
 
+def console_redirect(issuer: str) -> str:
+    """The redirect URI of the console: its address as browsers send it."""
+    return f"{origin_of(issuer)}{path_of(issuer)}{CONSOLE_PATH}"
+
+
 class ConsoleClient(OAuthClient):
     """The console of the service with this issuer."""
 
     def __init__(self, issuer: str) -> None:
-        redirect = f"{issuer}{CONSOLE_PATH}"
+        redirect = console_redirect(issuer)
         super().__init__(ClientRecord(CONSOLE_CLIENT, "the console", None, (redirect,), (), DEFAULT_SCOPES, 0))
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:

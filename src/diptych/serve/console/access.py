@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 
 from diptych.errors import Code, Refusal
+from diptych.identity.issuer import origin_of
 from diptych.identity.oauth.console_client import CONSOLE_CLIENT
 from diptych.identity.tokens import COMMAND_LINE
 from diptych.identity.viewer import Caller, Context
 from diptych.serve.admins import is_admin
 from diptych.serve.http.request import Request
-from diptych.serve.public_address import issuer_of, origin_of
+from diptych.serve.public_address import issuer_of
 
 RECENT = 300
 """Seconds for which a sign-in allows changes of accounts, clients and keys."""

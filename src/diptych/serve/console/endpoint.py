@@ -24,7 +24,7 @@ from diptych.api.reply import JSON_TYPE, NO_STORE, Reply, method_reply
 from diptych.config import Config
 from diptych.engine.read import Engine
 from diptych.errors import Code, Refusal
-from diptych.identity.oauth.console_client import CONSOLE_CLIENT, CONSOLE_PATH
+from diptych.identity.oauth.console_client import CONSOLE_CLIENT, CONSOLE_PATH, console_redirect
 from diptych.identity.viewer import Caller, Context
 from diptych.serve.console.access import Access
 from diptych.serve.console.admin import Admin
@@ -147,7 +147,7 @@ class ConsoleEndpoint:
                 "authorize": f"{request.root}/oauth/authorize",
                 "token": f"{request.root}/oauth/token",
                 "client": CONSOLE_CLIENT,
-                "redirect": f"{issuer}{CONSOLE_PATH}",
+                "redirect": console_redirect(issuer),
             },
             "store": self.store.dialect.name if known else None,
         }

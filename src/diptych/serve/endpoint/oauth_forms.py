@@ -10,10 +10,10 @@ import hmac
 
 from diptych.api.reply import Header, Reply
 from diptych.errors import Refusal
+from diptych.identity.issuer import origin_of, path_of
 from diptych.identity.oauth.authlib_adapter import Malformed, read_form
 from diptych.identity.oauth.server import Pairs
 from diptych.serve.http.request import Request
-from diptych.serve.public_address import origin_of, path_of
 
 _MOST = 65_536
 _FORM = "application/x-www-form-urlencoded"
