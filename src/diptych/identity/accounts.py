@@ -15,7 +15,7 @@ from diptych.db.store import Store
 from diptych.errors import Code, Refusal
 from diptych.identity.checks import checked_email, checked_user, is_email, normalised_email
 from diptych.identity.passwords import Passwords
-from diptych.identity.records import ACCOUNTS, VERIFIED_EMAILS, Account, Revocation, unix_time
+from diptych.identity.records import ACCOUNTS, EMAIL_LINKS, VERIFIED_EMAILS, Account, Revocation, unix_time
 from diptych.identity.revocation_list import RevocationList, revocation
 from diptych.identity.revoke import revoke_account
 from diptych.identity.second_factor import forget_second_factor
@@ -57,8 +57,17 @@ class Accounts:
         return await self._change(email, roles=tuple(sorted(roles)))
 
     async def disable(self, email: str) -> Account:
-        """Disable an account until it is enabled again, and revoke what it holds."""
-        return await self._change(email, disabled_at=unix_time())
+        """Disable an account until it is enabled again, and revoke what it holds, with the links of its mails."""
+        email = checked_email(email)
+
+        def change() -> Script[Account | None]:
+            account = yield from ACCOUNTS.find(self._dialect, email=email)
+            if account is None:
+                return None
+            yield from EMAIL_LINKS.remove(self._dialect, account_id=account.id)  # first, as one who uses a link does
+            return (yield from ACCOUNTS.change(self._dialect, {"id": account.id}, disabled_at=unix_time()))
+
+        return await self._change_and_revoke(email, change)
 
     async def enable(self, email: str) -> Account:
         email = checked_email(email)
