@@ -83,3 +83,8 @@ def origin_of(address: str) -> str:
 def path_of(base_url: str) -> str:
     """The path of the public address as browsers send it: in ASCII."""
     return quote(urlsplit(base_url).path, safe="/%:@!$&'()*+,;=~")
+
+
+def ascii_address(address: str) -> str:
+    """An address as browsers send it."""
+    return f"{origin_of(address)}{path_of(address)}"

@@ -355,3 +355,16 @@ def test_a_token_is_for_this_service_and_no_other_can_be_named(light: Stage) -> 
     assert (own.status, own.json()["error"]) == (400, "invalid_target")
     assert light.app.refresh(tokens["refresh_token"], resource="urn:x").json()["error"] == "invalid_target"
     assert light.app.refresh(tokens["refresh_token"], resource=HERE).status == 200
+
+
+def test_a_service_whose_address_is_not_in_ascii_is_named_either_way(runner: asyncio.Runner) -> None:
+    address = "https://Bücher.example/größe"
+    with staged("sqlite:///:memory:", runner, base_url=address) as stage:
+        assert stage.service.get(RESOURCE).json()["resource"] == address
+        for name in (address, "https://xn--bcher-kva.example/gr%C3%B6%C3%9Fe/"):
+            own = stage.backend.proven("/oauth/token", grant_type="client_credentials", resource=name)
+            assert own.status == 200, own.body
+        other = stage.backend.proven("/oauth/token", grant_type="client_credentials", resource="https://x.example")
+        assert (other.status, other.json()["error"]) == (400, "invalid_target")
+        led = stage.browser.authorize(stage.app, resource="https://x.example").headers["location"]
+        assert "error=invalid_target" in led

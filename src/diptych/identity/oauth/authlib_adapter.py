@@ -36,7 +36,6 @@ _NAMED = frozenset(
         "prompt",
         "redirect_uri",
         "refresh_token",
-        "resource",
         "response_mode",
         "response_type",
         "scope",
@@ -44,7 +43,8 @@ _NAMED = frozenset(
         "token_type_hint",
     )
 )
-"""Parameters that are plain ASCII (RFC 6749, Appendix A). `state` is returned to the client as it came."""
+"""Parameters that are plain ASCII (RFC 6749, Appendix A). `state` is returned to the client as it came, and `resource`
+is compared only."""
 
 
 class Malformed(ValueError):

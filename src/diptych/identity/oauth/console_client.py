@@ -6,7 +6,7 @@ as it is, also on a loopback address, where the port of other clients is free.
 
 from __future__ import annotations
 
-from diptych.identity.issuer import origin_of, path_of
+from diptych.identity.issuer import ascii_address
 from diptych.identity.oauth.authlib_models import DEFAULT_SCOPES, OAuthClient
 from diptych.identity.records import ClientRecord
 
@@ -16,7 +16,7 @@ CONSOLE_PATH = "/console/"
 
 def console_redirect(issuer: str) -> str:
     """The redirect URI of the console: its address as browsers send it."""
-    return f"{origin_of(issuer)}{path_of(issuer)}{CONSOLE_PATH}"
+    return f"{ascii_address(issuer)}{CONSOLE_PATH}"
 
 
 class ConsoleClient(OAuthClient):

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from authlib.oauth2.rfc6749 import OAuth2Error
 
+from diptych.identity.issuer import ascii_address
+
 
 class InvalidTarget(OAuth2Error):
     """The client names a resource that this server has no tokens for."""
@@ -18,6 +20,7 @@ class InvalidTarget(OAuth2Error):
 
 
 def check_resource(parameters: Mapping[str, str], issuer: str) -> None:
-    """Refuse a request for another resource than this service."""
-    if parameters.get("resource", issuer).removesuffix("/") != issuer:
-        raise InvalidTarget(f"The only 'resource' is {issuer}.")
+    """Refuse a request for another resource than this service, which is named as in its metadata, or in ASCII."""
+    in_ascii = ascii_address(issuer)
+    if parameters.get("resource", issuer).removesuffix("/") not in (issuer, in_ascii):
+        raise InvalidTarget(f"The only 'resource' is {in_ascii}.")  # a description is in ASCII (RFC 6749, §5.2)
