@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from diptych.api.reply import Reply
 from diptych.errors import Code, Refusal, StartError
-from diptych.identity.issuer import is_local_host, path_of
+from diptych.identity.issuer import ascii_address, is_local_host, path_of
 from diptych.model.model import Model
 from diptych.model.read.name_clashes import RESERVED_PATHS
 from diptych.serve.endpoint.oauth_paths import DOCUMENTS, RESOURCE
@@ -22,7 +22,7 @@ def with_resource_metadata(reply: Reply, base_url: str, request: Request) -> Rep
     if not sent.startswith(b"Bearer"):
         return reply
     try:
-        address = f"{issuer_of(base_url, request)}{RESOURCE}"
+        address = f"{ascii_address(issuer_of(base_url, request))}{RESOURCE}"
     except Refusal:
         return reply
     more = f'resource_metadata="{address}"'.encode()

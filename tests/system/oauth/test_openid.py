@@ -94,6 +94,10 @@ def test_a_challenge_names_the_document(new_sqlite: NewDatabase, runner: asyncio
             assert found.endswith(document) == told and "evil" not in found
             assert found.startswith(f"Bearer {before}" if told else "Bearer")
         runner.run(app.stop())
+    app = Diptych(model, config=Config(database=new_sqlite(), base_url="https://Bücher.example/größe"))
+    found = runner.run(ask(app, "/orders", {}))[b"www-authenticate"].decode("ascii")
+    assert found == f'Bearer resource_metadata="https://xn--bcher-kva.example/gr%C3%B6%C3%9Fe{RESOURCE}"'
+    runner.run(app.stop())
 
 
 # ID tokens
