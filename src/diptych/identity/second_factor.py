@@ -4,8 +4,9 @@ A key is encrypted (AES-256-GCM) under a key that is derived from the secret of 
 That protects a copy of this table, or a row that is moved to another account. It does not protect a copy of the whole
 database, which holds that secret and the signing keys as well: the database is what must be kept private.
 
-A key that no code has confirmed is shown again for an hour, and ends with the sessions of its account (`revoke.py`).
-One who has seen it then does not have the key that is turned on later.
+A key that no code has confirmed is shown again for an hour, in one session: it is encrypted for that, and another one
+gets a new key in its place. It ends with the sessions of its account (`revoke.py`). One who has seen it does not have
+the key that someone else turns on.
 
 A code is used once: the period of the last one is stored, and a code must be of a later one. Recovery codes have 80
 random bits, are stored as hashes, and are used once. Wrong codes are counted by account: 5 in 5 minutes, 50 in a day.
@@ -59,26 +60,30 @@ class SecondFactor:
         key = await self._store.write(lambda: TOTP_KEYS.find(self._dialect, account_id=account.id))
         return key is not None and key.confirmed_at is not None
 
-    async def propose(self, account: Account) -> bytes | None:
-        """A key for the app of an account, to be confirmed by a code; the same for an hour. None if there is one."""
+    async def propose(self, account: Account, session: str = "") -> bytes | None:
+        """A key for the app of an account, to be confirmed by a code in the same session; the same for an hour. None if
+        there is one."""
         key, now = new_key(), unix_time()
 
         def script() -> Script[TotpKey | None]:
             stale = _STALE.format(self._dialect.placeholder)
             yield Step(stale, (account.id, step_before(now - _PROPOSED)))
-            record = TotpKey(account.id, self._locked(key, account.id), None, step_before(now))
+            seen = yield from TOTP_KEYS.find(self._dialect, account_id=account.id, confirmed_at=None)
+            if seen is not None and self._opened(seen, session) is None:
+                yield from TOTP_KEYS.remove(self._dialect, account_id=account.id, secret=seen.secret)
+            record = TotpKey(account.id, self._locked(key, account.id, session), None, step_before(now))
             yield from TOTP_KEYS.add(self._dialect, record)
             return (yield from TOTP_KEYS.find(self._dialect, account_id=account.id))
 
         record = await self._store.write(script)
-        return None if record is None or record.confirmed_at is not None else self._opened(record)
+        return None if record is None or record.confirmed_at is not None else self._opened(record, session)
 
-    async def confirm(self, account: Account, code: str) -> list[str] | Throttled | None:
+    async def confirm(self, account: Account, code: str, session: str = "") -> list[str] | Throttled | None:
         """Turn it on by a code of the app, and return the recovery codes; None if the code is wrong."""
         codes = [_recovery_code() for _ in range(_CODES)]
 
         def script() -> Script[bool | Throttled]:
-            checked = yield from self._check_code(account, code, confirmed=False)
+            checked = yield from self._check_code(account, code, session, confirmed=False)
             if checked is not True:
                 return checked
             yield Step(_FORGET.format(self._dialect.placeholder), (account.id,))
@@ -108,20 +113,22 @@ class SecondFactor:
 
         return await self._store.write(script)
 
-    def _check_code(self, account: Account, code: str, *, confirmed: bool) -> Script[bool | Throttled]:
+    def _check_code(
+        self, account: Account, code: str, session: str = "", *, confirmed: bool
+    ) -> Script[bool | Throttled]:
         throttled = yield from self._count(account)
         if throttled is not None:
             return throttled
         record = yield from TOTP_KEYS.find(self._dialect, account_id=account.id)
         if record is None or (record.confirmed_at is not None) != confirmed:
             return False
-        key = self._opened(record)
+        key = self._opened(record, session)
         step = None if key is None else matching_step(key, code, unix_time(), record.last_step)
-        if step is None:
+        if key is None or step is None:
             return False
-        unchanged = {"account_id": account.id, "last_step": record.last_step, "confirmed_at": record.confirmed_at}
-        moment = record.confirmed_at or unix_time()
-        used = yield from TOTP_KEYS.change(self._dialect, unchanged, last_step=step, confirmed_at=moment)
+        unchanged = {"account_id": account.id, "last_step": record.last_step, "secret": record.secret}
+        values = {} if confirmed else {"secret": self._locked(key, account.id), "confirmed_at": unix_time()}
+        used = yield from TOTP_KEYS.change(self._dialect, unchanged, last_step=step, **values)
         if used is None:  # the same code was used a moment ago
             return False
         yield from self._forgive(account)
@@ -146,14 +153,14 @@ class SecondFactor:
         for _, seconds in _LIMITS:
             yield from ATTEMPTS.remove(self._dialect, who=f"{_KIND}:{seconds}:{account.id}")
 
-    def _locked(self, key: bytes, account_id: str) -> str:
+    def _locked(self, key: bytes, account_id: str, session: str = "") -> str:
         nonce = secrets.token_bytes(_NONCE)
-        return base64.b64encode(nonce + self._cipher.encrypt(nonce, key, account_id.encode())).decode()
+        return base64.b64encode(nonce + self._cipher.encrypt(nonce, key, _bound_to(account_id, session))).decode()
 
-    def _opened(self, record: TotpKey) -> bytes | None:
+    def _opened(self, record: TotpKey, session: str = "") -> bytes | None:
         sealed = base64.b64decode(record.secret)
         try:
-            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], record.account_id.encode())
+            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], _bound_to(record.account_id, session))
         except InvalidTag:
             return None
 
@@ -162,6 +169,11 @@ def forget_second_factor(store: Store, account_id: str) -> Script[bool]:
     """Remove the key and the recovery codes of an account."""
     yield Step(_FORGET.format(store.dialect.placeholder), (account_id,))
     return (yield from TOTP_KEYS.remove(store.dialect, account_id=account_id)) is not None
+
+
+def _bound_to(account_id: str, session: str) -> bytes:
+    """What a key is encrypted for: its account, and until it is confirmed, one session."""
+    return f"{account_id}\n{session}".encode() if session else account_id.encode()
 
 
 def _recovery_code() -> str:

@@ -184,6 +184,20 @@ def test_setting_it_up_takes_the_password_and_a_right_code(club: Club, clock: Cl
     assert club.signed_in(email), "it is not on yet"
 
 
+def test_one_session_does_not_see_the_key_that_another_turns_on(club: Club, clock: Clock) -> None:
+    email = club.member()
+    thief, keys = club.signed_in(email), set()
+    for browser in (thief, club.signed_in(email), thief):
+        found = re.search(r'<code class="key">([A-Z2-7 ]+)</code>', do(club, browser, "totp").body.decode())
+        assert found is not None
+        keys.add(found[1])
+    assert len(keys) == 3
+    key, _ = set_up(club, clock, email)
+    assert totp.as_text(key) not in {text.replace(" ", "") for text in keys}
+    browser, page = at_second_step(club, email)
+    assert browser.submit(page, "second-step", code=clock.code(key)).status == 303
+
+
 def test_turning_it_off_takes_the_password_and_a_code(club: Club, clock: Clock) -> None:
     email = club.member()
     key, _ = set_up(club, clock, email)

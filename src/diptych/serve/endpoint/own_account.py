@@ -136,11 +136,12 @@ class OwnAccount:
     # the authenticator app
 
     async def _enrol(self, request: Request, account: Account, wrong: str = "", status: int = 200) -> Reply:
-        key = await self._signing_in.second_factor.propose(account)
+        cookie = self._forms.cookie(request)
+        key = await self._signing_in.second_factor.propose(account, cookie)
         if key is None:
             return await self.show(request, wrong="An app is set up already.", status=400)
         address = otpauth(key, account.email, self._service)
-        hidden = self._hidden(self._forms.cookie(request))
+        hidden = self._hidden(cookie)
         return page_reply(status, pages.enrol(account.email, _qr_code(address), as_text(key), address, hidden, wrong))
 
     async def _confirm(self, request: Request, account: Account, form: dict[str, str]) -> Reply:
@@ -148,7 +149,8 @@ class OwnAccount:
         if found is None or isinstance(found, Throttled):
             is_late = isinstance(found, Throttled)
             return await self._enrol(request, account, _TOO_MANY if is_late else _NOT_RIGHT, 429 if is_late else 400)
-        codes = await self._signing_in.second_factor.confirm(account, "".join(form.get("code", "").split()))
+        code, cookie = "".join(form.get("code", "").split()), self._forms.cookie(request)
+        codes = await self._signing_in.second_factor.confirm(account, code, cookie)
         if isinstance(codes, Throttled):
             return await self._enrol(request, account, _TOO_MANY, 429)
         if codes is None:
