@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.contract.http.data import ANN
 from tests.support.cases import cases
-from tests.support.in_process import Answer, Service
+from tests.support.in_process import Answer, Service, in_process
+from tests.support.many_resources import many
 from tests.system.oauth.flow import FORM, Heard, basic, encoded
 from tests.system.oauth.stage import HERE, Stage
 from tests.system.oauth.test_codes import refused
@@ -47,6 +49,24 @@ def test_a_client_gets_no_scope_that_it_has_not(stage: Stage) -> None:
     assert narrow.proven("/oauth/token", **OWN).json()["scope"] == "users:read"
     refused(narrow.proven("/oauth/token", **OWN, scope="users:read write"), "invalid_scope")
     refused(stage.backend.proven("/oauth/token", **OWN, scope="everything"), "invalid_scope")
+
+
+def test_a_token_with_all_scopes_of_a_large_model_is_valid(runner: asyncio.Runner) -> None:
+    """Clients request what the metadata list; a token has 8 KiB at most."""
+    with in_process(many(250), "sqlite:///:memory:", runner, base_url=HERE) as service:
+        stage = Stage(service)
+        scopes = service.get("/.well-known/oauth-protected-resource").json()["scopes_supported"]
+        assert len(" ".join(scopes)) > 5_000
+        given = stage.backend.proven("/oauth/token", **OWN, scope=" ".join(scopes)).json()
+        assert given["scope"].split() == scopes
+        told = stage.backend.introspect(given["access_token"]).json()
+        assert (told["active"], told["scope"]) == (True, "read write")
+        path = next(scope for scope in scopes if ":" in scope).partition(":")[0]
+        assert service.get(f"/{path}?first=1", token=given["access_token"]).status == 200
+        single = " ".join(scope for scope in scopes if ":" in scope)
+        refused(stage.backend.proven("/oauth/token", **OWN, scope=single), "invalid_scope")
+        mixed = stage.backend.proven("/oauth/token", **OWN, scope=f"{path}:write {path}:read read").json()
+        assert stage.backend.introspect(mixed["access_token"]).json()["scope"] == f"read {path}:write"
 
 
 def test_a_public_client_gets_no_token_for_itself(stage: Stage) -> None:

@@ -11,11 +11,13 @@ from authlib.oauth2.rfc8628 import DEVICE_CODE_GRANT_TYPE
 
 from diptych.identity.records import AuthorizationCode, ClientDetails, ClientRecord, Grant, RefreshToken, hashed
 from diptych.identity.redirects import matches_redirect
-from diptych.identity.scopes import IDENTITY_SCOPES
+from diptych.identity.scopes import IDENTITY_SCOPES, without_covered
 from diptych.model.declare.roles import Claims
 
 DEFAULT_SCOPES = ("read", "write")
 """Scopes of a client that has no limit and requests none."""
+_LONGEST_SCOPE = 5_000
+"""Characters of the scopes in a token, which has 8 KiB at most."""
 
 
 class OAuthClient(ClientMixin):
@@ -33,13 +35,12 @@ class OAuthClient(ClientMixin):
         """None: every request must name its redirect URI."""
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
-        """The scopes that a request gets; None if it requests more than the client may have."""
-        requested = (scope or "").split()
-        if not requested:
-            return " ".join(self.record.scopes or DEFAULT_SCOPES)
-        if self.record.scopes and not set(requested) <= set(self.record.scopes):
+        """The scopes that a request gets; None if it requests more than the client may have, or than a token holds."""
+        allowed = self.record.scopes or DEFAULT_SCOPES
+        requested = dict.fromkeys((scope or "").split() or allowed)
+        if self.record.scopes and not requested.keys() <= set(allowed):
             return None
-        return " ".join(dict.fromkeys(requested))
+        return " ".join(requested) if len(" ".join(without_covered(requested))) <= _LONGEST_SCOPE else None
 
     def get_own_scope(self, scope: str | None) -> str | None:
         """The scopes that a client gets for itself: those of identity are for users."""

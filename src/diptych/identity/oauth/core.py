@@ -15,7 +15,7 @@ from diptych.identity.oauth.grant_store import GrantStore
 from diptych.identity.oauth.openid import SignIn, TellUser, id_token, subject_of
 from diptych.identity.oauth.resource import check_resource
 from diptych.identity.records import Account, ClientRecord
-from diptych.identity.scopes import IDENTITY_SCOPES
+from diptych.identity.scopes import IDENTITY_SCOPES, without_covered
 from diptych.identity.tokens import TOKEN_LIFETIME, Tokens
 from diptych.model.model import Model
 
@@ -102,7 +102,7 @@ class Core(AuthorizationServer):
         if account is not None:
             more["account"] = account.id
         subject, roles = (subject_of(account), account.roles) if account else (client.id, client.roles)
-        token = self.tokens.make(subject, roles, scope.split(), TOKEN_LIFETIME, more, self.issuer)
+        token = self.tokens.make(subject, roles, without_covered(scope.split()), TOKEN_LIFETIME, more, self.issuer)
         return {"token_type": "Bearer", "access_token": token, "expires_in": TOKEN_LIFETIME, "scope": scope}
 
     def with_id_token(
