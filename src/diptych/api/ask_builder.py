@@ -285,10 +285,10 @@ def default_order(resource: ResourceView) -> tuple[OrderBy, ...]:
     return (OrderBy(Col(("id",)), descending=True),) if resource.resource.versions_of else ()
 
 
-def all_or(inside: Iterable[MemberPick | TypeName], scalar: Scalar) -> tuple[MemberPick | TypeName, ...]:
-    """The members that are picked of a value object; empty if these are all of them, in their order."""
+def all_or(inside: Iterable[MemberPick | TypeName], scalar: Scalar) -> tuple[MemberPick | TypeName, ...] | None:
+    """The members that are picked of a value object; None if these are all of them, in their order."""
     picked = tuple(inside)
-    return () if picked == tuple(MemberPick(name, name) for name in scalar.members or ()) else picked
+    return None if picked == tuple(MemberPick(name, name) for name in scalar.members or ()) else picked
 
 
 def _merges(scalar: Scalar) -> bool:

@@ -51,12 +51,12 @@ class MemberPick(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """A field of the row; `label` is its key in the answer. `inside` are members of a value object; empty is all."""
+    """A field of the row; `label` is its key in the answer. `inside` are members of a value object; None is all."""
 
     name: str
     label: str
     rule: Expr = TRUE
-    inside: tuple[MemberPick | TypeName, ...] = ()
+    inside: tuple[MemberPick | TypeName, ...] | None = None
 
 
 class TypeName(Struct, frozen=True):

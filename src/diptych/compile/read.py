@@ -174,7 +174,8 @@ class Reads(PastRows):
         """The JSON text of a value object, with the members that are picked: null if one is not allowed by its type."""
         members = field.scalar.members or {}
         pieces: list[Piece] = ["{"]
-        for index, inner in enumerate(pick.inside or [MemberPick(name, name) for name in members]):
+        picked = [MemberPick(name, name) for name in members] if pick.inside is None else pick.inside
+        for index, inner in enumerate(picked):
             pieces.append("," * (index > 0) + label(inner.label))
             if isinstance(inner, TypeName):
                 pieces.append(f'"{inner.type}"')

@@ -210,6 +210,13 @@ def test_members_are_selected_alike(service: Service) -> None:
         assert service.get(f"/shops?fields={fields}").status == 400
 
 
+def test_members_that_are_skipped_are_not_answered(service: Service) -> None:
+    service.send_json("POST", "/shops", {"address": {"city": "Oslo"}})
+    document = "query($s: Boolean!) { shops { address { city @skip(if: $s) } other { city @skip(if: $s) } } }"
+    assert service.data(document, {"s": True}) == {"shops": [{"address": {}, "other": None}]}
+    assert service.data(document, {"s": False}) == {"shops": [{"address": {"city": "Oslo"}, "other": None}]}
+
+
 def test_an_update_changes_the_members_that_it_names_in_both_styles(service: Service) -> None:
     row = service.send_json("POST", "/shops", {"address": {"city": "Oslo", "zip": "0150", "floor": 3}}).json()
     path = f"/shops/{row['id']}"

@@ -305,7 +305,7 @@ class _Printer:
         members = self.model.resources[resource].fields[pick.name].scalar.members
         if members is None:
             return [head]
-        inside = pick.inside or [MemberPick(name, name) for name in members]
+        inside = [MemberPick(name, name) for name in members] if pick.inside is None else pick.inside
         return _block(
             head,
             [_aliased(part.label, part.name if isinstance(part, MemberPick) else "__typename") for part in inside],

@@ -247,7 +247,8 @@ class _Printer:
     def _pick(self, pick: Pick | ConnectionPart) -> str:
         match pick:
             case Field(name, label, inside=inside):
-                members = ",".join(_aliased(part.label, part.name) for part in inside if isinstance(part, MemberPick))
+                parts = [part for part in inside or () if isinstance(part, MemberPick)]
+                members = ",".join(_aliased(part.label, part.name) for part in parts)
                 return _aliased(label, name) + (f"({members})" if members else "")
             case Follow(name, label, read) if read.take != "page":
                 return _aliased(label, name) + self._inner(read) + f"({self._picks(read.pick)})"
