@@ -8,9 +8,10 @@ r"""Rows as CSV and as NDJSON, in both directions.
 
     {"id":"1","name":"Ann"}         application/x-ndjson: a JSON object in each line
 
-A to-one relation has a column for each of its fields, `author.name`; JSON and lists are JSON text in their cell. A text
-that a spreadsheet would take for a formula (it begins with = + - @, a tab or a carriage return) gets a `'` before it,
-and so does one that has such `'` already: reading takes one away, so nothing is lost. Numbers stay as they are.
+A to-one relation has a column for each of its fields, `author.name`, and a summary one for each of its numbers,
+`ordersSummary.total.sum`; JSON and lists are JSON text in their cell. A text that a spreadsheet would take for a
+formula (it begins with = + - @, a tab or a carriage return) gets a `'` before it, and so does one that has such `'`
+already: reading takes one away, so nothing is lost. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from diptych.ask.nodes import ConnectionPart, Field, Follow, Nodes, Pick, Read
+from diptych.ask.nodes import ConnectionPart, Field, Follow, GroupObject, GroupValue, Nodes, Pick, Read
 from diptych.errors import Code, Fault, Refusal
+from diptych.model.aggregates import expr_scalar
 from diptych.model.defs import FieldDef, ResourceDef, Resources
-from diptych.model.scalars import Scalar
+from diptych.model.scalars import INT, Scalar
 
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 FORMATS = (CSV, NDJSON)
@@ -78,9 +80,17 @@ def csv_columns(picks: Iterable[Pick | ConnectionPart], resource: ResourceDef, m
             if pick.read.page is not None:
                 fault = Fault(("query", "fields"), f"'{pick.relation}' is a list, which CSV has no column for")
                 raise Refusal(Code.BAD_REQUEST, f"Ask for {NDJSON}, or leave lists out.", [fault])
-            inner = csv_columns(pick.read.pick, model[pick.read.resource], model)
-            columns += [CsvColumn(f"{pick.label}.{part.name}", (pick.label, *part.path), part.scalar) for part in inner]
+            columns += _inside(pick.label, csv_columns(pick.read.pick, model[pick.read.resource], model))
+        elif isinstance(pick, GroupObject):
+            columns += _inside(pick.label, csv_columns(pick.parts, resource, model))
+        elif isinstance(pick, GroupValue):
+            columns.append(CsvColumn(pick.label, (pick.label,), expr_scalar(pick.of, resource, model) or INT))
     return columns
+
+
+def _inside(label: str, columns: Iterable[CsvColumn]) -> list[CsvColumn]:
+    """The columns of an object in a row."""
+    return [CsvColumn(f"{label}.{part.name}", (label, *part.path), part.scalar) for part in columns]
 
 
 def csv_header(columns: Sequence[CsvColumn]) -> str:

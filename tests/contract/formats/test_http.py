@@ -112,6 +112,12 @@ def test_lists_inside_rows_have_no_column(api: Api) -> None:
     assert send(api, "GET", "/makers?fields=name,things(text)", b"", accept=NDJSON)[0] == 200
 
 
+def test_numbers_of_related_rows_have_columns(api: Api) -> None:
+    fields = "name,s:thingsSummary(n:count,text(min,distinct),ratio(max))"
+    status, _, body = send(api, "GET", f"/makers?name=Zoe&fields={fields}", b"", accept=CSV)
+    assert (status, body) == (200, b"name,s.n,s.text.min,s.text.distinct,s.ratio.max\r\nZoe,1,'=1+1,1,\r\n")
+
+
 def test_other_paths_have_json_alone(api: Api) -> None:
     zoe = api.anonymous.get("/makers?name=Zoe").data[0]["id"]
     assert send(api, "GET", f"/makers/{zoe}", b"", accept=CSV)[0] == 406
