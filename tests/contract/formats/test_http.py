@@ -96,6 +96,10 @@ def test_a_page_as_ndjson_has_an_object_in_each_line(api: Api) -> None:
     assert body.endswith(b"\n")
 
 
+def test_the_case_of_a_media_type_does_not_count(api: Api) -> None:
+    assert send(api, "GET", "/makers?fields=name", b"", accept="Text/CSV")[2] == b"name\r\nZoe\r\n"
+
+
 def test_what_is_hidden_stays_hidden(api: Api) -> None:
     for first in ("", "&first=all"):
         allowed = {"authorization": token(api, "staff")} if first else {}

@@ -76,6 +76,7 @@ class _Planned(NamedTuple):
 
 def wanted_format(accept: bytes) -> bool:
     """May a client want a format other than JSON? (A quick look at its Accept.)"""
+    accept = accept.lower()
     return b"csv" in accept or b"ndjson" in accept
 
 
