@@ -132,6 +132,7 @@ def test_numbers_of_rows_take_a_search(empty: Service) -> None:
     for n in range(3):
         add(empty, f"red {n % 2}", writerId=writer)
     assert empty.get("/posts/summary?search=red%200&fields=count").json() == {"count": 2}
+    assert send(empty, "QUERY", "/posts/summary", {"search": "red 0"}).json() == {"count": 2}
     assert empty.data('{ postsSummary(search: "red 0") { count } }') == {"postsSummary": {"count": 2}}
     rest = empty.rows("/posts/groups?by=title&search=0&fields=title,count")
     ql = empty.data('{ postsGroups(by: [{title: VALUE}], search: "0") { title count } }')["postsGroups"]

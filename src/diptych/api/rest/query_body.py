@@ -41,7 +41,7 @@ def read_query_body(body: Any, target: Target) -> Query:
 def _parameters(target: Target) -> tuple[str, ...]:
     """The parameters of a path."""
     if target.numbers == "summary":
-        return ("fields", "where")
+        return ("fields", "where", "search")
     return (*LIST_PARAMETERS, "by", "having") if target.numbers else LIST_PARAMETERS
 
 
