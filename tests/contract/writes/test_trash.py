@@ -97,6 +97,13 @@ def test_both_styles_list_restore_and_purge_the_deleted_rows(api: Api, boss: Cli
     boss.post(f"/posts/{post.id}/restore").expect(404)
 
 
+def test_the_only_value_of_deleted_is_only(boss: Client) -> None:
+    document = "query($deleted: Deleted) { posts(deleted: $deleted) { id } }"
+    for _ in range(3):  # a plan is kept from the second request on
+        assert boss.graphql(document, {"deleted": "ONLY"}).status == 200
+        assert boss.graphql(document, {"deleted": "NONE"}).code == "BAD_USER_INPUT"
+
+
 def test_only_those_who_may_delete_a_row_see_and_restore_it(api: Api, boss: Client, ann: User) -> None:
     bob = api.make(User, name="Bob")
     hers, his = post_of(api, ann, "hers"), post_of(api, bob, "his")

@@ -233,7 +233,7 @@ def _has_nodes(document: DocumentNode, operation: OperationDefinitionNode) -> bo
 
 def _sorts(type_name: str) -> bool:
     """Is a value of this type part of a sort or a choice of statements, and so of the statement itself?"""
-    if type_name in ("Direction", "OnConflict"):
+    if type_name in ("Direction", "OnConflict", "Deleted"):
         return True
     return type_name.endswith(("Order", "UpsertKey", "GroupBy", "Bucket"))
 
