@@ -59,6 +59,8 @@ def binding(read: Read) -> bytes:
     bound: tuple[Any, ...] = (read.resource, read.order, _without_indexes(read.where))
     if read.groups is not None:
         bound = (*bound, read.groups.by, _without_indexes(read.groups.having))
+    if read.deleted:
+        bound = (*bound, "deleted")
     return repr(bound).encode()
 
 

@@ -97,6 +97,18 @@ def test_both_styles_list_restore_and_purge_the_deleted_rows(api: Api, boss: Cli
     boss.post(f"/posts/{post.id}/restore").expect(404)
 
 
+def test_a_cursor_of_deleted_rows_is_one_of_these_alone(api: Api, boss: Client, ann: User) -> None:
+    for slug in ("stays", "stays-too", "goes", "goes-too"):
+        post = post_of(api, ann, f"cursor-{slug}")
+        if slug.startswith("goes"):
+            boss.delete(f"/posts/{post.id}").expect(204)
+    mine = f"authorId={ann.id}&first=1"
+    after = {only: boss.get(f"/posts?{mine}{only}").json()["page"]["next"] for only in ("", "&deleted=only")}
+    for own, other in (("", "&deleted=only"), ("&deleted=only", "")):
+        boss.get(f"/posts?{mine}{own}&after={after[own]}").expect(200)
+        boss.get(f"/posts?{mine}{own}&after={after[other]}").expect(400)
+
+
 def test_the_only_value_of_deleted_is_only(boss: Client) -> None:
     document = "query($deleted: Deleted) { posts(deleted: $deleted) { id } }"
     for _ in range(3):  # a plan is kept from the second request on
