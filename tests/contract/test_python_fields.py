@@ -190,6 +190,29 @@ def told(opened: Told) -> Told:
 # reading
 
 
+def test_a_function_has_the_whole_value_object_whatever_is_selected_of_it(database: str) -> None:
+    source = """
+class Address(Value):
+    city: str
+    zip: str = ""
+
+class Shop(Resource):
+    address: Address
+    access = (grant("read", "create"),)
+
+    @computed(needs="address")
+    def line(self) -> str:
+        return self.address.zip + " " + self.address.city
+"""
+    with asyncio.Runner() as runner, in_process(declare(source).built, database, runner) as service:
+        service.send_json("POST", "/shops", {"address": {"city": "Oslo", "zip": "0150"}})
+        for names in ("zip", "city:zip,zip:city"):
+            (row,) = service.rows(f"/shops?fields=line,address({names})")
+            assert row["line"] == "0150 Oslo", names
+            members = names.replace(",", " ")
+            assert service.data(f"{{ shops {{ line address {{ {members} }} }} }}")["shops"] == [row]
+
+
 def test_both_styles_answer_it(told: Told) -> None:
     wanted = [
         {"minutes": 2, "title": "a", "score": "3.00", "author": {"initials": "AL", "birthday": "2026-01-02"}},

@@ -151,7 +151,7 @@ class _Extractor:
         out = [self._pick(pick, resource, shape) for pick in picks]
         plain = [pick for pick in picks if isinstance(pick, Field)]
         computed = {pick.name: field for pick in plain if (field := _python_field(pick, resource))}
-        attribute_of = {pick.name: shape.attributes[pick.label] for pick in plain}
+        attribute_of = {pick.name: shape.attributes[pick.label] for pick in plain if pick.inside is None}
         hidden = []
         for need in dict.fromkeys(need for field in computed.values() for need in field.needs):
             if need not in attribute_of:
