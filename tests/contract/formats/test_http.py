@@ -127,6 +127,8 @@ def test_other_paths_have_json_alone(api: Api) -> None:
     assert send(api, "GET", f"/makers/{zoe}", b"", accept=CSV)[0] == 406
     assert send(api, "GET", f"/makers/{zoe}/things?fields=text", b"", accept=CSV)[2] == b"text\r\n'=1+1\r\n"
     assert send(api, "GET", "/makers?first=all", b"", accept="application/json")[0] == 400
+    for query in ("", "?first=all"):
+        assert send(api, "GET", f"/viewer{query}", b"", accept=CSV, authorization=token(api, "staff"))[0] == 406
 
 
 @pytest.mark.parametrize("media", [CSV, NDJSON])

@@ -333,7 +333,7 @@ class RestEndpoint:
 
 def _negotiated(request: Request, accept: bytes, target: Target) -> str:
     """The media type of the response; a Refusal if none of those on offer is acceptable."""
-    is_list = (target.id is None or target.relation) and not target.numbers
+    is_list = (target.id is None or target.relation) and not target.numbers and target.resource != VIEWER
     if wanted_format(accept) and request.method in _LISTING and is_list:
         media = negotiate(accept, _OFFERS)
         if media is not None and media != "application/json":
