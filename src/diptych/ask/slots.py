@@ -107,6 +107,13 @@ class Source(Struct, frozen=True):
         for part in self.parts:
             yield from part.literals()
 
+    def inputs(self) -> Iterator[str]:
+        """The inputs below the first step of its path that the value is made of."""
+        if not self.fixed and self.literal < 0 and not self.parts:
+            yield from (str(step) for step in self.path[1:2])
+        for part in self.parts:
+            yield from part.inputs()
+
     def fetch(self, inputs: Mapping[str, Any]) -> Any:
         if self.literal >= 0:
             return inputs[LITERALS].values[self.literal]

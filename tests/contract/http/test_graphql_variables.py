@@ -392,6 +392,20 @@ def test_what_is_remembered_of_a_document_never_answers_another_shape(fresh: Fre
         assert (answer.status, answer.body) == first[json.dumps(variables)], variables
 
 
+@pytest.mark.parametrize("lifted", ["", ', body: {ne: "x"}'])
+def test_variables_of_what_is_skipped_are_checked_every_time(fresh: Fresh, lifted: str) -> None:
+    document = f"""query($s: Boolean!, $t: DateTime, $n: Int, $w: UserWhere) {{
+      users(first: 1) {{ name }}
+      posts(where: {{createdAt: {{gt: $t}}, author: $w{lifted}}}, first: $n) @skip(if: $s) {{ id }}
+    }}"""
+    good = {"s": True, "t": "2026-01-01T00:00:00Z", "n": 3, "w": {"name": {"eq": "Ann"}}}
+    service = fresh()
+    for _ in range(3):
+        assert service.data(document, good) == {"users": [{"name": "Ann"}]}
+        for bad in ({"t": "x"}, {"n": "3"}, {"w": {"name": {"eq": 5}}}):
+            assert service.query(document, {**good, **bad}).code == "BAD_USER_INPUT", bad
+
+
 def test_what_is_remembered_of_a_url_never_answers_another_shape(fresh: Fresh) -> None:
     wheres = [*REMEMBERED[0][1]["w"], 5, "x", True]
     urls = [

@@ -58,6 +58,8 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """How the answers become one for each root field, if it has `node` or `nodes`."""
     literals: tuple[Binding, ...] | None = None
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
+    unread: tuple[str, ...] = ()
+    """The variables with values that no slot parses, since what they are for is skipped: they are checked by type."""
     is_plain: bool = False
     """Is it a query that is one statement, whose results are the response, or mutations of single rows?"""
 
@@ -88,6 +90,12 @@ class KnownOperation(Struct, frozen=True, eq=False):
         if len(set[int]().union(*(binder.lifted for binder in binders))) < count:
             return None
         return tuple(binding for binder in binders for binding in binder.literals)
+
+    def unread_of(self, document: Document, variables: Mapping[str, Any]) -> tuple[str, ...]:
+        """The variables of a request that no slot parses, and whose values are not part of their shape."""
+        read = {name for part in self.parts for source in part.binder.sources for name in source.inputs()}
+        unread = (name for name in document.variables if name not in read and name not in document.literal)
+        return tuple(name for name in unread if not isinstance(variables.get(name), bool | None))
 
     def chosen(self, answers: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """One answer for each root field that reads."""
