@@ -104,6 +104,15 @@ def test_what_a_request_names_is_announced(api: Api) -> None:
     assert wrong == {}
 
 
+def test_links_of_a_page_and_about_what_is_deprecated_are_one_header(new_database: NewDatabase) -> None:
+    with serve(model(), database=new_database()) as api:
+        for title in ("one", "two"):
+            api.anonymous.post("/pages", {"headline": title}).expect(201)
+        link = api.anonymous.get("/pages?fields=title&first=1").expect(200).headers["link"]
+        assert link.startswith("</pages?fields=title&first=1&after=")
+        assert link.endswith(f'>; rel="next", {OF_TITLE["link"]}')
+
+
 @pytest.mark.parametrize("media", ["text/csv", "application/x-ndjson"])
 def test_lists_in_other_formats_are_announced_and_counted_once(new_database: NewDatabase, media: str) -> None:
     url = new_database()

@@ -32,7 +32,15 @@ def with_deprecations(reply: Reply, usage: Usage | None, parts: Parts, caller: C
     headers = () if usage is None else note_deprecations(usage, parts, caller)
     if not headers:
         return reply
-    return Reply(reply.status, (*reply.headers, *headers), reply.body, reply.stream)
+    return Reply(reply.status, _with_one_link((*reply.headers, *headers)), reply.body, reply.stream)
+
+
+def _with_one_link(headers: tuple[Header, ...]) -> tuple[Header, ...]:
+    """The headers with all links, those of a page too, in one `Link`."""
+    links = [value for name, value in headers if name == b"link"]
+    if len(links) < 2:
+        return headers
+    return (*(header for header in headers if header[0] != b"link"), (b"link", b", ".join(links)))
 
 
 def note_deprecations(usage: Usage, parts: Parts, caller: Caller) -> tuple[Header, ...]:
