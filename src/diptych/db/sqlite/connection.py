@@ -32,8 +32,8 @@ INLINE_DEADLINE = SHORTEST
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "mmap_size=0", "cache_size=-65536", "foreign_keys=ON")
 _MAPPED = 8 << 30
-"""Bytes of the file that are mapped into memory while nobody writes. They are those of the operating system's cache, and
-the loop waits 4 ms for each GiB of them when the first one writes.
+"""Bytes of the file that are mapped into memory while nobody writes. They are those of the operating system's cache,
+and the loop waits 4 ms for each GiB of them when the first one writes.
 
 SQLite maps the file anew at the first read after each commit. That doubles the time of this read, and waits for a lock
 of the whole process while other threads allocate memory. Without commits, a mapping saves up to a third of a read from
