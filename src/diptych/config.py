@@ -230,7 +230,7 @@ def load(
     known = {field.name for field in fields(Config)}
     unknown = sorted(set(written) - known)
     if unknown:
-        raise StartError(f"{file} has no setting named {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
+        raise StartError(f"{file} has no setting named {', '.join(unknown)}{_suggestion(unknown[0], sorted(known))}")
     chosen: dict[str, Any] = dict(defaults or {})
     for setting in SETTINGS:
         variable = f"DIPTYCH_{setting.name.upper()}"
@@ -261,13 +261,17 @@ def for_database(config: Config, url: str) -> Config:
 def misspelt(env: Mapping[str, str] = os.environ) -> list[str]:
     """A warning for each environment variable that begins with `DIPTYCH_` and is not a setting."""
     known = [f"DIPTYCH_{setting.name.upper()}" for setting in SETTINGS]
-    return [_unknown(name, known) for name in sorted(env) if name.startswith("DIPTYCH_") and name not in known]
+    return [
+        f"The environment variable {name} is no setting{_suggestion(name, known)}"
+        for name in sorted(env)
+        if name.startswith("DIPTYCH_") and name not in known
+    ]
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _suggestion(name: str, known: list[str]) -> str:
+    """The end of a sentence about an unknown name: the known one that is most like it, or where all are listed."""
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
-    return f"The environment variable {name} is no setting{hint}"
+    return f"; did you mean {near[0]}?" if near else ". All settings are in docs/reference/settings.md."
 
 
 def as_environment(config: Config) -> dict[str, str]:

@@ -64,10 +64,10 @@ def _integer(expected: str, least: int = 0, most: int = 10**18) -> Callable[[str
 
 read_whole = _integer("a whole number")
 read_positive = _integer("a number of 1 or more", 1)
-read_page_size = _integer("20 or more, since 20 is the page that no one asked for", 20)
+read_page_size = _integer("20 or more, since a page has 20 rows if the request does not say how many", 20)
 read_port = _integer("a port from 0 to 65535", 0, 65_535)
-read_tokens = _integer("1 to 20000, since all that comes after takes its time for each of them", 1, 20_000)
-read_nesting = _integer("1 to 150, since what reads it is recursive", 1, 150)
+read_tokens = _integer("1 to 20000, since each of them takes time", 1, 20_000)
+read_nesting = _integer("1 to 150, since the parser is recursive", 1, 150)
 
 
 def choice_parser(*names: str) -> Callable[[str], str]:

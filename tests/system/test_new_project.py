@@ -74,7 +74,7 @@ def test_the_model_works_and_its_tests_pass(tmp_path: Path) -> None:
 
 def test_its_first_migration_leads_to_the_model(tmp_path: Path) -> None:
     assert diptych("new", cwd=tmp_path).returncode == 0
-    assert diptych("migrate", "check", cwd=tmp_path).stdout == "1 migrations lead to the model.\n"
+    assert diptych("migrate", "check", cwd=tmp_path).stdout == "1 migration leads to the model.\n"
     again = diptych("migrate", "make", cwd=tmp_path)
     assert again.stdout == "The model is as the last migration leaves it: nothing to do.\n", again.stderr
     applied = diptych("migrate", "apply", cwd=tmp_path)

@@ -10,6 +10,7 @@ command is imported when the command runs, so that `diptych --version` loads nei
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -70,6 +71,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = [] if args[0] in _COMMANDS else difflib.get_close_matches(args[0], _COMMANDS, n=1)
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="diptych")
@@ -85,6 +94,10 @@ def main() -> None:
         sys.exit(commands(prog_name="diptych", standalone_mode=False))
     except DiptychError as error:
         click.echo(sentence(error), err=True)
+        sys.exit(2)
+    except click.UsageError as error:
+        more = f" Try '{error.ctx.command_path} --help' for help." if error.ctx else ""
+        click.echo(error.format_message() + more, err=True)
         sys.exit(2)
     except click.ClickException as error:
         click.echo(error.format_message(), err=True)

@@ -43,8 +43,9 @@ def check(model: str | None, database: str | None, accept: bool) -> None:
         store = connect(config)
         messages += asyncio.run(_accept(store, loaded) if accept else _look(store, loaded))
         messages += [f"Warning: {caution}" for caution in store.cautions()]
+    resources = "1 resource" if len(loaded.resources) == 1 else f"{len(loaded.resources)} resources"
     names = ", ".join(loaded.resources)
-    click.echo(f"The model works: {len(loaded.resources)} resources ({names}), roles {', '.join(loaded.role_names)}.")
+    click.echo(f"The model works: {resources} ({names}), roles {', '.join(loaded.role_names)}.")
     for line in messages:
         click.echo(line)
 

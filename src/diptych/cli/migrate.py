@@ -113,9 +113,13 @@ def plan(model: str | None, folder: str, database: str | None, sql: bool) -> Non
 @model_argument
 @_FOLDER
 @_DATABASE
-@click.option("--expand", is_flag=True, help="Leave out what the last migration drops; services of before can go on.")
-@click.option("--allow-loss", is_flag=True, help="Drop what the migrations drop, though there are values.")
-@click.option("--ignore-nodes", is_flag=True, help="Apply what services that run still need to be otherwise.")
+@click.option(
+    "--expand",
+    is_flag=True,
+    help="Leave out what the last migration drops, so that services with the model before it can go on.",
+)
+@click.option("--allow-loss", is_flag=True, help="Drop what the migrations drop, even if it holds values.")
+@click.option("--ignore-nodes", is_flag=True, help="Apply even what running services are not ready for.")
 def apply_(model: str | None, folder: str, database: str | None, **how: bool) -> None:
     """Apply the migrations that a database does not have yet."""
     migrate_now(_config(database), model, folder, **how)
@@ -204,7 +208,7 @@ def check(model: str | None, folder: str, database: str | None) -> None:
     differences = project.drift(_config(database), chain) if database is not None else []
     if differences:
         raise StartError(f"The database is not as {chain[-1].name} leaves it: {'; '.join(differences)}.")
-    click.echo(f"{len(chain)} migrations lead to the model.")
+    click.echo("1 migration leads to the model." if len(chain) == 1 else f"{len(chain)} migrations lead to the model.")
 
 
 @migrate.command()

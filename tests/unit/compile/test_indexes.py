@@ -339,7 +339,7 @@ class Shop(Base):
 
 model = Model(Shop)
 """
-WORKS = "The model works: 1 resources (Shop), roles anonymous, signed_in.\n"
+WORKS = "The model works: 1 resource (Shop), roles anonymous, signed_in.\n"
 ADVICE = (
     "Warning: Shop.region (places.py:9) is compared in the rule Shop.same_region and has no index. "
     "Write region: Annotated[str, Index()]\n"

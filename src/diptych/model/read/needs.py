@@ -21,6 +21,7 @@ from diptych.model.defs import ResourceDef
 from diptych.model.naming import NameFault
 from diptych.model.read.annotations import Annotation, Wrong, unwrap, weight_fault
 from diptych.model.read.public_ages import field_fault
+from diptych.model.read.unknown_names import no_field
 
 
 def form_fault(attr: str, computed: Computed[Any]) -> NameFault | None:
@@ -80,5 +81,5 @@ def needed(resource: ResourceDef, needs: Sequence[str], wrong: Wrong) -> tuple[s
         elif relation is not None:
             wrong(f"'{attr}' leads to many rows", "Name fields of the row itself")
         else:
-            wrong(f"{resource.name} has no field '{attr}'", "Name a field of this class")
+            wrong(no_field(resource, attr), "Name a field of this class")
     return tuple(names)

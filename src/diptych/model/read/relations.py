@@ -190,7 +190,9 @@ def _resolve(resource: ResourceDef, relation: RelationDef, resources: Mapping[st
     if relation.kind == "many":
         back = _to_one(resources.get(relation.target), relation.inverse, resource.name)
         if back is None:
-            return f"{relation.target} has no relation {relation.inverse!r} to {resource.name}"
+            ways = [way.attr for way in _to_ones(resources.get(relation.target), resource.name)]
+            there = f"; there is {', '.join(map(repr, ways))}" if ways else ""
+            return f"{relation.target} has no relation {relation.inverse!r} to {resource.name}{there}"
         return replace(relation, column=back.column, columns=back.columns, inverse=back.name)
     linking = resources.get(relation.link)
     mine = _to_one(linking, relation.link_mine, resource.name)
@@ -224,15 +226,13 @@ def _resolve_one(resource: ResourceDef, relation: RelationDef, target: ResourceD
 
 
 def _to_one(owner: ResourceDef | None, attr: object, target: str) -> RelationDef | None:
+    return next((relation for relation in _to_ones(owner, target) if relation.attr == attr), None)
+
+
+def _to_ones(owner: ResourceDef | None, target: str) -> list[RelationDef]:
+    """The to-one relations of a resource to another."""
     relations = owner.relations.values() if owner else ()
-    return next(
-        (
-            relation
-            for relation in relations
-            if relation.attr == attr and (relation.kind, relation.target) == ("one", target)
-        ),
-        None,
-    )
+    return [relation for relation in relations if (relation.kind, relation.target) == ("one", target)]
 
 
 def _is_open(resource: ResourceDef) -> bool:

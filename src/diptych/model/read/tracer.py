@@ -21,6 +21,7 @@ from diptych.model.read.members import computed_fields, rules_of
 from diptych.model.read.needs import needed
 from diptych.model.read.relations import Report
 from diptych.model.read.trash import hides_deleted
+from diptych.model.read.unknown_names import no_field
 from diptych.model.rules.expr import (
     TRUE,
     Choose,
@@ -80,7 +81,7 @@ class Tracer:
         for relation in definition.relations.values():
             if relation.attr == attribute:
                 return TracedAttribute(relation.name, resource=relation.target, many=relation.kind != "one")
-        raise Untraceable(f"{resource} has no field '{attribute}'")
+        raise Untraceable(no_field(definition, attribute))
 
     def viewer_value(self, name: str) -> ViewerValue | None:
         """A field of the model's viewer class by name."""
@@ -217,16 +218,17 @@ class Tracer:
         names += [relation.name for relation in resource.relations.values() if relation.attr == attr]
         names += [field.name for field in resource.fields.values() if field.relation and field.relation in names]
         if not names:
-            self._wrong(resource, rule, f"{resource.name} has no field '{attr}'", "Name a field of this class")
+            self._wrong(resource, rule, no_field(resource, attr), "Name a field of this class")
         return names
 
     def _check_verbs(self, resource: ResourceDef, member: str, note: VerbGrant | Allowance) -> None:
         self.note(note.to)
-        shown = ", ".join(map(repr, note.verbs))
         actions = note.actions if isinstance(note, Allowance) else ()
         verbs = VERBS if isinstance(note, Allowance) else (*VERBS, "export")
-        if (not note.verbs and not actions) or any(verb not in verbs for verb in note.verbs):
-            self._wrong(resource, member, f"({shown}) are no verbs", f"Use {', '.join(verbs)}")
+        wrong = [repr(verb) for verb in note.verbs if verb not in verbs]
+        if wrong or not (note.verbs or actions):
+            cause = f"{', '.join(wrong)} is no verb" if wrong else "it names no verb"
+            self._wrong(resource, member, cause, f"Use {', '.join(verbs)}")
         for name in actions:
             self._check_action(resource, member, name)
         if isinstance(note, Allowance) and note.fields and note.actions:

@@ -31,7 +31,7 @@ _WORDS: dict[type[ast.AST], str] = {
     ast.For: "for",
     ast.AsyncFor: "for",
     ast.comprehension: "for",
-    ast.JoinedStr: "an f-string",
+    ast.JoinedStr: "f-string",
     ast.Try: "try",
     ast.TryStar: "try",
     ast.NamedExpr: ":=",
@@ -53,7 +53,7 @@ _INSTEAD = {
     "and": "&",
     "or": "|",
     "if": "either(condition, a, b)",
-    "an f-string": "a + b",
+    "f-string": "a + b",
 }
 _CLOCKS = ("now", "utcnow", "today")
 _OWN = "diptych.model."

@@ -10,6 +10,7 @@ rejects syntax that cannot be traced.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import count
 from types import FunctionType
@@ -67,6 +68,7 @@ _OTHER = "the condition on one of many rows asks about another row; it can ask a
 def trace_rule(known: TraceLookup, resource: str, function: Callable[..., Any]) -> Expr:
     """Trace a rule: the condition under which it allows."""
     scan(function)
+    _check_arguments(function, "self, viewer: Viewer")
     expr = condition(function(TracedRow(known, resource), TracedViewer(known)))
     starts = (
         part.path[:1] if isinstance(part, Col | May) else (part.relation,)
@@ -78,15 +80,25 @@ def trace_rule(known: TraceLookup, resource: str, function: Callable[..., Any]) 
     return expr
 
 
+def _check_arguments(function: Callable[..., Any], arguments: str) -> None:
+    """Raise Untraceable if the function does not take these arguments."""
+    try:
+        inspect.signature(function).bind(*arguments.split(", "))
+    except TypeError:
+        raise Untraceable(f"its arguments must be ({arguments})") from None
+
+
 def trace_check(known: TraceLookup, resource: str, function: Callable[..., Any]) -> Expr:
     """Trace a condition on the row alone: a check, or the rows of a partial key."""
     scan(function)
+    _check_arguments(function, "self")
     return condition(function(TracedRow(known, resource)))
 
 
 def trace_value(known: TraceLookup, resource: str, function: Callable[..., Any], scalar: Scalar) -> Expr:
     """Trace a computed field: its value as an expression."""
     scan(function)
+    _check_arguments(function, "self")
     returned = function(TracedRow(known, resource))
     if returned is None or isinstance(returned, TracedRow | TracedRows):
         raise Untraceable("it gives no value; write return before a field, or a value made of fields")

@@ -324,25 +324,25 @@ MEMBERS = [
     access = grant("read")  #! T.access: access is no tuple of grants | Write access = (grant("read"),)
 """,
     """
-    access = (grant("raed"),)  #! T.access: ('raed') are no verbs | Use read, create, update, delete
+    access = (grant("raed"),)  #! T.access: 'raed' is no verb | Use read, create, update, delete
 """,
     """
-    access = (grant(),)  #! T.access: () are no verbs | Use read, create
+    access = (grant(),)  #! T.access: it names no verb | Use read, create
 """,
     """
-    access = (grant(["read"]),)  #! T.access: (['read']) are no verbs | Use read, create
+    access = (grant(["read"]),)  #! T.access: ['read'] is no verb | Use read, create
 """,
     """
     access = (grant("read", to="admin"),)  #! T.access: to='admin' is no Role | Write to=admin
 """,
     """
     @allow("raed")
-    def rule(self, viewer):  #! T.rule: ('raed') are no verbs | Use read, create, update, delete
+    def rule(self, viewer):  #! T.rule: 'raed' is no verb | Use read, create, update, delete
         return self.flag
 """,
     """
     @allow
-    def rule(self, viewer):  #! T.rule: () are no verbs | Use read, create
+    def rule(self, viewer):  #! T.rule: it names no verb | Use read, create
         return self.flag
 """,
     """
@@ -538,6 +538,7 @@ def test_a_mistake_in_a_role(role: str, cause: str, fix: str, use: str) -> None:
         ("Model(User, User)", "User", "the model names it twice", "Name it once"),
         ("Model(User, Twin)", "User", "two resources have this name", "Rename one"),
         ("Model(User, 'Post')", "'Post'", "it is no resource", "Write class Post(Resource)"),
+        ("Model([User])", "[<class", "it is no resource", "Write Model(Author, Post), without brackets"),
         ("Model(User, str)", "<class 'str'>", "it is no resource", "Write class Post(Resource)"),
         ("Model(User, Resource)", "<class 'diptych", "it is no resource", "Write class Post(Resource)"),
     ],
@@ -551,6 +552,19 @@ def test_a_mistake_in_the_call_of_model(call: str, where: str, cause: str, fix: 
     assert (mistake.cause, mistake.fix[: len(fix)]) == (cause, fix)
 
 
+def test_an_inverse_with_another_name_is_refused_with_the_relations_that_there_are() -> None:
+    source = """
+class T(Resource):
+    its: list[Part] = inverse("ownr")
+
+class Part(Resource):
+    owner: T
+    other: T
+"""
+    with pytest.raises(ModelError, match="Part has no relation 'ownr' to T; there is 'owner', 'other'"):
+        eval("Model(T, Part)", vars(declare(source)))
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     lines = [(line, told) for line, told in LINES if told and line.startswith("it: ")]
     numbered = [
@@ -559,7 +573,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     ]
     rule = """
     @allow("raed")
-    def rule(self, viewer):  #! T.rule: ('raed') are no verbs | Use read
+    def rule(self, viewer):  #! T.rule: 'raed' is no verb | Use read
         return self.flag
 """
     source = AROUND + "class T(Resource):\n    flag: bool\n" + "".join(numbered) + rule
