@@ -424,8 +424,29 @@ def test_what_cannot_be_explained_is_one_sentence(options: list[str], told: str,
     assert not Path("nowhere.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("request_line", "cause"),
+    [
+        ("{ posts(first: 101) { title } }", "  posts.first: expected a page size of at most 100, got 101"),
+        ("GET /posts?first=101", "  query.first: expected a page size of at most 100, got 101"),
+        ("GET /posts?sort=id,title,createdAt,-updatedAt,version,body", "Refused TOO_COMPLEX: A sort has 6 keys"),
+    ],
+)
+def test_what_a_limit_refuses_is_explained_and_said_to_be_refused(
+    request_line: str, cause: str, command: Command
+) -> None:
+    lines = command("explain", request_line).stdout
+    assert "\nRefused " in lines and cause in lines
+    assert "\nsqlite\nSELECT" in lines
+    assert "Refused" not in command("explain", "GET /posts?first=100").stdout
+
+
 def test_a_method_that_a_path_has_not_is_refused(command: Command) -> None:
-    for request, told in (("PUT /users", "PUT is no method of /users"), ("OPTIONS /users", "GET, POST, PUT")):
+    for request, told in (
+        ("PUT /users", "PUT is no method of /users"),
+        ("OPTIONS /users", "GET, POST, PUT"),
+        ("/users", "'GET /users'"),
+    ):
         assert told in command("explain", request).stderr
 
 

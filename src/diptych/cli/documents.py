@@ -18,7 +18,13 @@ from diptych.model.model import Model
 from diptych.model.read.rates import rates_in_force
 from diptych.model.view import View
 
-ROLE = click.option("--as", "role", metavar="ROLE", default=None, help="The role that asks: anonymous, signed_in, …")
+ROLE = click.option(
+    "--as",
+    "role",
+    metavar="ROLE",
+    default=None,
+    help="The role that asks: anonymous, signed_in, …; left out, the one that may do most.",
+)
 
 
 def role_of(model: Model, role: str | None) -> str:

@@ -36,7 +36,7 @@ def viewer_as(
 
 def read_request(request: str, variables: str, body: str | None) -> Sent:
     """Parse a request of either style from the command line."""
-    if not re.match(r"[A-Z]+ /", request):
+    if not re.match(r"([A-Za-z]+ +)?/", request):
         return Parameters(request, None, json_object("--variables", variables))
     match = _REST.fullmatch(request)
     if match is None:

@@ -27,6 +27,7 @@ from diptych.engine.read import Engine
 from diptych.errors import Refusal
 from diptych.explain.advice import advice
 from diptych.explain.cost import cache_lines, cost_lines
+from diptych.explain.over_limits import limit_refusal
 from diptych.explain.rulebook import Rulebook
 from diptych.explain.scope import matters_of
 from diptych.explain.statements import read_plan, watch_plan, write_plans
@@ -101,6 +102,8 @@ class Explanation:
             if isinstance(op, WriteWish):
                 yield from self._guards(op.ask)
         yield from self._cost()
+        if over := limit_refusal(wanted, self.viewer, self.limits):
+            yield f"Refused {refusal_text(over)}"
         yield from cache_lines(wanted)
         for line in advice(wish.asks, self.model.resources, wanted.view):
             yield from lay(f"Advice {line}", 0)

@@ -80,6 +80,8 @@ class Wanted(Struct, frozen=True, eq=False):
     view: View
     reads: tuple[Wish, BoundValues]
     """The reads, which one statement answers, with the values of their slots."""
+    read_inputs: Mapping[str, Any] = MappingProxyType({})
+    """What these values were bound from."""
     ops: tuple[tuple[WriteWish | CallWish, BoundValues], ...] = ()
     """Writes and calls, in their order, each with its values."""
     inputs: tuple[Mapping[str, Any], ...] = ()
@@ -219,7 +221,7 @@ def _wanted(
     ops = [(_bare(wish), sources) for wish, sources in ops] if bare else ops
     bound = tuple((wish, _bound(wish, sources)) for wish, sources in ops)
     values = Binder(reads.slots, reads.sources, _LIMITS, Code.BAD_USER_INPUT)(inputs)
-    return Wanted(view, (reads, values), bound, tuple(sources for _, sources in ops), bare=bare)
+    return Wanted(view, (reads, values), inputs, bound, tuple(sources for _, sources in ops), bare=bare)
 
 
 def _bound(wish: WriteWish | CallWish, inputs: Mapping[str, Any]) -> BoundValues:
