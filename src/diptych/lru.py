@@ -171,7 +171,7 @@ class LRUCache(Generic[T]):
 
     @property
     def bound(self) -> CacheBound:
-        """What it may hold at most, with the hashes of keys that were seen once."""
+        """The bound of the cache, including the hashes of keys that were seen once."""
         seen = 0 if self._seen is None else _SEEN_FACTOR * self.entries * _SEEN
         return CacheBound(self.name, self.entries, self.max_bytes + seen)
 
@@ -200,7 +200,7 @@ class LRUCache(Generic[T]):
             self.used -= self._kept.popitem(last=False)[1][1]
 
     def _is_first(self, mark: int) -> bool:
-        """Is it the first put of a key? Then its hash is remembered."""
+        """Is this the first put of a key? Then its hash is remembered."""
         assert self._seen is not None
         if mark in self._seen:
             del self._seen[mark]

@@ -118,7 +118,7 @@ def _cell(row: Mapping[str, Any], path: tuple[str, ...], guard: bool, is_json: b
 
 
 def _is_guarded(scalar: Scalar) -> bool:
-    """May its values be any text?"""
+    """Can values of this type be any text, and so look like a formula?"""
     return scalar.is_text or _kind(scalar) == "json"
 
 
@@ -143,7 +143,7 @@ def read_lines(body: bytes, media: str, fields: Mapping[str, FieldDef], most: in
 
 
 def with_lines(refusal: Refusal, lines: Sequence[int]) -> Refusal:
-    """The same refusal with the lines of its rows in the messages of their faults."""
+    """Add the line of the file to the message of each fault in a row."""
 
     def lined(fault: Fault) -> Fault:
         index = fault.path[1] if len(fault.path) > 1 else None

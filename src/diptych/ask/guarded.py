@@ -50,7 +50,7 @@ class Guard(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Is it true for every row?"""
+        """Does the condition hold for every row?"""
         return TRUE in (self.was, self.becomes)
 
 

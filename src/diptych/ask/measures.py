@@ -93,7 +93,7 @@ class RequestMeasures(Struct, eq=False):
     """If the price is over its limit: the page that would have to be smaller."""
 
     def of(self, viewer: Viewer) -> RequestMeasures:
-        """The same measures for another viewer."""
+        """A copy of these measures for another viewer."""
         same = copy.copy(self)
         same.viewer = viewer
         return same

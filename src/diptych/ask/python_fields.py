@@ -82,7 +82,7 @@ def extract(read: Read, resources: Resources) -> tuple[Read, PythonFields | None
 
 
 def extract_watch(watch: Watch, resources: Resources) -> tuple[Watch, tuple[PythonFields | None, ...]]:
-    """The same for a Watch, with one PythonFields for each part that shows the row."""
+    """The Watch for the database, and the fields that Python computes, for each part that shows the row."""
     parts: list[ChangePart] = []
     todo: list[PythonFields | None] = []
     for part in watch.parts:

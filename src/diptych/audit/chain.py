@@ -45,7 +45,7 @@ class Entry(NamedTuple):
         return "CREATED" if self.old is None else "DELETED" if self.new is None else "UPDATED"
 
     def line(self) -> str:
-        """What its hash covers, without the closing bracket: a member `hash` follows."""
+        """The JSON of the entry that its hash covers, without the closing bracket: a member `hash` follows."""
         head = {"entry": self.entry, "position": self.position, "at": self.at, "resource": self.resource}
         plain = json.dumps({**head, "row": self.row_id, "kind": self.kind, "store": self.store}, separators=(",", ":"))
         masked = f',"masked":{self.masked}' if self.masked else ""
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
         )
 
     def hash(self, before: str) -> str:
-        """Its hash, after that of the entry before."""
+        """The hash of the entry, made from the hash of the entry before it and its own JSON."""
         return hashlib.sha256(f"{before}\n{self.line()}".encode()).hexdigest()
 
     def exported(self, hash: str) -> str:

@@ -44,7 +44,7 @@ class Cell:
         """Requests and streams that are under way, those left out that were answered at once."""
 
     def is_idle(self, now: float) -> bool:
-        """May it be closed?"""
+        """May the cell be closed, since no request uses it and nothing holds it open?"""
         return not self.running and self.held_until <= now
 
     def waiting(self, reply: Awaitable[Reply]) -> Awaitable[Reply]:
@@ -219,7 +219,7 @@ class CellPool:
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Does its message say all, so that no traceback is needed?"""
+    """Is this an error whose message says enough, so that no traceback is logged?"""
     return isinstance(error, StartError | OSError)
 
 

@@ -54,7 +54,7 @@ async def engine_on(store: Store, model: Model, config: Config) -> Engine:
 
 
 def viewer_and_view(model: Model, role: str | None, user: str | None) -> tuple[Viewer, View]:
-    """Whose rules apply; without a role, nobody's."""
+    """The viewer whose rules apply to a command, and its view; without a role, no rules apply."""
     if role is None:
         if user is not None:
             raise StartError("--user is for a role; add --as ROLE.")

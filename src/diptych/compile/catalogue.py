@@ -83,5 +83,8 @@ class Catalogue(Struct, frozen=True):
         )
 
     def is_new_to(self, model: Model) -> bool:
-        """Is it empty, or only the owner's? Then all tables of the model are made when the database is opened."""
+        """Does the database have none of the tables of the model?
+
+        Then all of them are made when the database is opened.
+        """
         return not self.recorded and not any(resource.table in self.tables for resource in model.managed.values())

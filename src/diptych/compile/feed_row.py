@@ -85,7 +85,7 @@ class FeedRow(TableRef):
 
 
 def negates(rule: Expr, resource: ResourceDef) -> bool:
-    """Can it hold because a value is missing, by itself or by what is computed?"""
+    """Can a rule hold because a value is missing, directly or through a computed field?"""
     seen: list[Expr] = []
 
     def look(part: Expr) -> None:

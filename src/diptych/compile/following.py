@@ -20,7 +20,7 @@ def apart(guards: Iterable[Guard]) -> Iterator[Guard]:
 
 
 def looks_through(expr: Expr, path: tuple[str, ...]) -> bool:
-    """Does it look through the relation at the end of the path?"""
+    """Does an expression look through the relation at the end of the path?"""
     if not path:
         return True
     ways = (part for part in leaves(expr) if isinstance(part, Has) and part.relation == path[0])

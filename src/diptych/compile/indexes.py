@@ -54,7 +54,7 @@ def wanted_indexes(model: Model, dialect: DialectName) -> list[DeclaredIndex]:
 
 
 def of_new_table(indexes: Iterable[DeclaredIndex], resource: ResourceDef, dialect: DialectName) -> list[DeclaredIndex]:
-    """Those of the indexes that are made after the table of the resource.
+    """The indexes that are made after the table of the resource, in the order in which they are made.
 
     SQLite checks the newest unique index first, PostgreSQL the oldest: in this order both report the same violation.
     """
@@ -66,8 +66,9 @@ def of_new_table(indexes: Iterable[DeclaredIndex], resource: ResourceDef, dialec
 
 
 def has_unique_keys(resource: ResourceDef) -> bool:
-    """Does it have unique keys besides its unique fields? Then SQLite has all of them as indexes of their own.
+    """Does the resource have unique keys besides its unique fields?
 
+    Then SQLite has all of them as indexes of their own.
     With a trash, all of them are partial.
     """
     return resource.trash > 0 or any(key.unique for key in resource.keys)

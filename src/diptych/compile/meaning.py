@@ -180,7 +180,7 @@ def misfit(meaning: Meaning, column: str, dialect: DialectName) -> str:
 
 
 def misfit_of(meaning: Meaning, value: str, dialect: DialectName) -> str:
-    """The same for the value of an expression."""
+    """The condition under which the value of an SQL expression does not fit a meaning."""
     if meaning.type == "Enum":
         values = ", ".join(f"'{value}'" for value in meaning.values)  # names of GraphQL, by the model's own rule
         return f"{value} NOT IN ({values})"

@@ -23,7 +23,7 @@ from diptych.model.scalars import TEXT_ID, Scalar
 
 
 def own_row(row: TableRef, id: Slot, dialect: Dialect, columns: Sequence[str] = ()) -> Fragment:
-    """Is it the row with this id, or does it refer to that by these columns?"""
+    """The condition that a row has this id, or refers to the row that has it by these columns."""
     columns = columns or row.resource.key_columns
     if len(columns) == 1:
         return _equal(row.id, dialect.value(SlotBind(id.index, id.scalar)), id.scalar, row, dialect)

@@ -43,7 +43,7 @@ class Sheet(Struct):
 
     @property
     def by_id(self) -> bool:
-        """Is it sorted by id alone?"""
+        """Is the list sorted by id alone?"""
         return len(self.keys) == 1 and self.read.groups is None
 
     def add(self, text: Fragment) -> Fragment:

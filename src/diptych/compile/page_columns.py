@@ -26,7 +26,7 @@ LayoutPiece = bytes | PagePiece
 
 
 def has_columns(read: Read) -> bool:
-    """Is it a page of rows, each of which is shown once and without its cursor?"""
+    """Does a Read ask for a page of rows, each of them once and without its cursor?"""
     return (read.take == "page" or (read.groups is not None and read.groups.paged)) and [
         type(part) for part in read.pick if isinstance(part, Nodes | Edges)
     ] == [Nodes]
@@ -111,7 +111,7 @@ class PageColumns(Pages):
 
 
 def _merged(pieces: list[LayoutPiece]) -> tuple[LayoutPiece, ...]:
-    """The same pieces, neighbouring constants joined."""
+    """Join neighbouring constants of a layout."""
     merged: list[LayoutPiece] = []
     for piece in pieces:
         if isinstance(piece, bytes) and merged and isinstance(merged[-1], bytes):

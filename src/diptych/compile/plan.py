@@ -179,7 +179,7 @@ class Plan(Struct, frozen=True, eq=False):
         return parameters
 
     def parameters_of(self, runs: Sequence[SlotValues], viewer: Viewer) -> list[tuple[Any, ...]]:
-        """Those of several runs at the same moment; they differ in the values of their slots only."""
+        """The parameters of several runs at the same moment, which differ in the values of their slots only."""
         columns: list[Iterable[Any]] = []
         for bind, get in zip(self.binds, self.getters, strict=True):
             if isinstance(bind, SlotBind):

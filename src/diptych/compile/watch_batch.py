@@ -185,7 +185,7 @@ def _sqlite_groups(dialect: Dialect, binds: Sequence[Bind], numbers: Sequence[in
 
 
 def _postgres_groups(dialect: Dialect, binds: Sequence[Bind], numbers: Sequence[int]) -> _Source:
-    """The same from an array of each value; of lists, from one array of all items, of which each has its part."""
+    """The rows of `_groups` from one array for each value; for lists, from slices of one array of all items."""
     arrays: list[Fragment] = []
     names: list[str] = []
     refer: dict[Bind, Fragment] = {}

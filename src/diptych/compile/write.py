@@ -130,8 +130,8 @@ class _Writer:
         self.opening = taking([self.locks])
 
     def _is_late(self, guard: Guard) -> bool:
-        """Can it be tested only after the change? A statement sees no table as it makes it: a rule about the new row
-        that leads back to its own table may find the row there as it was, or not yet."""
+        """Can a guard be tested only after the change? A statement does not see what it changes: a rule about the new
+        row that leads back to its own table may find the row there as it was, or not yet."""
         if self.write.verb == "create" and self._names_counter(guard.becomes):  # the database numbers the row
             return True
         if self.later and any(looks_through(guard.becomes, path) for path in self.later):
@@ -139,7 +139,7 @@ class _Writer:
         return guard.stored and self.resource.name in reach(guard.becomes, self.resource, self.model.resources)
 
     def _names_counter(self, expr: Expr) -> bool:
-        """Does it depend on a counter of the row?"""
+        """Does an expression depend on a counter of the row?"""
         if not self.resource.counters:
             return False
         named = (self.resource.fields[part.path[0]] for part in leaves(expr) if _is_own_column(part))
@@ -277,7 +277,7 @@ class _Writer:
                 yield new and self._changes(part), part
 
     def _changes(self, part: Expr) -> bool:
-        """Can it be another of the new row than of the old?"""
+        """Can a part of a rule have another value for the new row than for the old one?"""
         fixed = {name for name, field in self.resource.fields.items() if field.stored}
         fixed -= {*dict(self.changed.values), *SERVER_FIELDS[1:]}
         fixed |= {field.relation for name, field in self.resource.fields.items() if field.relation and name in fixed}

@@ -134,7 +134,7 @@ def _with_obstacles(differences: Iterable[Difference]) -> Fitting[list[Differenc
 
 
 def _is_settled(difference: Difference, *, add: bool) -> bool:
-    """May it be fixed now?"""
+    """May a difference be fixed now, without asking anyone?"""
     return difference.apply is not None and (add or not difference.statements)
 
 

@@ -51,7 +51,7 @@ class Node(Struct, frozen=True):
 
     @property
     def runs(self) -> bool | None:
-        """Does it run still? None if that is not known, as it is, or was, on another machine."""
+        """Is the process of this node still running? None if that is not known: it is on another machine."""
         return is_running(self.id.partition("-")[2])
 
     def __str__(self) -> str:

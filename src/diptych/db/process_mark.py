@@ -16,7 +16,7 @@ _PROC = Path("/proc")
 
 
 def mark_of(pid: int) -> str:
-    """The mark of a process; "" if the system does not tell."""
+    """The mark of a process; "" if the system does not report when it started."""
     started = _started(pid)
     return f"{_place()}.{pid}.{started}" if _place() and started else ""
 

@@ -117,10 +117,10 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     async def catalogue(self) -> Catalogue:
-        """Its tables, columns, indexes and foreign keys. It need not be open, and is not changed."""
+        """The tables, columns, indexes and foreign keys of the database, which need not be open and is not changed."""
 
     def cautions(self) -> list[str]:
-        """Warnings for its owner. It need not be open."""
+        """Warnings for the owner of the database, which need not be open."""
 
     async def look(self, model: Model) -> list[Difference]:
         """The differences from a model that `open` would not fix. It need not be open, and is not changed."""
@@ -129,10 +129,10 @@ class Store(Protocol):
         """The columns of the one row of a plan."""
 
     def run_now(self, plan: Plan, parameters: Sequence[Any]) -> tuple[bytes | None, ...] | list[bytes | None] | None:
-        """The same without waiting; None if that cannot be, and it is for `run_apart`."""
+        """Run a statement without waiting; None if it has to wait, which is for `run_apart`."""
 
     async def run_apart(self, plan: Plan, parameters: Sequence[Any]) -> Sequence[bytes | None]:
-        """The same, outside the event loop."""
+        """Run a statement outside the event loop."""
 
     def read_from(self, urls: Sequence[str], model: Model) -> Callable[[Plan, Sequence[Any]], Awaitable[Any]]:
         """Begin to use replicas: what runs a read there if it can, or else here."""

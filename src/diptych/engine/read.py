@@ -186,7 +186,7 @@ class Engine:
     async def answer_list(
         self, prepared: PreparedRead, inputs: Mapping[str, Any], viewer: Viewer
     ) -> PageParts | bytes | None:
-        """The same for a page by itself: its parts, or its bytes if that is what the statement returns."""
+        """The answer to a prepared read of one page: its parts, or its bytes if the statement returns those."""
         return await self._list(*self._run(prepared, inputs, viewer), viewer)
 
     async def _list(

@@ -107,7 +107,7 @@ class DeleteByKey(Struct, frozen=True, eq=False):
 
 
 def _breaks(cause: BaseException | None, columns: tuple[str, ...]) -> bool:
-    """Is it the violation of the unique key of these columns?"""
+    """Is an error the violation of the unique key of these columns?"""
     return isinstance(cause, Violation) and cause.kind == "unique" and set(cause.columns) == set(columns)
 
 

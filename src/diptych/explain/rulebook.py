@@ -71,7 +71,7 @@ class Matter(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Is it allowed without any rule?"""
+        """Is the operation allowed without any rule?"""
         return self.left == TRUE and not self.clauses
 
 
@@ -121,7 +121,7 @@ class Rulebook:
         return Matter(f"{resource}.{name}: read", resource, left, clauses, is_name=True)
 
     def way(self, resource: str, name: str) -> Matter:
-        """Following a relation of a row that can be read; what it leads to has rules of its own."""
+        """The rules about following a relation from a row that can be read; the row at its end has rules of its own."""
         definition, seen = self.model.resources[resource], self.view.resources.get(resource)
         relation = definition.relations[name]
         key = definition.fields.get(name + "Id") if relation.kind == "one" else None

@@ -95,7 +95,7 @@ class SecondFactor:
         return done if isinstance(done, Throttled) else codes if done else None
 
     async def check(self, account: Account, code: str) -> bool | Throttled:
-        """Is it the code of the app now, or a recovery code? Either is used up."""
+        """Is a code the current one of the authenticator app, or a recovery code? Either is used up."""
 
         def script() -> Script[bool | Throttled]:
             text = "".join(code.split()).lower()

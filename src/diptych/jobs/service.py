@@ -195,7 +195,7 @@ class JobService:
             ENDED[outcome] += 1
             SECONDS[0] += time.monotonic() - begun
             RUNNING[0] -= 1
-            if id_is(self._running.get(job.id), run):
+            if _is_current(self._running.get(job.id), run):
                 del self._running[job.id]
             self._woken.set()
 
@@ -214,6 +214,6 @@ class JobService:
                 running.task.cancel()
 
 
-def id_is(running: _Running | None, run: Run) -> bool:
-    """Is it this run?"""
+def _is_current(running: _Running | None, run: Run) -> bool:
+    """Is this run of a job the one that is under way here?"""
     return running is not None and running.run is run

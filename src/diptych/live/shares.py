@@ -80,7 +80,7 @@ class CallerAccount:
         return now - next(iter(self.works)).since if self.works else 0.0
 
     def must_wait(self, now: float) -> bool:
-        """Has it used up its share?"""
+        """Has the caller used up its share?"""
         return self.due - now > BURST
 
     def standing(self, now: float) -> tuple[float, int]:

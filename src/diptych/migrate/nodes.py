@@ -48,7 +48,7 @@ def _refuse(node: Node, needs: Sequence[str], more: str = "") -> None:
 
 
 def _needs(half: Half, node: Node) -> Iterator[str]:
-    """What a service needs of that which a half takes away."""
+    """The tables and columns that a running service needs and half a migration takes away."""
     for step in half.steps:
         yield from _needs_before(step, node)
     if half.half == "contract":

@@ -116,7 +116,7 @@ class Project(Struct, frozen=True):
         asyncio.run(postgres.undo(store, self.model, self.chain(), tell, **how))
 
     def pending(self, config: Config, chain: Sequence[Loaded]) -> list[log.Half]:
-        """What is left to do for a database. Nothing is changed."""
+        """The halves of migrations that a database does not have yet. Nothing is changed."""
         entries = self._entries(config)
         if not entries and chain:
             have = asyncio.run(connect(config).catalogue())

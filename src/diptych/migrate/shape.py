@@ -51,8 +51,10 @@ def catalogue_of(state: State, dialect: DialectName) -> Catalogue:
 
 
 def drift(state: State, have: Catalogue, dialect: DialectName) -> Iterator[str]:
-    """What a database has not, or has otherwise, of a state. More tables, indexes and columns are no difference, if the
-    columns may be left out by an INSERT."""
+    """The differences of a database from a state: what it lacks, and what it has in another form.
+
+    Further tables and indexes are no difference, nor are columns that an INSERT may leave out.
+    """
     want = catalogue_of(state, dialect)
     for name in want.tables:
         if name in have.tables:

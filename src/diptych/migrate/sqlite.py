@@ -136,7 +136,7 @@ class _Run:
         db.execute("COMMIT")
 
     def _left(self, expand: bool) -> tuple[list[log.Half], list[Loaded]]:
-        """What is left to do, and the migrations that the file has without a log."""
+        """The halves that are not applied yet, and the migrations that the file has without a log."""
         entries, have = _entries(self.db), sqlite_catalogue(self.db)
         there: list[Loaded] = []
         if not entries and self.chain:

@@ -79,7 +79,7 @@ class MigrationStep(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def actions(self, before: State, have: Catalogue, dialect: DialectName) -> Iterator[Action]:
-        """What it does to a database."""
+        """The actions by which the step changes a database."""
         raise NotImplementedError
 
     def is_done(self, have: Catalogue, before: State, dialect: DialectName) -> bool:
@@ -92,11 +92,11 @@ class MigrationStep(msgspec.Struct, frozen=True):
 
     @property
     def loses(self) -> bool:
-        """May it lose data?"""
+        """May the step lose data?"""
         return False
 
     def obstacle(self, before: State, dialect: DialectName) -> Look | None:
-        """The rows that are in its way."""
+        """A query for the rows that keep the step from being applied; None if no row can."""
         return None
 
     @property

@@ -56,7 +56,7 @@ class create_table(MigrationStep, frozen=True):
                 yield from forget_counter(f"{self.name}.{name}", dialect)
 
     def _references(self, before: State, have: Catalogue) -> Iterator[Action]:
-        """Its foreign keys to tables that are there, and theirs to it."""
+        """The foreign keys of the new table to tables that exist, and theirs to it."""
         for name, column in self.table.columns.items():
             if column.target in before.tables or column.target == self.name:
                 yield from _at_once(add_reference(self.name, name, column, have))

@@ -321,12 +321,12 @@ class ResourceDef(Struct, frozen=True, eq=False):
 
     @property
     def calls(self) -> tuple[CallDef, ...]:
-        """Its actions and its queries."""
+        """The actions and the queries of the resource."""
         return (*self.actions.values(), *self.queries.values())
 
     @property
     def ways(self) -> Mapping[str, RelationDef]:
-        """Its relations to rows as they are: without that to its versions."""
+        """The relations to current rows: all but the one to the versions of the row."""
         if self.audit is None:
             return self.relations
         return {name: relation for name, relation in self.relations.items() if not relation.past}

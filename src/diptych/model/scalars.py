@@ -107,7 +107,7 @@ class Scalar(Struct, frozen=True, eq=False):
 
     @property
     def is_json(self) -> bool:
-        """Is it stored as JSON? Then it has no order, and equal values may be stored as different texts."""
+        """Are values of this type stored as JSON? They have no order, and equal ones may differ as texts."""
         return self.items is not None or self.members is not None or self.name == "JSON"
 
 

@@ -24,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Moved(NamedTuple):
-    """What a move has done."""
+    """The result of a move: how many rows and changes it has copied."""
 
     rows: int
     changes: int

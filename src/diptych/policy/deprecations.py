@@ -34,7 +34,7 @@ class Uses(Struct, frozen=True, eq=False):
     slots: tuple[tuple[int, Mapping[str, Deprecated]], ...] = ()
 
     def of(self, values: Sequence[Any]) -> tuple[Deprecated, ...]:
-        """All of them, with these values of the request."""
+        """All deprecated parts of the API that a request uses with these values."""
         found = dict.fromkeys(self.always)
         for index, choices in self.slots:
             value = values[index]

@@ -32,11 +32,11 @@ class NamedParts(Generic[T]):
         raise NotImplementedError
 
     def of_picked(self, resource: ResourceDef, field: FieldDef) -> Iterator[T]:
-        """What is said of a field that the response shows."""
+        """The findings about a field that the response shows."""
         return self.of_field(resource, field)
 
     def of_relation(self, resource: ResourceDef, relation: RelationDef) -> Iterator[T]:
-        """What is said of a relation, and of the resource that it leads to."""
+        """The findings about a relation, and about the resource at its end."""
         raise NotImplementedError
 
     def read(self, read: Read) -> Iterator[T]:

@@ -43,7 +43,7 @@ class Introspection(Struct, frozen=True):
 
     @property
     def depends(self) -> bool:
-        """Does it depend on the viewer? Then no answer to it may be reused for another one."""
+        """Does the answer to introspection depend on the viewer? Then no answer to it may be reused for another one."""
         return bool(self.roles)
 
     def is_for(self, viewer: Viewer) -> bool:

@@ -42,7 +42,7 @@ def issuer_of(base_url: str, request: Request) -> str:
 
 
 def known_issuer(base_url: str, request: Request) -> str:
-    """The same, or "" if that is not known."""
+    """The issuer of a service for a request, or "" if it is not known."""
     try:
         return issuer_of(base_url, request)
     except Refusal:

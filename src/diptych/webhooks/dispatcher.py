@@ -70,7 +70,7 @@ _GONE = 410
 
 
 class DispatcherHost(Protocol):
-    """What all webhooks of a process share."""
+    """The services that all webhooks of a process share."""
 
     store: Store
     watch_engine: WatchEngine

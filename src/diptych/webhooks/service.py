@@ -73,7 +73,7 @@ class WebhookService:
 
     @property
     def dispatchers(self) -> Collection[Dispatcher]:
-        """Those of the webhooks that this process delivers."""
+        """The dispatchers of the webhooks that this process delivers."""
         return self._dispatchers.values()
 
     async def start(self) -> None:

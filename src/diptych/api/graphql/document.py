@@ -190,7 +190,7 @@ def _no_such_kind(kind: OperationType) -> Refusal:
 
 
 def _is_foreign(name: str, view: View) -> bool:
-    """Is it a mutation that other roles have and this one does not?"""
+    """Is this the name of a mutation that other roles have and this one does not?"""
     for resource in view.model.values():
         verb = mutation_names(resource).get(name)
         if verb is not None and resource.offers(verb):

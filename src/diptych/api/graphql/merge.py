@@ -56,7 +56,7 @@ def needs_no_merge(document: DocumentNode) -> bool:
 
 
 def merge_selections(document: DocumentNode) -> DocumentNode:
-    """The same document, without duplicate selections in a set."""
+    """Remove duplicate selections from every selection set of a document."""
     definitions = tuple(
         _merged(node) if isinstance(node, OperationDefinitionNode | FragmentDefinitionNode) else node
         for node in document.definitions

@@ -183,7 +183,7 @@ class _Printer:
         return [f"${self._variable(slot)}: {_type(slot)}" for _, slot in sorted(self.slots.items())]
 
     def variables(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Their values."""
+        """The values of the declared variables, by name."""
         return {self._variable(slot): values[index] for index, slot in sorted(self.slots.items())}
 
     def write(self, label: str, write: Write, rows: str = "") -> Lines:

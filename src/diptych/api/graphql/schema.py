@@ -79,7 +79,7 @@ _NODE = GraphQLInterfaceType(
 
 
 def deprecate(fields: dict[str, GraphQLField], deprecated: Deprecation | None) -> dict[str, GraphQLField]:
-    """The same fields, as deprecated ones."""
+    """Mark GraphQL fields as deprecated, if there is a deprecation; return them."""
     for field in fields.values() if deprecated is not None else ():
         field.deprecation_reason = reason(deprecated)
     return fields

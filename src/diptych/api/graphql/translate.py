@@ -246,7 +246,7 @@ class _Translator(Selections):
 
     @staticmethod
     def _deleted(arguments: Mapping[str, RawValue]) -> bool:
-        """Does it ask for deleted rows? (ONLY is the one value that there is.)"""
+        """Do the arguments of a field ask for deleted rows? (ONLY is the one value that there is.)"""
         return "deleted" in arguments and arguments["deleted"].value is not None
 
     def _nodes(self, name: str, nodes: list[FieldNode], types: list[ResourceView]) -> list[Read]:

@@ -163,7 +163,10 @@ def _object(schemas: dict[str, Schema], resource: ResourceView, row: str) -> Sch
 
 
 def extending(base: Schema, schema: Schema) -> Schema:
-    """Both schemas at once. (Generators that know only the usual form of `allOf` ignore members beside it.)"""
+    """A schema that demands two schemas at once, by `allOf`.
+
+    Generators that know only the usual form of `allOf` ignore members beside it.
+    """
     return {"allOf": [base, schema]} if base else schema
 
 

@@ -86,7 +86,7 @@ def secured(
 
 
 def secured_call(item: JsonObject, view: View, resource: ResourceDef, call: CallDef) -> JsonObject:
-    """The same for a call: it reads what it is called on, and what it returns."""
+    """Add security requirements to the operation of a call, which reads its row and what it returns."""
     seen = [view.model[call.result.resource]] if call.result.resource else []
     seen += [resource] if call.on == "row" or isinstance(call, QueryDef) else []
     return secured(item, view, seen, [resource])

@@ -217,7 +217,7 @@ def _body(kinds: dict[str, Schema]) -> JsonObject:
 
 
 def _links(resource: ResourceView, view: View) -> JsonObject:
-    """Where one goes from a new row: to what can be done with it, and to what belongs to it."""
+    """The OpenAPI links of a new row: the operations on it, and the lists of rows that belong to it."""
     name = resource.resource.name
     ids = ["get" + name]
     ids += [verb + name for verb in ("replace", "update", "delete") if resource.may(verb)]

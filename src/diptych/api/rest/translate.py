@@ -230,7 +230,7 @@ class _Translator:
         return self.builder.upsert_key(resource, self._raw("by")), self.builder.keeps(raw, ("update", "keep"), resource)
 
     def wants_deleted(self, resource: ResourceView) -> bool:
-        """Does it ask for deleted rows? There is no such parameter for a role that may never see any."""
+        """Does the query string ask for deleted rows? There is no such parameter for a role that may never see any."""
         wanted = self.query.parameters.get("deleted")
         if wanted is None:
             return False

@@ -65,7 +65,7 @@ class _Triggers:
         self.unique = [[identifier(column).text for column in columns] for columns in keys]
 
     def parts(self) -> Iterable[SystemObject]:
-        """Each with its text, so that it is made anew when the columns are others."""
+        """The triggers of the table, each with its text, so that one is replaced when the columns have changed."""
         moves = "NEW.id IS NOT OLD.id"
         yield self._trigger("touch", "AFTER UPDATE", f"NEW.version <= OLD.version AND NOT ({moves})", *self._touch())
         yield self._trigger(

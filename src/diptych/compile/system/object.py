@@ -41,7 +41,7 @@ class SystemObject(Struct, frozen=True):
     text: str | None = None
 
     def is_in(self, have: Mapping[str, str | None]) -> bool:
-        """Is it among the parts that a database has, by name and text, or in a later form?"""
+        """Does a database have this object, by name and text, or in a later form?"""
         if self.name not in have:
             return False
         there = have[self.name]

@@ -56,7 +56,7 @@ class SearchIndex:
         return (*words_function().create, index)
 
     def outdated(self, have: Collection[str]) -> list[str]:
-        """Those of the names of search indexes that are of another declaration of this table."""
+        """The names of search indexes that an earlier declaration of this table has left."""
         mine = re.compile(re.escape(self._stem) + "[0-9a-f]{8}")
         return sorted(name for name in have if mine.fullmatch(name) and name != self.name)
 

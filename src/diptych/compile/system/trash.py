@@ -56,7 +56,7 @@ def trash_objects(resources: Mapping[str, ResourceDef], dialect: DialectName) ->
 def trash_triggers(
     tables: Mapping[str, bool], references: Sequence[TrashReference], dialect: DialectName
 ) -> Iterator[SystemObject]:
-    """The same by tables, and whether each has a trash; for what has no model."""
+    """The triggers of the trash for tables without a model; `tables` says which of them have a trash."""
     for table, has_trash in tables.items():
         if has_trash:
             inbound = [reference for reference in references if reference.target == table]

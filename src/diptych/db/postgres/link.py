@@ -76,7 +76,7 @@ class Link:
         return await self.protocol.bind_execute_many(statement._state, parameters, "", None, True)
 
     async def rows(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Any:
-        """The same for a statement that changes something."""
+        """Run a statement that changes something once for each set of parameters; return its rows."""
         statement = self.statements.get(sql)
         if statement is None:
             statement = await self._prepare(sql)

@@ -39,7 +39,7 @@ class PrimaryCheck:
         await asyncio.shield(self._asking)
 
     async def check_if_listening(self) -> None:
-        """The same by the connection that listens, if there is one: all others may be in use."""
+        """Check the primary through the listening connection, if there is one: all others may be in use."""
         if self._channel.listening is not None and self._channel.listening.is_connected:
             await self.check()
 

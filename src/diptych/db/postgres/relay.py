@@ -54,7 +54,7 @@ class Relay:
 
     @property
     def is_up(self) -> bool:
-        """Does it carry notices now?"""
+        """Is the relay connected, so that it carries notices?"""
         client = self._client
         return client is not None and client.is_connected and self._subscription is not None
 

@@ -61,7 +61,10 @@ class Replica:
         return ReplicaState(self.name, self.is_up, self._lag, self._position, self.reads)
 
     def may_have(self, position: int, now: float) -> bool:
-        """Has it this position, or may it have it by now? Not while others wait for its connections."""
+        """Has the replica replayed this position of the feed, or may it have by now?
+
+        No while others wait for its connections.
+        """
         if self._pool.semaphore.waiting:
             return False
         return self._position >= position or now - self._learned > _LEARNED

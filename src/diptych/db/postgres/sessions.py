@@ -93,7 +93,7 @@ class Connector:
         return None if self.shares else self._setting
 
     def other(self, url: str) -> Connector:
-        """The same for another server."""
+        """A connector with the same settings for another server."""
         return Connector(url, self._timeout, "transaction" if self.shares else "session")
 
     async def connect(self) -> PostgresConnection:

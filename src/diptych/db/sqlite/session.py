@@ -211,7 +211,7 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
 
 
 def _apart(work: SessionWork[T]) -> SessionWork[T]:
-    """The same work in a savepoint: if it fails, the rest of the transaction stays."""
+    """Wrap work in a savepoint: if it fails, the rest of the transaction stays."""
 
     def apart(connection: WriteConnection) -> T:
         connection.execute("SAVEPOINT part")

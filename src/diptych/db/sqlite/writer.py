@@ -396,5 +396,5 @@ def _is_cancelled(item: WriterJob[Any] | Session) -> bool:
 
 
 def _joins(_: str, item: WriterJob[Any] | Session) -> bool:
-    """Can it share a transaction?"""
+    """Can an item of the queue share a transaction with others?"""
     return isinstance(item, WriterJob) and not item.alone

@@ -58,7 +58,7 @@ class Issuers:
         return list(self._known)
 
     def knows(self, issuer: str | None) -> bool:
-        """Is it a trusted issuer?"""
+        """Is this a trusted issuer?"""
         return issuer in self._known
 
     async def verify(self, token: str) -> Claims | None:

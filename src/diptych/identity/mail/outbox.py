@@ -81,7 +81,7 @@ class Outbox:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Is it a fault that another attempt may not meet?"""
+    """Is this a transient error, so that another attempt may succeed?"""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(code < 500 for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPResponseException):

@@ -206,7 +206,7 @@ class GrantStore:
 
 
 def is_usable(refresh: RefreshToken) -> bool:
-    """Can it be exchanged for new tokens?"""
+    """Can a refresh token be exchanged for new tokens?"""
     return refresh.used_at is None and refresh.expires_at > unix_time()
 
 

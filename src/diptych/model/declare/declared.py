@@ -75,7 +75,7 @@ class Declared(Struct, frozen=True):
 
     @property
     def is_class_variable(self) -> bool:
-        """Is its annotation a ClassVar?"""
+        """Is the member annotated as a ClassVar?"""
         if isinstance(self.hint, str):
             return _CLASS_VARIABLE.match(self.hint) is not None
         return self.hint is ClassVar or typing.get_origin(self.hint) is ClassVar

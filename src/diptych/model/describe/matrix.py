@@ -69,7 +69,7 @@ def matrix(model: Model, roles: Sequence[str]) -> list[ResourceMatrix]:
 
 
 def matrices(model: Model, roles: Sequence[str]) -> Iterator[ResourceMatrix]:
-    """The same, one after the other."""
+    """The access matrix of each resource, one after the other."""
     views = {role: model.view_as(role) for role in roles}
     yield from (_of(resource, views) for resource in model.resources.values())
 

@@ -47,7 +47,7 @@ def key_columns(cls: type[Resource]) -> tuple[str, ...]:
 
 
 def place_faults(cls: type[Resource]) -> Iterator[NameFault]:
-    """What is wrong with where the rows of a resource are said to be."""
+    """The mistakes in the `table=` or `view=` of a resource."""
     said = cls.__diptych__
     if said["table"] and said["view"]:
         yield "it is a table and a view", "Give table= or view="
@@ -146,7 +146,7 @@ _VERSION = "A digest of the row, by which a change of it is noticed."
 
 
 def table_options(cls: type[Resource]) -> dict[str, Any]:
-    """What a definition says of the place of its rows."""
+    """The fields of a ResourceDef about the table or view that its rows are in."""
     return {
         "managed": is_managed(cls),
         "is_view": bool(cls.__diptych__["view"]),

@@ -21,6 +21,6 @@ def many_of(cls: type[Resource]) -> str:
 
 
 def holds_rows(line: Annotation) -> bool:
-    """Is it a list of resources, which is a relation?"""
+    """Is the field a list of resources, and so a relation?"""
     (item,) = get_args(line.type)
     return isinstance(line.default, Inverse | Through) or (isinstance(item, type) and issubclass(item, Resource))

@@ -361,5 +361,5 @@ def choose(when: Expr, then: Expr, other: Expr) -> Expr:
 
 
 def is_condition(expr: Expr) -> bool:
-    """Is it a predicate, not a value?"""
+    """Is an expression a predicate, not a value?"""
     return isinstance(expr, Compare | IsNull | And | Or | Not | Has | Matches | May | HasRole)

@@ -127,7 +127,7 @@ class Planner:
     def _known_lifted(
         self, literals: Literals, name: str | None, variables: Variables, caller: Caller
     ) -> Recognised | None:
-        """The same for a document whose literals were lifted: they must fit, as those of `_lifted`."""
+        """The prepared operation of a document whose literals were lifted: they must fit, as those of `_lifted`."""
         entry = self._entries.get((literals.rest, name, caller.signature))
         if type(entry) is not KnownDocument or not literals.fit(self.engine.limits):
             return None

@@ -72,7 +72,7 @@ class KnownOperation(Struct, frozen=True, eq=False):
 
     @property
     def is_deprecated(self) -> bool:
-        """May it use what is deprecated?"""
+        """May the operation use deprecated parts of the API?"""
         return any(part.uses is not None for part in self.parts)
 
     @property

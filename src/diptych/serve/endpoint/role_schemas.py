@@ -31,7 +31,7 @@ Build = Callable[[View], GraphQLSchema]
 
 
 class Unmade(Exception):
-    """What a request needs is not made yet, and takes long."""
+    """Raised where a request needs the schema of a role that is not built yet, which takes long."""
 
     def __init__(
         self,

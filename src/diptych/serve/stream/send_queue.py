@@ -41,7 +41,7 @@ class Transport(Protocol):
     """The connection under a stream. It calls `SendQueue.flush` when it is writable again."""
 
     def is_free(self) -> bool:
-        """Is it writable?"""
+        """Can the transport be written to without waiting?"""
         ...
 
     def write(self, parts: Parts) -> None:
