@@ -16,6 +16,7 @@ the Read afterwards, so they hold for the needed fields as for all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import GenericAlias
 from typing import Any, cast
 
 import msgspec
@@ -77,7 +78,7 @@ def extract(read: Read, resources: Resources) -> tuple[Read, PythonFields | None
     if spot is None:
         return read, None
     many = read.take in ("list", "each")
-    kind = list[spot.kind | None] if read.take == "each" else _held(spot, many)  # type: ignore[name-defined]  # a type made at run time
+    kind = GenericAlias(list, (spot.kind | None,)) if read.take == "each" else _held(spot, many)
     return whole, PythonFields(spot, many, msgspec.json.Decoder(kind))
 
 
@@ -97,7 +98,7 @@ def extract_watch(watch: Watch, resources: Resources) -> tuple[Watch, tuple[Pyth
 
 def _held(spot: ObjectShape, many: bool) -> Any:
     """The type of a value that holds objects of a shape."""
-    return list[spot.kind] if many else spot.kind | None  # type: ignore[name-defined]  # a type made at run time
+    return GenericAlias(list, (spot.kind,)) if many else spot.kind | None
 
 
 class _ShapeBuilder:

@@ -181,7 +181,7 @@ class _Comparison:
             yield self._retyped(resource, field, have, want)
             return
         if have.nullable != want.nullable:
-            yield self._null(resource, field.column, have, want)
+            yield self._null(resource, field.column, want)
         difference = self._meaning(name, resource.table, field.column)
         if difference is not None:
             yield difference
@@ -199,7 +199,7 @@ class _Comparison:
         statement = f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {want.type}"
         return Difference(sentence, (statement,), done=f"made the column {name} {want.type}")
 
-    def _null(self, resource: ResourceDef, column: str, have: CatalogueColumn, want: CatalogueColumn) -> Difference:
+    def _null(self, resource: ResourceDef, column: str, want: CatalogueColumn) -> Difference:
         statements = (set_null(resource, column, nullable=want.nullable),)
         should, is_now = ("may", "must not") if want.nullable else ("must not", "may")
         sentence = f"the column {resource.table}.{column} {is_now} be null and {should} be null"

@@ -31,11 +31,6 @@ def fixed_owner(roles: Iterable[str], user: str | None = None) -> str:
     return json.dumps({"roles": sorted(roles), "user": user})
 
 
-def account_owner(id: str) -> str:
-    """An owner that is an account."""
-    return json.dumps({"account": id})
-
-
 def user_owner(id: str) -> str:
     """An owner that is a user of the model."""
     return json.dumps({"of": id})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from diptych.db.script import Script
 from diptych.demo.model import model
 from diptych.errors import Code, Refusal
 from diptych.identity.accounts import Accounts
-from diptych.identity.owner import account_owner, fixed_owner
+from diptych.identity.owner import fixed_owner
 from diptych.identity.revocation_list import RevocationList
 from diptych.serve.handler import Handler
 from diptych.webhooks import dispatcher, manage, records, service
@@ -253,7 +254,7 @@ def test_a_right_that_is_revoked_stops_values_at_once_and_also_of_what_waits(dat
         async with serving(database) as (handler, receiver):
             accounts = Accounts(handler.engine.store, RevocationList(handler.engine.store))
             account = await accounts.add("eve@example.org", None, ["admin"])
-            await add(handler, "one", receiver.url("good"), owner=account_owner(account.id))
+            await add(handler, "one", receiver.url("good"), owner=json.dumps({"account": account.id}))
             await rename(handler, "seen", POST[3])  # a draft, which admins may read
             await until(lambda: titles(receiver, "good") == ["seen"])
             receiver.statuses["good"] = 500

@@ -75,7 +75,7 @@ def _create(resource: ResourceView, view: View) -> JsonObject:
     post = operation(f"Create {with_article(definition.name)}", definition.name, parameters, _BATCH)
     headers = ("Location", "ETag", *_replayed(view))
     made = answer(f"The new {spaced_words(definition.name)}.", ref(definition.name), *headers)
-    made["links"] = _links(resource, view)
+    made["links"] = _links(resource)
     there = f"The {spaced_words(definition.name)} that has the key `by`, as it is now."
     existing = {"200": answer(there, ref(definition.name), *headers[1:])} if resource.may("upsert") else {}
     return {
@@ -216,7 +216,7 @@ def _body(kinds: dict[str, Schema]) -> JsonObject:
     return {"required": True, "content": {kind: {"schema": schema} for kind, schema in kinds.items()}}
 
 
-def _links(resource: ResourceView, view: View) -> JsonObject:
+def _links(resource: ResourceView) -> JsonObject:
     """The OpenAPI links of a new row: the operations on it, and the lists of rows that belong to it."""
     name = resource.resource.name
     ids = ["get" + name]

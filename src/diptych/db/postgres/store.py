@@ -292,12 +292,12 @@ class PostgresStore:
         statement = batches.statement(step.sql)
         answer = batches.join(statement, step)
         if answer is not None:
-            row = await answer
-            if type(row) is Lost:
+            row: ResultRow | Lost = await answer
+            if isinstance(row, Lost):
                 return await find_change(self.pool, row.connection, lookup(), self._changed)
             if row is not None:
                 self._changed()
-            return row  # type: ignore[no-any-return]
+            return row
         begun = statement.begin()
         try:
             return await run_change(self.pool, step, lookup, self._changed)
