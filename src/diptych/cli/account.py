@@ -111,7 +111,10 @@ def remove(email: str, **flags: Any) -> None:
 @_EMAIL
 @in_database
 def reset_totp(email: str, **flags: Any) -> None:
-    """Turn off the authenticator app of an account, for a phone that is lost. Its tokens and sessions end."""
+    """Turn off the authenticator app of an account.
+
+    That is for a phone that is lost. The tokens and sessions of the account end.
+    """
     account, was_on = run_on_store(flags, lambda store, revoked: Accounts(store, revoked).reset_totp(email))
     outcome = "needs no authenticator app any more" if was_on else "had no authenticator app"
     click.echo(f"{account.email} {outcome}.")

@@ -13,7 +13,10 @@ from diptych.identity.api_keys import ApiKeys
 
 @click.group("api-key")
 def api_key() -> None:
-    """API keys: bearer tokens for machines, which are valid until they are removed or expire."""
+    """API keys: bearer tokens for machines.
+
+    They are valid until they are removed or expire.
+    """
 
 
 @api_key.command()

@@ -101,5 +101,8 @@ def verify(kept: str | None, **flags: Any) -> None:
 @options("database")
 @MODEL_OPTION
 def head(**flags: Any) -> None:
-    """Print the number and the hash of the newest entry, to be kept elsewhere."""
+    """Print the number and the hash of the newest entry.
+
+    Keep them elsewhere: `diptych audit verify --head` compares the log with them.
+    """
     click.echo(str(_run(flags, audit_head)))

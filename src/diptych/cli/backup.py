@@ -24,10 +24,11 @@ _HEADS = {b"SQLite format 3\0": "SQLite", b"PGDMP": "PostgreSQL"}
 @click.option("--replace", is_flag=True, help="Replace FILE if it is there.")
 @options("database")
 def backup(file: Path, replace: bool, **flags: Any) -> None:
-    """Write the whole database to FILE, while it is served: rows, feed, accounts, keys.
+    """Write the whole database to FILE, while it is served.
 
-    A backup of SQLite is a database itself, read back before FILE gets its name. One of PostgreSQL is written by
-    pg_dump. FILE holds the keys that sign tokens: only its owner can read it.
+    That is all rows, the feed, accounts and keys. A backup of SQLite is a database itself, read back before FILE
+    gets its name. One of PostgreSQL is written by pg_dump. FILE holds the keys that sign tokens: only its owner can
+    read it.
     """
     config = config_of(flags)
     check_lasting(config)
@@ -55,10 +56,10 @@ def _back_up_sqlite(database: str, file: Path) -> int:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @options("database")
 def restore(file: Path, **flags: Any) -> None:
-    """Put the backup in FILE in the place of the database. Stop the services first.
+    """Replace the database by the backup in FILE. Stop the services first.
 
-    A SQLite database that is there is kept under another name; one of PostgreSQL must be empty. What was written after
-    the backup is gone: followers get RESUME_GAP, and tokens and keys that were revoked since are valid again.
+    A SQLite database that is there is kept under another name; one of PostgreSQL must be empty. What was written
+    after the backup is gone: followers get RESUME_GAP, and tokens and keys that were revoked since are valid again.
     """
     config = config_of(flags)
     check_lasting(config)

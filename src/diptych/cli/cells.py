@@ -90,7 +90,10 @@ def migrate(model: str | None, folder: str, **flags: Any) -> None:
 @model_argument
 @options("cells", "statement_timeout")
 def move(tenant: str, target: str, model: str | None, **flags: Any) -> None:
-    """Move a tenant to the empty database TARGET while it is served, and enter that into the cells file."""
+    """Move a tenant to the empty database TARGET while it is served.
+
+    The cells file then has the new address.
+    """
     config, file, directory = _read(flags)
     source = directory.databases.get(tenant)
     if source is None:

@@ -6,6 +6,7 @@ import asyncio
 
 import click
 
+from diptych.cli.counts import counted
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import check_lasting, config_of
 from diptych.db.connect import connect
@@ -25,7 +26,10 @@ from diptych.model.read.rates import rates_in_force
 @click.option("--database", metavar="URL", default=None, help="A database to compare with the model; it is only read.")
 @click.option("--accept", is_flag=True, help="Record what the model means by columns that you have changed by hand.")
 def check(model: str | None, database: str | None, accept: bool) -> None:
-    """Check a model: list everything that would fail at start, and warn of what would be slow."""
+    """List the mistakes of a model, and warn of what would be slow.
+
+    With --database, compare the model with the tables there as well.
+    """
     loaded = load_model(model)
     if accept and database is None:
         raise StartError("--accept is about a database: name it by --database URL.")
@@ -43,7 +47,7 @@ def check(model: str | None, database: str | None, accept: bool) -> None:
         store = connect(config)
         messages += asyncio.run(_accept(store, loaded) if accept else _look(store, loaded))
         messages += [f"Warning: {caution}" for caution in store.cautions()]
-    resources = "1 resource" if len(loaded.resources) == 1 else f"{len(loaded.resources)} resources"
+    resources = counted(len(loaded.resources), "resource")
     names = ", ".join(loaded.resources)
     click.echo(f"The model works: {resources} ({names}), roles {', '.join(loaded.role_names)}.")
     for line in messages:

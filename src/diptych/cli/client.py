@@ -17,7 +17,10 @@ from diptych.identity.scopes import IDENTITY_SCOPES
 
 @click.group()
 def client() -> None:
-    """OAuth clients: programs that request tokens, for people or for themselves."""
+    """OAuth clients: programs that request tokens.
+
+    They request them for people who sign in, or for themselves.
+    """
 
 
 @client.command()

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from diptych.cli.counts import counted
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.records import in_database, iso_time, print_table, run_on_store
 from diptych.contract.change import ContractChange
@@ -27,7 +28,10 @@ _FOLDER = click.option(
 
 @click.group()
 def contract() -> None:
-    """The API of a model as files: the GraphQL schema and the OpenAPI document of every role."""
+    """The API of a model as files, under version control.
+
+    They are the GraphQL schema and the OpenAPI document of every role.
+    """
 
 
 @contract.command()
@@ -35,16 +39,20 @@ def contract() -> None:
 @_FOLDER
 @click.option("--breaking", "reason", metavar="REASON", help="Why clients are broken on purpose; it is written down.")
 def lock(model: str | None, folder: Path, reason: str | None) -> None:
-    """Write the documents of every role; refused if that breaks clients of those there, unless a REASON is given."""
+    """Write the documents of every role.
+
+    That is refused if it breaks clients of the documents that are there, unless a REASON is given.
+    """
     new = contract_of(load_model(model))
     breaking = _breaking(changes_between(read_contract(folder), new)) if folder.is_dir() else {}
     if breaking and reason is None:
         _show(breaking)
-        raise StartError(f"{_counted(breaking)} would break clients; add --breaking REASON to do it on purpose.")
+        broken = counted(len(breaking), "change")
+        raise StartError(f"{broken} would break clients; add --breaking REASON to do it on purpose.")
     write_contract(folder, new)
     if breaking and reason is not None:
         record_breaking(folder, reason, breaking)
-    click.echo(f"Wrote {len(new)} documents to {folder}.")
+    click.echo(f"Wrote {counted(len(new), 'document')} to {folder}.")
 
 
 @contract.command()
@@ -52,15 +60,17 @@ def lock(model: str | None, folder: Path, reason: str | None) -> None:
 @_FOLDER
 @click.option("--strict", is_flag=True, help="Also fail for changes that only may surprise a client.")
 def check(model: str | None, folder: Path, strict: bool) -> None:
-    """Compare the model with its contract; fails if a client of the contract could break."""
+    """Compare the model with its contract.
+
+    It fails if a client of the contract could break.
+    """
     old, new = read_contract(folder), contract_of(load_model(model))
     changes = changes_between(old, new)
     _show(changes)
     breaking = _breaking(changes, strict=strict)
     if breaking:
-        raise StartError(
-            f"{_counted(breaking)} would break clients; diptych contract lock --breaking REASON allows it."
-        )
+        broken = counted(len(breaking), "change")
+        raise StartError(f"{broken} would break clients; diptych contract lock --breaking REASON allows it.")
     grown = "" if old == new else " It has grown: run diptych contract lock."
     click.echo(f"The model keeps its contract.{grown}")
 
@@ -68,7 +78,10 @@ def check(model: str | None, folder: Path, strict: bool) -> None:
 @contract.command()
 @in_database
 def usage(**flags: Any) -> None:
-    """List who still uses what is deprecated: each part of the API by role and OAuth client."""
+    """List who still uses what is deprecated.
+
+    That is each deprecated part of the API, by role and OAuth client.
+    """
     rows = run_on_store(flags, lambda store, _: all_usage(store))
     deprecated = deprecated_names(load_model(flags["model"]))
     table = [
@@ -89,7 +102,3 @@ def _show(changes: Mapping[ContractChange, list[str]]) -> None:
     for change, roles in sorted(changes.items(), key=lambda entry: (not entry[0].breaking, entry[0])):
         kind = "Breaking" if change.breaking else "Announced" if change.announced else "Dangerous"
         click.echo(f"{kind}: {change} ({', '.join(roles)})")
-
-
-def _counted(changes: Mapping[ContractChange, list[str]]) -> str:
-    return "1 change" if len(changes) == 1 else f"{len(changes)} changes"

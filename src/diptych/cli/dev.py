@@ -50,7 +50,10 @@ _DEV = {
 @options(*(name for name in SERVING if name != "workers"), **_DEV)
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that others can reach.")
 def dev(model: str | None, allow_remote: bool, **flags: Any) -> None:
-    """Serve a model for development: sample data, an admin token and a login, reload when the model changes."""
+    """Serve a model for development, and reload it when it changes.
+
+    It prints an admin token. The default model has sample data and a login.
+    """
     config = config_of({**flags, "model": model_name(model)}, **_DEV)
     if not allow_remote and not is_loopback(config.host):
         raise StartError(f"dev does not listen on {config.host}, where others can reach it, without --allow-remote.")

@@ -37,7 +37,10 @@ def explain(
     body: str | None,
     database: str | None,
 ) -> None:
-    """Show how a request is processed: its Ask, its price, its SQL, and the rules that decide about it."""
+    """Show how a request is processed, and which rules decide.
+
+    That is its Ask, its price, its SQL, and each rule that applies; with --database, also what they hide.
+    """
     loaded = load_model(model)
     viewer = viewer_as(loaded, role_of(loaded, role), user, scopes, json_object("--claims", claims))
     config = config_of({} if database is None else {"database": database})

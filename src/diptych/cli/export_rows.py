@@ -81,9 +81,10 @@ def export(
     raw: bool,
     **flags: Any,
 ) -> None:
-    """Write the rows of RESOURCE to FILE, or to the standard output: as CSV (.csv) or NDJSON (.ndjson, .jsonl).
+    """Write the rows of RESOURCE as CSV or NDJSON.
 
-    Rows are in the order of their ids. A file is written beside, and takes its name when it is whole.
+    They are written to FILE (.csv, .ndjson or .jsonl), or to the standard output, in the order of their ids. FILE gets
+    its name when all of it is written.
     """
     loaded = load_model(model)
     definition, media, config = resource_of(loaded, resource), media_of(kind, file), config_of(flags)

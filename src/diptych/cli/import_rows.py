@@ -76,7 +76,9 @@ def import_(
     restart: bool,
     **flags: Any,
 ) -> None:
-    """Create the rows of FILE: CSV (.csv) or NDJSON (.ndjson, .jsonl), as `diptych export` writes them.
+    """Create the rows of FILE, which is CSV or NDJSON.
+
+    It is what `diptych export` writes: .csv, .ndjson or .jsonl.
 
     Each batch of 1,000 rows is imported as a whole. At a fault the import stops; mend the file and run the same command
     again: it goes on after the last batch.

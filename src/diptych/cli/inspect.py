@@ -18,9 +18,10 @@ from diptych.inspection.model_file import write_model
 @click.argument("database", metavar="DATABASE")
 @click.option("--triggers", is_flag=True, help="Let Diptych put triggers on the tables, by which changes are followed.")
 def inspect(database: str, triggers: bool) -> None:
-    """Print a model file for DATABASE, which is only read: `diptych inspect sqlite:///shop.db > model.py`.
+    """Print a model file for DATABASE, which is only read.
 
-    What cannot be expressed is said in the file, at its place, and on stderr.
+    Write it to a file: `diptych inspect sqlite:///shop.db > model.py`. What cannot be expressed is said in the
+    file, at its place, and on stderr.
     """
     text, left = model_of(database, triggers=triggers)
     click.echo(text, nl=False)

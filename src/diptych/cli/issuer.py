@@ -13,7 +13,10 @@ from diptych.setting_parsers import read_address
 
 @click.group()
 def issuer() -> None:
-    """The issuer of tokens: the public address of the service, remembered from the first start with a base_url."""
+    """The issuer of tokens: the public address of the service.
+
+    The database remembers it from the first start with a base_url.
+    """
 
 
 @issuer.command()

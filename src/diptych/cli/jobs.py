@@ -42,7 +42,7 @@ def _run(flags: dict[str, Any], work: Callable[[WriteEngine], Awaitable[T]]) -> 
 
 @click.group()
 def jobs() -> None:
-    """Jobs: actions that run in the background, and functions that run by the clock."""
+    """Jobs: actions in the background, and functions by the clock."""
 
 
 @jobs.command("list")
@@ -60,7 +60,10 @@ def list_(state: str | None, most: int, **flags: Any) -> None:
 @_ID
 @in_database
 def cancel(id: str, **flags: Any) -> None:
-    """Cancel a job that has not ended: none of its changes is committed after that."""
+    """Cancel a job that has not ended.
+
+    None of its changes is committed after that.
+    """
     _run(flags, lambda engine: manage.cancel(engine, id))
     click.echo(f"{id} is cancelled.")
 

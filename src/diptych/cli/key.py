@@ -27,7 +27,10 @@ def list_(**flags: Any) -> None:
 @key.command("rotate")
 @in_database
 def rotate_(**flags: Any) -> None:
-    """Sign with a new key; running services use it within a second, and tokens of the old one stay valid."""
+    """Sign with a new key.
+
+    Running services use it within a second, and tokens of the old one stay valid.
+    """
     kid = run_on_store(flags, lambda store, revoked: rotate_key(store))
     click.echo(f"The key {kid} signs from now on.")
 
@@ -37,9 +40,10 @@ def rotate_(**flags: Any) -> None:
 @click.option("--at-once", is_flag=True, help="Also while tokens that it signed may be valid: they end with it.")
 @in_database
 def remove(kid: str, at_once: bool, **flags: Any) -> None:
-    """Remove a key that signs no longer, when the tokens that it signed have expired.
+    """Remove a key that signs no longer.
 
-    Tokens of `diptych token --ttl` can be meant to live longer; they end with their key.
+    It is refused until the tokens that it signed have expired. Tokens of `diptych token --ttl` can be meant to live
+    longer; they end with their key.
     """
     run_on_store(flags, lambda store, revoked: remove_key(store, kid, at_once=at_once))
     click.echo(f"The key {kid} is removed.")

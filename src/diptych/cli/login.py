@@ -32,7 +32,10 @@ class _NotNow(StartError):
 @click.option("--client", metavar="ID", required=True, help="The id of a client that was added with --device.")
 @MANY("--scope", "scopes", metavar="SCOPE", help="What the token allows, as in users:read; may be repeated.")
 def login(url: str, client: str, scopes: tuple[str, ...]) -> None:
-    """Sign in to a service in a browser, anywhere; prints an access token."""
+    """Sign in by a browser on any machine; print an access token.
+
+    URL is the address of the service. Needs a client that was added with --device.
+    """
     issuer = url.rstrip("/")
     if not is_protected(issuer):
         raise StartError(f"{url} is no https address, nor an address of this machine.")
@@ -90,7 +93,9 @@ def _ask(address: str, form: dict[str, str] | None = None) -> dict[str, Any]:
             raise _NotNow(f"{address} cannot answer now: {error}.") from None
         text = error.read(_LARGEST)
     except (OSError, http.client.HTTPException) as error:
-        raise _NotNow(f"{address} cannot be reached: {error}.") from None
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        why = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
+        raise _NotNow(f"{address} cannot be reached: {why}.") from None
     try:
         answer = json.loads(text)
     except ValueError:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from diptych.cli.counts import counted
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import check_lasting, config_of
 from diptych.compile.system.upgrade import SYSTEM_VERSION
@@ -34,7 +35,10 @@ _DATABASE = click.option(
 
 @click.group()
 def migrate() -> None:
-    """Migrations: files in your repository that bring a database to a model that has changed."""
+    """Migrations: files that bring a database to a changed model.
+
+    They are in your repository, and reviewed like all code.
+    """
 
 
 @migrate.command()
@@ -173,7 +177,7 @@ _EVERY = 1.0
 @click.option("--allow-loss", is_flag=True, help="Drop values that were written since.")
 @click.option("--ignore-nodes", is_flag=True, help="Undo it though services that run need what it made.")
 def undo(model: str | None, folder: str, database: str | None, **how: bool) -> None:
-    """Take back what `apply --expand` did for the last migration (PostgreSQL)."""
+    """Take back the last `apply --expand` (PostgreSQL)."""
     Project(load_model(model), Path(folder)).undo(_config(database), click.echo, **how)
 
 
@@ -202,13 +206,16 @@ def status(model: str | None, folder: str, database: str | None) -> None:
 @_FOLDER
 @click.option("--database", metavar="URL", default=None, help="A database to compare with the last migration too.")
 def check(model: str | None, folder: str, database: str | None) -> None:
-    """Check that the files are whole and lead to the model, and that a database is as they leave it."""
+    """Check that the files are whole and lead to the model.
+
+    With --database, check that the database is as they leave it, too.
+    """
     project = Project(load_model(model), Path(folder))
     chain = project.complete_chain()
     differences = project.drift(_config(database), chain) if database is not None else []
     if differences:
         raise StartError(f"The database is not as {chain[-1].name} leaves it: {'; '.join(differences)}.")
-    click.echo("1 migration leads to the model." if len(chain) == 1 else f"{len(chain)} migrations lead to the model.")
+    click.echo(f"{counted(len(chain), 'migration')} {'leads' if len(chain) == 1 else 'lead'} to the model.")
 
 
 @migrate.command()

@@ -34,11 +34,12 @@ from diptych.move.sqlite import SqliteSide
 @click.option("--no-switch", is_flag=True, help="Copy, follow and verify, and leave the source as it is.")
 @options("statement_timeout")
 def move(source: str, target: str, model: str | None, dry_run: bool, no_switch: bool, **flags: Any) -> None:
-    """Move all data from the database SOURCE to the empty database TARGET, of either store.
+    """Move all data from the database SOURCE to the empty one TARGET.
 
-    Ids, versions, moments, the feed, accounts, tokens, keys and idempotency keys stay as they are, so every cursor,
-    ETag and token is good afterwards. SOURCE may be served meanwhile: its writers wait for a moment at the end, and get
-    503 from then on, until they are started with TARGET. A run that was interrupted goes on where it stopped.
+    Each of them is SQLite or PostgreSQL. Ids, versions, moments, the feed, accounts, tokens, keys and idempotency
+    keys stay as they are, so every cursor, ETag and token is good afterwards. SOURCE may be served meanwhile: its
+    writers wait for a moment at the end, and get 503 from then on, until they are started with TARGET. A run that
+    was interrupted goes on where it stopped.
     """
     moved = _run(config_of(flags), source, target, model, dry_run=dry_run, switch=not no_switch)
     if moved is None:

@@ -33,10 +33,10 @@ _SETTINGS = """\
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @click.option("--from", "database", metavar="DATABASE", help="A database that exists, whose model is inspected.")
 def new(folder: Path, database: str | None) -> None:
-    """Make a project in FOLDER: a model, its settings, tests and first migration. Without FOLDER, make it here.
+    """Make a project in FOLDER: model, settings, tests, migration.
 
-    With --from, the model is that of a database that exists, as `diptych inspect` prints it, and there is no migration:
-    its tables stay as they are.
+    Without FOLDER, it is made here. With --from, the model is that of a database that exists, as `diptych inspect`
+    prints it, and there is no migration: its tables stay as they are.
     """
     texts = project_files() if database is None else inspected_files(database)
     try:

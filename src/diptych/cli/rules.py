@@ -18,7 +18,10 @@ from diptych.model.describe.matrix import matrix
 @click.option("--as", "role", metavar="ROLE", default=None, help="Only this role: anonymous, signed_in, …")
 @click.option("--html", is_flag=True, help="Print a page for a browser: diptych rules --html > rules.html")
 def rules(model: str | None, role: str | None, html: bool) -> None:
-    """Show who may do what: every role, every resource, every field with rules of its own."""
+    """Show who may do what: the access matrix of the model.
+
+    It has every role, every resource, and every field with rules of its own.
+    """
     loaded = load_model(model)
     matrices = matrix(loaded, [role_of(loaded, role)] if role is not None else loaded.role_names)
     if html:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from diptych.cli.counts import counted
 from diptych.cli.database import opened
 from diptych.cli.model import load_model, model_argument
 from diptych.cli.settings import config_of, options
@@ -27,16 +28,20 @@ from diptych.model.model import Model
 @click.option("--remove", is_flag=True, help="Take them off. Stop the services first.")
 @options("database")
 def triggers(model: str | None, remove: bool, **flags: Any) -> None:
-    """List the tables that Diptych did not make and whose changes its triggers log, by `triggers=True` in MODEL.
+    """List the existing tables whose changes triggers of Diptych log.
 
-    With --remove the tables are as their owner made them. A service whose model has the word puts the triggers on again
-    when it starts; subscribers and webhooks from before that get a gap.
+    They are tables that Diptych did not make, of resources with `triggers=True`.
+
+    With --remove the tables are as their owner made them. A service whose model says `triggers=True` puts the triggers
+    on again when it starts; subscribers and webhooks from before that get a gap.
     """
     tables = asyncio.run(_triggers(config_of(flags), load_model(model), remove))
     for table in tables:
         click.echo(table)
-    if remove:
-        click.echo(f"Took the triggers off {len(tables)} tables." if tables else "There were none.", err=True)
+    if remove and tables:
+        click.echo(f"Took the triggers off {counted(len(tables), 'table')}.", err=True)
+    elif not tables:
+        click.echo("There were none." if remove else "There are none.", err=True)
 
 
 async def _triggers(config: Config, model: Model, remove: bool) -> list[str]:

@@ -31,9 +31,10 @@ def documents() -> None:
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @in_database
 def add(files: tuple[str, ...], **flags: Any) -> None:
-    """Add the documents of files: one GraphQL document each, or manifests of Apollo or Relay (.json).
+    """Add the GraphQL documents of files, or of manifests (.json).
 
-    All of them are validated against the model first; if one is invalid, none is added.
+    A file has one document; a manifest is one of Apollo or Relay. All of them are validated against the model
+    first; if one is invalid, none is added.
     """
     entries = _read(files, load_model(flags["model"]))
     made = [TrustedDocument(hash, _name(entry), entry.text, unix_time()) for hash, entry in entries.items()]
@@ -61,7 +62,10 @@ def list_(**flags: Any) -> None:
 @click.argument("names", metavar="sha256:HASH…", nargs=-1, required=True)
 @in_database
 def remove(names: tuple[str, ...], **flags: Any) -> None:
-    """Remove documents by their hashes; running services know within a second."""
+    """Remove documents by their hashes.
+
+    Running services know within a second.
+    """
     hashes = [name.removeprefix(HASH_PREFIX) for name in dict.fromkeys(names)]
     wrong = next((name for name, hash in zip(dict.fromkeys(names), hashes, strict=True) if not is_hash(hash)), None)
     if wrong is not None:

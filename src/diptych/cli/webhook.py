@@ -50,7 +50,10 @@ def _sentence(refusal: Refusal) -> str:
 
 @click.group()
 def webhook() -> None:
-    """Webhooks: addresses that changes are sent to, signed as Standard Webhooks."""
+    """Webhooks: addresses that changes are sent to.
+
+    Each message is signed as Standard Webhooks says.
+    """
 
 
 @webhook.command()
@@ -63,7 +66,10 @@ def webhook() -> None:
 @_SETTINGS
 @MODEL_OPTION
 def add(name: str, url: str, resource: str, query: str, roles: tuple[str, ...], user: str | None, **flags: Any) -> None:
-    """Add a webhook, which sends what the roles may see; its secret is printed once."""
+    """Add a webhook, which sends what the roles may see.
+
+    Its secret is printed once.
+    """
     check_roles(load_model(flags["model"]), roles)
     owner = fixed_owner(roles, user)
     _, secret = _run(
@@ -122,7 +128,10 @@ def test(name: str, **flags: Any) -> None:
 @_NAME
 @in_database
 def dead(name: str, **flags: Any) -> None:
-    """List the changes that were given up, and those that were trimmed before they could be sent."""
+    """List the changes that were not delivered.
+
+    They were given up after many attempts, or trimmed before they could be sent.
+    """
     letters = run_on_store(flags, lambda store, revoked: manage.dead_letters(store, name))
     rows = [
         (str(letter.position), letter.state, letter.row_id or "-", iso_time(letter.first_at), letter.last)
@@ -135,7 +144,10 @@ def dead(name: str, **flags: Any) -> None:
 @_NAME
 @in_database
 def replay(name: str, **flags: Any) -> None:
-    """Try again all that was given up, and go on with a webhook that is paused or disabled."""
+    """Send again all that was given up.
+
+    A webhook that is paused or disabled goes on.
+    """
     replayed, count = run_on_store(flags, lambda store, revoked: manage.replay(store, name))
     click.echo(f"{replayed.name} sends {count} again.")
 
@@ -144,6 +156,9 @@ def replay(name: str, **flags: Any) -> None:
 @_NAME
 @in_database
 def rotate(name: str, **flags: Any) -> None:
-    """Give a webhook a new secret, which is printed once; the one before signs too for another day."""
+    """Give a webhook a new secret, which is printed once.
+
+    Messages are signed with the secret before, too, for another day.
+    """
     _, secret = _run(flags, lambda engine, config: manage.rotate(engine, name))
     click.echo(secret)

@@ -272,12 +272,15 @@ def test_they_are_taken_off(database: str, command: Command) -> None:
         run_sql(database, """UPDATE "Orders" SET "CustomerID" = 'BERGS'""")
         cursor = service.end_of_changes()
     listed = command("triggers", HERE, "--database", database)
+    assert listed.stderr == ""
     assert listed.stdout.splitlines() == ["Customers", "Orders", "Order Details"]
     removed = command("triggers", HERE, "--remove", "--database", database)
     assert "Took the triggers off 3 tables." in removed.stderr
     assert not_ours(database) == before
     if not database.startswith("sqlite"):
         assert run_sql(database, "SELECT proname FROM pg_proc WHERE proname LIKE 'diptych_feed\\_%'") == []
+    none = command("triggers", HERE, "--database", database)
+    assert (none.stdout, none.stderr) == ("", "There are none.\n")
     again = command("triggers", HERE, "--remove", "--database", database)
     assert "There were none." in again.stderr
     run_sql(database, """UPDATE "Orders" SET "CustomerID" = NULL""")
