@@ -27,6 +27,7 @@ from diptych.api.rest.printer import (
     print_rest_call,
     print_rest_watch,
     print_rest_write,
+    sub_collection,
 )
 from diptych.api.rest.translate import CHANGE_FIELDS, PAGE_INFO
 from diptych.ask.nodes import (
@@ -255,7 +256,7 @@ def _root(ask: Read, model: Model) -> str:
 def _for_rest(ask: Read, notes: list[str]) -> Read:
     """The Ask that REST has for the same rows."""
     if ask.take == "one":
-        below = _below(ask)
+        below = sub_collection(ask)
         if below is not None:
             page = replace(below.read, pick=_page(below.read.pick, notes))
             return replace(ask, pick=(replace(below, read=page),))
@@ -265,14 +266,6 @@ def _for_rest(ask: Read, notes: list[str]) -> Read:
     if ask.take == "page":
         return replace(ask, pick=_page(ask.pick, notes))
     return ask
-
-
-def _below(ask: Read) -> Follow | None:
-    """The one page below a row, if that is all that is asked for: REST has a path for it."""
-    match ask.pick:
-        case (Follow(relation, label, Read(take="page")) as follow,) if label == relation + "Connection":
-            return follow
-    return None
 
 
 def _page(parts: tuple[Pick | ConnectionPart, ...], notes: list[str]) -> tuple[ConnectionPart, ...]:

@@ -194,7 +194,7 @@ class _Printer:
         path = f"/{found.path}"
         if ask.resource != VIEWER:
             path += f"/{quote(str(self._value(one_slot(ask))), safe='')}"
-        below = _sub_collection(ask)
+        below = sub_collection(ask)
         if below is None:
             return f"{path}?{_query({'fields': self._picks(ask.pick), **({'deleted': 'only'} if ask.deleted else {})})}"
         target = self.model.resources[below.read.resource]
@@ -262,8 +262,8 @@ class _Printer:
         return "[" + ";".join(f"{name}={quote(text, safe=_INNER)}" for name, text in given.items()) + "]"
 
 
-def _sub_collection(ask: Read) -> Follow | None:
-    """The one page below one row, if that is all that is asked for."""
+def sub_collection(ask: Read) -> Follow | None:
+    """The one page below a row, if that is all that is asked for: REST has a path for it."""
     match ask.pick:
         case (Follow(relation, label, Read(take="page")) as follow,) if label == relation + "Connection":
             return follow

@@ -12,10 +12,9 @@ themselves is never given again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 
 from diptych.compile.fragment import Fragment, identifier, sql
-from diptych.compile.system.object import MARK, DialectName, FeedTable, SystemObject
+from diptych.compile.system.object import MARK, DialectName, FeedTable, SystemObject, short_name
 
 _COUNTERS: dict[DialectName, str] = {
     "sqlite": "name TEXT NOT NULL, scope TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (name, scope)",
@@ -71,7 +70,7 @@ class _Counted:
 
     def __init__(self, table: str, column: str, within: str) -> None:
         self.table = identifier(table).text
-        self.trigger = _short(f"{table}_{column}")
+        self.trigger = short_name(f"{table}_{column}", _LONGEST)
         self.name = f"{table}.{column}"
         self.column = identifier(column).text
         self.within = identifier(within).text if within else ""
@@ -87,11 +86,6 @@ class _Counted:
             f"INSERT INTO diptych_counters (name, scope, last) {numbers} ON CONFLICT (name, scope) "
             f"DO UPDATE SET last = {greatest}(diptych_counters.last, excluded.last)"
         )
-
-
-def _short(name: str) -> str:
-    """A name that fits into those of triggers and functions: a long one ends in a mark of its own."""
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _sqlite(counted: _Counted) -> Iterable[SystemObject]:
@@ -151,7 +145,7 @@ END
         ),
         body,
     )
-    trigger = f"diptych_count_{_short(counted.name.partition('.')[2])}"
+    trigger = f"diptych_count_{short_name(counted.name.partition('.')[2], _LONGEST)}"
     yield SystemObject(
         f"{trigger} on {counted.name.partition('.')[0]}",
         (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Literal
 
 from msgspec import Struct
@@ -28,6 +29,11 @@ LONG_VALUE = 1_024
 KEYED = "coalesce((SELECT secret FROM diptych_keys WHERE kid = 'cursor'), '') || ' version ' || {}"
 """A text {} with the secret of the service, for a digest that nobody else can make. (Of a row that shows all but one
 field, one could else try the values of that.)"""
+
+
+def short_name(name: str, longest: int) -> str:
+    """A name that fits into that of a trigger, table or function: a long one ends in a hash of all of it."""
+    return name if len(name) <= longest else f"{name[: longest - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 class SystemObject(Struct, frozen=True):

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from diptych.compile.fragment import Fragment, identifier, join, sql
 from diptych.compile.system.folding import MOST_SEARCHED, words_function
-from diptych.compile.system.object import DialectName
+from diptych.compile.system.object import DialectName, short_name
 from diptych.model.defs import ResourceDef
 from diptych.model.searching import MARKS
 
@@ -42,7 +42,7 @@ class SearchIndex:
         self.marks = MARKS[: len(self.columns)]
         self.most = MOST_SEARCHED // len(self.columns)
         self.dialect = dialect
-        self._stem = f"diptych_search_{_short(table)}_"
+        self._stem = f"diptych_search_{short_name(table, _LONGEST)}_"
         declared = f"{_FORM} {table} {' '.join(self.columns)}"
         self.name = self._stem + sha256(declared.encode()).hexdigest()[:8]
         """Says what is indexed: an index of another name is that of another declaration."""
@@ -117,7 +117,3 @@ class SearchIndex:
 def search_indexes(resources: Iterable[ResourceDef], dialect: DialectName) -> list[SearchIndex]:
     """The indexes that the searches of these resources need."""
     return [SearchIndex(resource, dialect) for resource in resources if resource.search]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"

@@ -93,22 +93,23 @@ def read_sent(body: Json) -> Sent:
     if "query" in body:
         name, variables = body.get("operationName"), body.get("variables")
         if not isinstance(body["query"], str) or not isinstance(name, str | None):
-            raise _bad("query", "expected a document")
+            raise invalid_member("query", "expected a document")
         if not isinstance(variables, dict | None):
-            raise _bad("variables", "expected an object")
+            raise invalid_member("variables", "expected an object")
         return Parameters(body["query"], name or None, variables or {})
     method, url, headers = body.get("method", "GET"), body.get("url"), body.get("headers") or {}
     if not isinstance(url, str) or not url.startswith("/"):
-        raise _bad("url", "expected a path")
+        raise invalid_member("url", "expected a path")
     if method not in _METHODS:
-        raise _bad("method", f"expected one of {', '.join(_METHODS)}")
+        raise invalid_member("method", f"expected one of {', '.join(_METHODS)}")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise _bad("headers", "expected texts by name")
+        raise invalid_member("headers", "expected texts by name")
     path, _, query = url.partition("?")
     return RestRequest(method, path, query, body.get("body"), {name.lower(): value for name, value in headers.items()})
 
 
-def _bad(name: str, message: str) -> Refusal:
+def invalid_member(name: str, message: str) -> Refusal:
+    """The Refusal of a body with a member that is not valid."""
     return Refusal(Code.BAD_USER_INPUT, "The request is not valid.", [Fault(("body", name), message)])
 
 

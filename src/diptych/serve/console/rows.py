@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from diptych.ask.wish import WriteWish
 from diptych.engine.read import Engine
-from diptych.errors import Code, Fault, Refusal
+from diptych.errors import Code
 from diptych.explain.rulebook import Rulebook
 from diptych.explain.scope import matters_of
 from diptych.explain.statements import statements
@@ -23,7 +23,7 @@ from diptych.explain.writes import dry_run
 from diptych.identity.viewer import Caller
 from diptych.model.declare.roles import ANONYMOUS, Viewer
 from diptych.policy.limits import Checks
-from diptych.serve.console.requests import Explainer, Json, read_sent, refusal_body, rule_text
+from diptych.serve.console.requests import Explainer, Json, invalid_member, read_sent, refusal_body, rule_text
 
 _METHODS = {"read": "GET", "create": "POST", "update": "PATCH", "delete": "DELETE"}
 _EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN ", "postgres": "EXPLAIN "}
@@ -74,13 +74,13 @@ class RowExplainer:
         resource = self.model.resources.get(str(body.get("resource")))
         key, verb = body.get("id"), body.get("verb", "read")
         if resource is None:
-            raise _bad("resource", "expected the name of a resource")
+            raise invalid_member("resource", "expected the name of a resource")
         if verb not in _METHODS:
-            raise _bad("verb", f"expected one of {', '.join(_METHODS)}")
+            raise invalid_member("verb", f"expected one of {', '.join(_METHODS)}")
         path = f"/{resource.path}"
         if verb != "create" and not (verb == "read" and key is None):  # a list, without an id
             if not isinstance(key, str) or not key:
-                raise _bad("id", "expected an id")
+                raise invalid_member("id", "expected an id")
             path += f"/{quote(key, safe='')}"
         field = body.get("field")
         query = f"fields={quote(field, safe='')}" if isinstance(field, str) and field else ""
@@ -136,7 +136,3 @@ def _lines(rows: list[tuple[Any, ...]]) -> list[str]:
         depths[key] = depths.get(parent, -1) + 1
         lines.append("  " * depths[key] + str(text))
     return lines
-
-
-def _bad(name: str, message: str) -> Refusal:
-    return Refusal(Code.BAD_USER_INPUT, "The request is not valid.", [Fault(("body", name), message)])
