@@ -243,6 +243,15 @@ def test_an_error_is_one_clear_sentence(arguments: list[str], said: str, command
     assert said in failed(command(*arguments))
 
 
+def test_check_warns_of_a_resource_without_rules(command: Command, tmp_path: Path) -> None:
+    source = "from diptych import Model, Resource\n\n\nclass Note(Resource):\n    text: str\n\n\nmodel = Model(Note)\n"
+    (tmp_path / "notes.py").write_text(source)
+    assert command("check", "notes:model").stdout.splitlines()[1:] == [
+        "Warning: Note (notes.py:4) has no access and no rule, so it exists for nobody. "
+        'Write access = (grant("read"),), or a rule with @allow'
+    ]
+
+
 def test_every_fault_of_an_explained_request_is_told(command: Command) -> None:
     done = command("explain", "GET /users?nope=1&first=x")
     assert done.returncode == 2

@@ -13,6 +13,7 @@ from diptych.db.connect import connect
 from diptych.db.fitting import refusal
 from diptych.db.store import Store
 from diptych.errors import StartError
+from diptych.model.describe.access_advice import advise_access
 from diptych.model.describe.index_advice import advise
 from diptych.model.describe.link_advice import advise_links
 from diptych.model.describe.rate_advice import advise_rates
@@ -36,6 +37,7 @@ def check(model: str | None, database: str | None, accept: bool) -> None:
     settings = config_of({})
     rates = rates_in_force(loaded, settings.rates)
     advices = (
+        *advise_access(loaded.resources),
         *advise(loaded.resources),
         *advise_links(loaded.resources),
         *(f"{upper_first(advice)}." for advice in advise_rates(rates, settings.max_complexity)),
