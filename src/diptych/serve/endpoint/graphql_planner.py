@@ -229,10 +229,9 @@ class Planner:
             measures = entry.measures.of(sent.caller.viewer)
             with self.engine.planning_budget.planning(goes_on=is_new):
                 known = self._prepare(key, entry.document, variables, measures, sent.caller, with_change_cursor)
-                if entry.document.places:
-                    count = len(set(entry.document.places.values()))
-                    known = replace(known, literals=known.bindings(count))
-                known = replace(known, unread=known.unread_of(entry.document, variables))
+                places = set(entry.document.places.values())
+                literals = known.bindings(len(places)) if places else None
+                known = replace(known, literals=literals, unread=known.unread_of(entry.document, variables))
             if known.keep and len(entry.known) < _SHAPES:
                 entry.known[shape] = known
                 self._entries.grow(key, known.size + footprint(shape))
