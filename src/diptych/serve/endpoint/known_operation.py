@@ -95,7 +95,8 @@ class KnownOperation(Struct, frozen=True, eq=False):
         """The variables of a request that no slot parses, and whose values are not part of their shape."""
         read = {name for part in self.parts for source in part.binder.sources for name in source.inputs()}
         unread = (name for name in document.variables if name not in read and name not in document.literal)
-        return tuple(name for name in unread if not isinstance(variables.get(name), bool | None))
+        values = ((name, variables.get(name)) for name in unread)
+        return tuple(name for name, value in values if not isinstance(value, bool | None) and value not in ({}, []))
 
     def chosen(self, answers: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """One answer for each root field that reads."""
