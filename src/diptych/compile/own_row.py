@@ -9,7 +9,8 @@ So a key of several columns is found by its index: each part of the id is bound 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from diptych.compile.fragment import Fragment, join, sql
 from diptych.compile.plan import SlotBind
 from diptych.compile.table_ref import TableRef
 from diptych.model.rules.expr import Slot
-from diptych.model.scalars import TEXT_ID, Scalar
+from diptych.model.scalars import BOOLEAN, DATETIME, TEXT_ID, Scalar
 
 
 def own_row(row: TableRef, id: Slot, dialect: Dialect, columns: Sequence[str] = ()) -> Fragment:
@@ -46,24 +47,50 @@ def _equal(column: Fragment, value: Fragment, scalar: Scalar, row: TableRef, dia
     return sql("{} AND {} = {}", same, sql(dialect.plain_text, column), value)
 
 
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:\+00)?", re.ASCII)
+"""A moment as PostgreSQL writes it."""
+_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+"""A boolean or a decimal as SQLite stores it."""
+
+
 @functools.lru_cache(maxsize=1_024)
 def _part_of(scalar: Scalar, place: int, count: int) -> Scalar:
-    """The type of a column of a key, which takes its value from the whole id: null if that is malformed."""
+    """The type of a column of a key, which takes its value from the whole id: null if that is malformed.
 
-    def part(id: Any) -> Any:
+    A part has the text that its database makes of the value: SQLite has numbers for booleans and decimals.
+    """
+    is_number = scalar is BOOLEAN or scalar.digits is not None
+
+    def text_of(id: Any) -> str:
         texts = str(id).split(",")
         if len(texts) != count:
-            return None
+            raise ValueError("another number of columns")
+        return texts[place].replace("%2C", ",").replace("%25", "%")
+
+    def to_sqlite(id: Any) -> Any:
+        text = text_of(id)
+        if not is_number:
+            return _converted(scalar.parse_text(text), scalar.to_sqlite)
+        return int(text) if _NUMBER.fullmatch(text) else None
+
+    def to_postgres(id: Any) -> Any:
+        text = text_of(id)
+        moment = _MOMENT.fullmatch(text) if scalar is DATETIME else None
+        text = text if moment is None else f"{moment[1]}T{moment[2]}Z"
+        return _converted(scalar.parse_text(text), scalar.to_postgres)
+
+    return replace(scalar, to_sqlite=_or_null(to_sqlite), to_postgres=_or_null(to_postgres))
+
+
+def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
+    return value if convert is None else convert(value)
+
+
+def _or_null(take: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def part(id: Any) -> Any:
         try:
-            return scalar.parse_text(texts[place].replace("%2C", ",").replace("%25", "%"))
+            return take(id)
         except ValueError:
             return None
 
-    def converted(convert: Any) -> Any:
-        def take(id: Any) -> Any:
-            value = part(id)
-            return value if value is None or convert is None else convert(value)
-
-        return take
-
-    return replace(scalar, to_sqlite=converted(scalar.to_sqlite), to_postgres=converted(scalar.to_postgres))
+    return part

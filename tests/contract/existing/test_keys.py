@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import pytest
 
-from diptych import Column, Id, Model, Resource, Viewer, allow, grant
+from diptych import Column, Digits, Id, Model, Resource, Viewer, allow, grant
 from diptych.db.postgres.read_batches import ReadBatches
 from diptych.serve.http.request import Request
 from tests.contract.existing.northwind import MODEL
@@ -237,3 +239,55 @@ def test_an_id_is_the_same_characters_whatever_the_collation_of_the_column(new_d
         for path in ("/cards/ALFKI", "/slips/ALFKI,1"):
             assert send(service, "PATCH", path, {"owner": "bo"}).json()["owner"] == "bo"
             assert send(service, "DELETE", path).status == 204
+
+
+class Reading(
+    Resource, table="readings", key=("at", "local", "day", "hour", "valid", "level"), managed=False, triggers=True
+):
+    """Has a key of columns whose texts are others in the database than in a request."""
+
+    at: datetime
+    local: datetime
+    day: date
+    hour: time
+    valid: bool
+    level: Annotated[Decimal, Digits(8, 2)]
+    note: str
+
+    access = (grant("read", "update", "delete"),)
+
+
+READINGS = {
+    "sqlite": (
+        "CREATE TABLE readings (at TEXT NOT NULL, local TEXT NOT NULL, day TEXT NOT NULL, hour TEXT NOT NULL, "
+        "valid BOOLEAN NOT NULL, level INTEGER NOT NULL, note TEXT NOT NULL, "
+        "PRIMARY KEY (at, local, day, hour, valid, level))",
+        "INSERT INTO readings VALUES ('2026-01-02T03:04:05.500000Z', '2026-01-02T00:00:00.000000Z', '2026-01-02', "
+        "'08:30:00.000000', 1, 150, 'a')",
+    ),
+    "postgres": (
+        "CREATE TABLE readings (at timestamptz, local timestamp, day date, hour time, valid boolean, "
+        "level numeric(8, 2), note text NOT NULL, PRIMARY KEY (at, local, day, hour, valid, level))",
+        "INSERT INTO readings VALUES ('2026-01-02T03:04:05.5Z', '2026-01-02', '2026-01-02', '08:30', true, 1.5, 'a')",
+    ),
+}
+
+
+def test_an_id_that_was_given_is_taken(new_database: NewDatabase) -> None:
+    database = new_database()
+    for statement in READINGS["sqlite" if database.startswith("sqlite") else "postgres"]:
+        run_sql(database, statement)
+    with asyncio.Runner() as runner, in_process(Model(Reading), database, runner) as service:
+        (row,) = service.get("/readings").json()["data"]
+        path, follow = f"/readings/{quote(row['id'])}", "subscription($id: ID) { readingChanged(id: $id) { rowId } }"
+        assert service.get(path).json() == row
+        assert service.data("query($id: ID!) { reading(id: $id) { note } }", {"id": row["id"]}) == {
+            "reading": {"note": "a"}
+        }
+        for odd in (row["id"].replace(",1", ",x").replace(",true", ",x"), row["id"] + "9" * 30, row["id"] + ",1"):
+            assert service.get(f"/readings/{quote(odd)}").status == 404
+        stream = service.follow(follow, {"id": row["id"]})
+        assert send(service, "PATCH", path, {"note": "b"}).status == 200
+        service.settle()
+        assert stream.events == [{"rowId": row["id"]}]
+        assert send(service, "DELETE", path).status == 204
