@@ -11,7 +11,7 @@ from typing import Literal
 
 from diptych.db.script import Script, Step
 from diptych.db.store import Store
-from diptych.identity.records import LOGIN_SESSIONS, REVOCATIONS, TOTP_KEYS, Revocation, unix_time
+from diptych.identity.records import LOGIN_SESSIONS, REVOCATIONS, SECOND_STEPS, TOTP_KEYS, Revocation, unix_time
 from diptych.identity.tokens import TOKEN_LIFETIME
 
 _CODES = "DELETE FROM diptych_codes WHERE {1} = {0}1"
@@ -25,9 +25,10 @@ _END = "UPDATE diptych_grants SET revoked_at = {0}2 WHERE {1} = {0}1 AND revoked
 
 
 def revoke_account(store: Store, account: str, revocation: Revocation) -> Script[None]:
-    """Revoke the tokens and grants of an account, and end its login sessions. A key for an authenticator app that these
-    have seen, and no code has confirmed, ends with them."""
+    """Revoke the tokens and grants of an account, and end its login sessions, half ones too. A key for an authenticator
+    app that these have seen, and no code has confirmed, ends with them."""
     yield from LOGIN_SESSIONS.remove(store.dialect, account_id=account)
+    yield from SECOND_STEPS.remove(store.dialect, account_id=account)
     yield from TOTP_KEYS.remove(store.dialect, account_id=account, confirmed_at=None)
     yield from revoke_grants(store, "account_id", account, revocation)
 
