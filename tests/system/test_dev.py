@@ -106,6 +106,7 @@ def test_a_syntax_error_is_shown_and_the_next_save_starts_the_server(project: Pa
     with running("dev", "notes:model", database=new_sqlite(), cwd=project) as service:
         file.write_text(NOTES + "\nclass:")
         service.err.wait(r"(?s)Reloading: notes\.py changed.*cannot be imported: invalid syntax \(notes\.py:14\)")
+        service.err.wait("the service starts again")
         file.write_text(NOTES)
         service.err.wait(r"(?s)Reloading.*Reloading.*Application startup complete")
         assert service.get("/notes").status == 200

@@ -194,6 +194,8 @@ def _application(*, dev: bool) -> Application:
         )
     except DiptychError as error:
         click.echo(sentence(error), err=True)
+        if dev:
+            click.echo("Mend it and save: the service starts again, and answers the requests that wait.", err=True)
         sys.exit(STARTUP_FAILURE)
 
 
