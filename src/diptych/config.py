@@ -89,7 +89,7 @@ class Config:
         (), read_origins, "Origins whose pages may read answers: https://app.example.org,…, localhost (any port), or *"
     )
     cors_headers: tuple[str, ...] = _setting(
-        (), read_header_names, "Further headers that pages of these origins may send"
+        (), read_header_names, "Further headers that pages of cors_origins may send"
     )
     compression: bool = _setting(True, read_boolean, "Compress answers for clients that accept gzip or zstd")
     registration_origins: tuple[str, ...] = _setting(
@@ -98,7 +98,7 @@ class Config:
     sample: bool = _setting(False, read_boolean, "Fill an empty database with sample data (default model only)")
     introspection: bool = _setting(True, read_boolean, "Answer introspection, the SDL and /openapi.json")
     introspection_roles: tuple[str, ...] = _setting(
-        (), read_role_names, "Roles that these are for, or signed_in; everyone if left out"
+        (), read_role_names, "Roles that introspection is for, or signed_in; everyone if left out"
     )
     triggers: bool = _setting(True, read_boolean, "Log changes by triggers, so that clients can follow them")
     console: bool = _setting(False, read_boolean, "Serve the console, a page for people, at /console/")
@@ -127,7 +127,7 @@ class Config:
     )
     plan_cache: int = _setting(1_000, read_positive, "How many plans are kept")
     planning_share: float = _setting(
-        0.2, read_share, "The part of all time that new requests of one caller may take; 0: any"
+        0.2, read_share, "The share of all time for planning new requests of one caller; 0: no limit"
     )
     persisted_queries: int = _setting(
         1_000, read_whole, "How many automatically persisted queries are kept; 0 keeps none"
@@ -149,19 +149,19 @@ class Config:
     relay: tuple[str, ...] = _setting(
         (), read_relay, "NATS, which tells nodes of changes instead of PostgreSQL: nats://host:4222,…"
     )
-    max_waiting: int = _setting(1_000, read_positive, "How many may wait for the database in one server process")
+    max_waiting: int = _setting(1_000, read_positive, "How many requests may wait for the database in a server process")
     max_requests: int = _setting(2_000, read_positive, "How many requests one server process may have under way")
     max_connections: int = _setting(25_000, read_positive, "How many connections one server process may have")
-    heartbeat: float = _setting(15.0, read_seconds, "Seconds between two heart-beats of a stream")
+    heartbeat: float = _setting(15.0, read_seconds, "Seconds between two heartbeats of a stream")
     max_streams: int = _setting(20_000, read_positive, "How many streams of changes one server process may have")
     stream_share: float = _setting(
-        0.25, read_share, "The part of the streams that are free that one caller may have; 0: any"
+        0.25, read_share, "The share of the free streams that one caller may have; 0: no limit"
     )
     stream_memory: int = _setting(
         67_108_864, read_positive, "Bytes that the values of the filters of all streams may take"
     )
     evaluation_share: float = _setting(
-        0.2, read_share, "The part of all time for evaluating one caller's streams; 0: any"
+        0.2, read_share, "The share of all time for evaluating one caller's streams; 0: no limit"
     )
     stream_buffer: int = _setting(262_144, read_positive, "Bytes that may wait for a slow reader of a stream")
     stream_timeout: float = _setting(
@@ -175,7 +175,7 @@ class Config:
     )
     job_concurrency: int = _setting(4, read_positive, "How many jobs one server process runs at a time")
     job_timeout: float = _setting(
-        600.0, read_seconds, "Seconds that one attempt of a job may take, if it says no other"
+        600.0, read_seconds, "Seconds that one attempt of a job may take, unless its function says otherwise"
     )
     job_retention: float = _setting(604_800.0, read_age, "Seconds for which jobs that ended are kept")
     job_drain: float = _setting(5.0, read_delay, "Seconds that running jobs have to end when the service stops")
@@ -189,9 +189,9 @@ class Config:
     drain: float = _setting(
         0.0, read_delay, "Seconds between SIGTERM and the end of the listener, in which /health/ready says 503"
     )
-    traces: bool = _setting(False, read_boolean, "Send traces by OpenTelemetry, to where its variables say")
+    traces: bool = _setting(False, read_boolean, "Send traces by OpenTelemetry, as its environment variables say")
     server_timing: bool = _setting(
-        False, read_boolean, "Say in the header Server-Timing how long each stage of a request took"
+        False, read_boolean, "Send the header Server-Timing: how long each stage of a request took"
     )
     slow_query: float = _setting(
         0.0, read_delay, "Seconds from which on a request is logged with its statement; 0 logs none"
@@ -209,7 +209,7 @@ class Config:
         (), parse_rates, "How much callers may ask for in a time, besides what the model says", has_flag=False
     )
     rate_slice: float = _setting(
-        0.1, read_share, "The part of a rate that one server process may spend before others know"
+        0.1, read_share, "The share of a rate that one server process may spend before others know"
     )
     issuers: tuple[Issuer, ...] = _setting(
         (), read_issuers, "Other issuers, whose tokens hold here too", has_flag=False

@@ -125,7 +125,7 @@ def test_the_library_takes_its_settings_from_the_environment_and_the_file(
 
 def test_the_help_says_of_a_share_that_it_is_a_number(command: Command) -> None:
     help_text = command("serve", "--help").stdout
-    assert re.search(r"--planning-share NUMBER\s+The part of all time", help_text)
+    assert re.search(r"--planning-share NUMBER\s+The share of all time", help_text)
     assert "SECONDS" not in help_text
 
 
