@@ -1,4 +1,4 @@
-"""Which page of a request over the price limit would have to be smaller, and by how much.
+"""A hint for a request over the price limit: which page would have to be smaller, and by how much.
 
     users(20) × (1 + posts(20) × (1 + comments(20) × 1)) = 8420, of 5000   →   users.posts.comments, 20 → 11
 

@@ -1,4 +1,4 @@
-"""What differs between a model and a database, and what can be done about it.
+"""The differences between a model and a database, each with what can be done about it.
 
     difference                      in the way             what mends it                         who
     a table, index is missing       –                      CREATE TABLE, CREATE INDEX            dev

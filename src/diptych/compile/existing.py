@@ -1,4 +1,4 @@
-"""What differs between a model and tables that Diptych did not make. Nothing here is mended: their owner decides.
+"""The differences between a model and tables that Diptych did not make. Nothing here is mended: their owner decides.
 
 A table that exists need not have the types that Diptych would make; each type of the model has a family of them, whose
 values have the same form in a statement. SQLite keeps any value in any column, and has only the affinity of a column.

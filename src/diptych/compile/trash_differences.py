@@ -1,4 +1,4 @@
-"""What differs where a class of the model gets a trash, or has none any more.
+"""The differences of a database from a model in which a class has got a trash, or has lost it.
 
 Without the trash, deleted rows would be there again. With it, keys that are unique among all rows would reveal
 deleted ones.

@@ -1,4 +1,4 @@
-"""What a new OpenAPI document would break for clients of an old one: paths, methods, parameters, bodies, responses."""
+"""Compares two OpenAPI documents: what the new one breaks for clients, in paths, parameters, bodies and responses."""
 
 from __future__ import annotations
 

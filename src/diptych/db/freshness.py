@@ -1,4 +1,4 @@
-"""How new the data of a read must be: the position in the feed that a request must see, and the one that it has seen.
+"""Freshness of a read: the position in the feed that a request must see, and the one that it has seen.
 
 A request that carries no read token has no Freshness: it sees all that was committed before it began.
 """

@@ -1,4 +1,4 @@
-"""What is kept of a read that was prepared: its plan, the binder of its values, and its price.
+"""A prepared read, as it is cached: its plan, the binder of its values, and its price.
 
 PreparedRead  →  ReadPlan  →  Plan          a request shape: what it costs · a list of Asks · one statement
 """

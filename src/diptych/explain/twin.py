@@ -1,4 +1,4 @@
-"""The same request in both styles: a translated request → a GraphQL document, and REST requests.
+"""Prints a translated request in both styles: as a GraphQL document, and as REST requests.
 
     { users(first: 2) { name } }        GET /users?fields=name&first=2
 

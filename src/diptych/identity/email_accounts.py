@@ -1,4 +1,4 @@
-"""What people do with their accounts by mail: sign up, set a new password, verify and change their address.
+"""Accounts by mail: people sign up, set a new password, verify their address and change it.
 
     await accounts.ask("reset", "ann@example.org", address, pages)      a mail is on its way, if there is an account
     found = await accounts.find(token)                                  what a link is for

@@ -1,4 +1,4 @@
-"""What was found in a database, as plain data."""
+"""The tables that an inspection has found in a database, as plain data."""
 
 from __future__ import annotations
 

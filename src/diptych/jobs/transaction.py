@@ -1,4 +1,4 @@
-"""What the function of a job gets: a transaction that begins at its first use.
+"""The transaction of the function of a job: it begins at its first use.
 
 A function that downloads for a minute keeps no connection meanwhile, and on SQLite no other writer waits for it. What
 it reports of its progress is kept here, and stored by the run (`run.py`) in transactions of their own.

@@ -1,4 +1,4 @@
-"""What a database has of the migrations: the table `diptych_migrations`, and what is left to do.
+"""The log of migrations in a database, the table `diptych_migrations`, and the halves that are left to apply.
 
     name       hash   half    step  at  by
     0007_rank  9f2c…  expand  0     …   …     a step that is done

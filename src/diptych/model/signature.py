@@ -1,4 +1,4 @@
-"""What of a viewer a View depends on: viewers with the same signature share a View, and the plans made for it.
+"""The part of a viewer that a View depends on: viewers with equal signatures share a View, and the plans made for it.
 
     Signature(signed_in=True, has_id=True, roles=frozenset({"staff"}))
 

@@ -1,4 +1,4 @@
-"""One of the two databases of a move: what is read from the source, and written to the target."""
+"""The two databases of a move: what is read from the source, and what is written to the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a row has by a to-many relation, as the viewer sees it: the condition of `Write.within`.
+"""The condition of `Write.within`: the rows that a row has by a to-many relation, as the viewer sees it.
 
 {"comments": {"delete": [{"id": "…"}]}}       the comment refers to the post, and the post shows it
 {"tags": {"set": […]}}                        the link refers to the post, and leads to a tag that is shown

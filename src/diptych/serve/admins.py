@@ -1,4 +1,4 @@
-"""Who is an admin: those to whom `diptych dev` explains refusals, and who may use the admin pages of the console."""
+"""Recognises admins: `diptych dev` explains refusals to them, and they may use the admin pages of the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators read on a port of its own: metrics and health, without a token.
+"""Serves metrics and health to operators, on a port of its own and without a token.
 
     GET /metrics          for Prometheus
     GET /health/live      the process answers

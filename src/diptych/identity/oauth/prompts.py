@@ -1,4 +1,4 @@
-"""How an app wants its user to be asked: `prompt`, `max_age` and the hints (OpenID Connect Core, §3.1.2.1).
+"""The parameters about asking the user to sign in: `prompt`, `max_age` and hints (OpenID Connect Core, §3.1.2.1).
 
 prompt=none       no page at all: a code, or the error login_required or consent_required
 prompt=login      the user signs in again, whether signed in or not

@@ -1,4 +1,4 @@
-"""What the shape of a declaration says: the plural of a class, and whether a list holds rows."""
+"""The shape of a declaration: the plural of a class, and whether a list holds rows."""
 
 from __future__ import annotations
 

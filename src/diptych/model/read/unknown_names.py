@@ -1,4 +1,4 @@
-"""What is said of a name that is not there: the one that is most like it."""
+"""Causes of mistakes about unknown names, with the known name that is most like it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs the database: why a row is hidden or a change refused, and how a statement is executed.
+"""Console endpoints that read the database: why a row is hidden or a change refused, how a statement is executed.
 
 Rows are explained in `diptych dev` only, as everywhere (docs/reference/explaining.md): the values that a rule saw can
 be of rows that an admin may not read. `diptych serve` names the rules and looks at no row.
