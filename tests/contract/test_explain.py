@@ -429,6 +429,7 @@ def test_what_cannot_be_explained_is_one_sentence(options: list[str], told: str,
     [
         ("{ posts(first: 101) { title } }", "  posts.first: expected a page size of at most 100, got 101"),
         ("GET /posts?first=101", "  query.first: expected a page size of at most 100, got 101"),
+        ("GET /posts?offset=10001", "  query.offset: expected an offset of at most 10000, got 10001"),
         ("GET /posts?sort=id,title,createdAt,-updatedAt,version,body", "Refused TOO_COMPLEX: A sort has 6 keys"),
     ],
 )
@@ -439,6 +440,15 @@ def test_what_a_limit_refuses_is_explained_and_said_to_be_refused(
     assert "\nRefused " in lines and cause in lines
     assert "\nsqlite\nSELECT" in lines
     assert "Refused" not in command("explain", "GET /posts?first=100").stdout
+
+
+def test_the_limits_of_an_explained_request_are_those_of_the_settings(command: Command) -> None:
+    for setting, sent in (
+        ("DIPTYCH_MAX_OFFSET", "GET /posts?offset=10001"),
+        ("DIPTYCH_MAX_PAGE", "GET /posts?first=101"),
+    ):
+        assert "\nRefused" in command("explain", sent).stdout
+        assert "\nRefused" not in command("explain", sent, **{setting: "20000"}).stdout
 
 
 def test_a_method_that_a_path_has_not_is_refused(command: Command) -> None:

@@ -43,9 +43,10 @@ from diptych.model.view import View
 from diptych.policy.limits import Checks
 from diptych.policy.values import Binder
 
-_LIMITS = Limits(page=10**9)
+_ANY = 10**9
+_LIMITS = Limits(page=_ANY, offset=_ANY, in_list=_ANY, bulk=_ANY)
 _CHECKS = Checks(_LIMITS)
-"""The limits of values in a request that is only explained."""
+"""The limits of a request that is only explained: any values, and the usual limits of a document."""
 
 
 class RestRequest(NamedTuple):
