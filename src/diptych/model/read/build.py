@@ -119,9 +119,8 @@ class Builder:
 
     def _name(self, cls: type[Resource]) -> None:
         if not (isinstance(cls, type) and issubclass(cls, Resource) and cls is not Resource):
-            fix = "Write class Post(Resource): …"
-            if isinstance(cls, list | tuple):
-                fix = "Write Model(Author, Post), without brackets"
+            is_list = isinstance(cls, list | tuple)
+            fix = "Write Model(Author, Post), without brackets" if is_list else "Write class Post(Resource): …"
             self.mistakes.append(Mistake(repr(cls), "it is no resource", fix))
         elif self._classes.get(cls.__name__) is cls:
             self.wrong(cls, "", "the model names it twice", "Name it once")
