@@ -654,11 +654,12 @@ FILE = """from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from diptych import Digits, Model, Resource
+from diptych import Digits, Model, Resource, grant
 
 
 class Invoice(Resource):
     total: Annotated[Decimal, Digits({})]
+    access = (grant("read"),)
 
 
 model = Model(Invoice)

@@ -6,8 +6,10 @@ migration = Migration(
     after="0001_first",
     leads_to="sha256:2117768a7472c297660e0db9aeb1d082",
     expand=(
+        # sqlite:   -- stored changes follow
         # sqlite:   ALTER TABLE "tickets" RENAME COLUMN "subject" TO "title"
         # sqlite:   -- stored changes follow
+        # postgres: -- stored changes follow
         # postgres: -- our triggers are made anew
         # postgres: ALTER TABLE "tickets" RENAME COLUMN "subject" TO "title"
         # postgres: -- stored changes follow
