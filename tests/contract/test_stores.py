@@ -371,7 +371,11 @@ def test_a_connection_that_breaks_during_its_setup_is_replaced(
         connection = await connect(*given, **named)
         if named.get("server_settings") == {"application_name": "diptych"} and len(pids) < 2:
             pids.append(connection.get_server_pid())
-            await asyncio.to_thread(postgres.execute, f"SELECT pg_terminate_backend({pids[-1]}, 10000)")
+            try:
+                await asyncio.to_thread(postgres.execute, f"SELECT pg_terminate_backend({pids[-1]}, 10000)")
+            except BaseException:  # nobody waits for it any more
+                connection.terminate()
+                raise
         return connection
 
     with Opened(runner, small(), postgres.create()) as opened:
