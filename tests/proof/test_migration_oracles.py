@@ -133,6 +133,7 @@ JUSTIFIED = {
     "renaming-table": _ASKED,
     "ban-drop-constraint": _BRIEF,
     "ban-drop-default": _BRIEF,
+    "ban-drop-function": "it is one that the migration itself made, for its trigger",
     "ban-drop-not-null": _BRIEF,
     "require-concurrent-index-deletion": _BRIEF,
     "prefer-bigint-over-int": "the range of Int is that of GraphQL, 32 bits",
@@ -142,6 +143,8 @@ JUSTIFIED = {
 """The rules of squawk that migrations break, and why."""
 JUSTIFIED_STATEMENTS = {
     'ALTER TABLE "things" ALTER COLUMN "n" SET NOT NULL;': "a counter numbers all rows at once, so that no two are equal",
+    'ALTER TABLE "things" ADD COLUMN "day" date NOT NULL DEFAULT ((now() AT TIME ZONE \'UTC\')::date);': "the default is "
+    "stable, so it is evaluated once, and no row is written",
 }
 _RUN = re.compile(r"(BEGIN|COMMIT|SET |ALTER |CREATE |DROP |UPDATE |DO )", re.IGNORECASE)
 
