@@ -23,7 +23,7 @@ def rename_resource(old: str, new: str, dialect: DialectName) -> Iterator[str]:
 def set_aside(table: str, dialect: DialectName) -> Iterator[str]:
     """The statements after which stored changes of a table that is gone are not those of another with its name."""
     yield _rename(table, f"{table} (dropped)")
-    if dialect == "sqlite":  # what an INSERT might have replaced would be told as deleted
+    if dialect == "sqlite":  # else the rows that an INSERT might have replaced would be reported as deleted
         yield f"DELETE FROM diptych_feed_replaced WHERE resource = '{table}'"
 
 

@@ -119,8 +119,8 @@ class Builder:
 
     def _name(self, cls: type[Resource]) -> None:
         if not (isinstance(cls, type) and issubclass(cls, Resource) and cls is not Resource):
-            is_list = isinstance(cls, list | tuple)
-            fix = "Write Model(Author, Post), without brackets" if is_list else "Write class Post(Resource): …"
+            many = isinstance(cls, list | tuple)
+            fix = "Write Model(Author, Post), without brackets" if many else "Write class Post(Resource): …"
             self.mistakes.append(Mistake(repr(cls), "it is no resource", fix))
         elif self._classes.get(cls.__name__) is cls:
             self.wrong(cls, "", "the model names it twice", "Name it once")
@@ -128,9 +128,8 @@ class Builder:
             self.wrong(cls, "", "two resources have this name", "Rename one")
         elif fault := class_fault(cls.__name__, stem_of(cls)):
             self.wrong(cls, "", *fault)
-        elif cls.__diptych__["ids"] not in ("uuid", "integer", "client", *NATURAL):
-            cause = f"ids={cls.__diptych__['ids']!r} is unknown"
-            self.wrong(cls, "", cause, 'Write ids="uuid", ids="integer" or ids="client"')
+        elif (ids := cls.__diptych__["ids"]) not in ("uuid", "integer", "client", *NATURAL):
+            self.wrong(cls, "", f"ids={ids!r} is unknown", 'Write ids="uuid", ids="integer" or ids="client"')
         elif faults := [*place_faults(cls)]:
             for fault in faults:
                 self.wrong(cls, "", *fault)

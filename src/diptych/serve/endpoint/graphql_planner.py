@@ -122,7 +122,7 @@ class Planner:
         if type(entry) is not KnownDocument:
             return None
         known = entry.known.get(entry.document.shape(variables))
-        return None if known is None or known.unread else (entry, variables, known)
+        return None if known is None or known.has_unread else (entry, variables, known)
 
     def _known_lifted(
         self, literals: Literals, name: str | None, variables: Variables, caller: Caller
@@ -133,7 +133,7 @@ class Planner:
             return None
         inputs = {**variables, LITERALS: literals}
         known = entry.known.get(entry.document.shape(inputs))
-        if known is None or known.literals is None or known.unread:
+        if known is None or known.literals is None or known.has_unread:
             return None
         try:
             for fetch, parse in known.literals:
@@ -154,7 +154,7 @@ class Planner:
         entry = self._entries.get(key)
         if type(entry) is KnownDocument and entry.reads and (request is None or b"prefer" not in request.headers):
             known = entry.known.get(entry.document.shape(variables))
-            if known is not None and not known.unread:  # the fast path
+            if known is not None and not known.has_unread:  # the fast path
                 return entry, variables, known
         sent = _Sent(parameters, request, caller, streams, variables)
         if isinstance(entry, KnownDocument):
@@ -231,11 +231,11 @@ class Planner:
                 known = self._prepare(key, entry.document, variables, measures, sent.caller, with_change_cursor)
                 places = set(entry.document.places.values())
                 literals = known.bindings(len(places)) if places else None
-                known = replace(known, literals=literals, unread=known.unread_of(entry.document, variables))
+                known = replace(known, literals=literals, has_unread=known.leaves_unread(entry.document, variables))
             if known.keep and len(entry.known) < _SHAPES:
                 entry.known[shape] = known
                 self._entries.grow(key, known.size + footprint(shape))
-        elif known.unread:
+        elif known.has_unread:
             check_variables(entry.document, variables, self.schema(sent.caller.signature))
         return entry, variables, known
 

@@ -58,8 +58,8 @@ class KnownOperation(Struct, frozen=True, eq=False):
     """How the answers become one for each root field, if it has `node` or `nodes`."""
     literals: tuple[Binding, ...] | None = None
     """The values with lifted literals; None if there are literals elsewhere, so that the text is needed."""
-    unread: tuple[str, ...] = ()
-    """The variables with values that no slot parses, since what they are for is skipped: they are checked by type."""
+    has_unread: bool = False
+    """Are there variables that no slot parses, since what they are for is skipped? Each request checks their types."""
     is_plain: bool = False
     """Is it a query that is one statement, whose results are the response, or mutations of single rows?"""
 
@@ -91,12 +91,13 @@ class KnownOperation(Struct, frozen=True, eq=False):
             return None
         return tuple(binding for binder in binders for binding in binder.literals)
 
-    def unread_of(self, document: Document, variables: Mapping[str, Any]) -> tuple[str, ...]:
-        """The variables of a request that no slot parses, and whose values are not part of their shape."""
+    def leaves_unread(self, document: Document, variables: Mapping[str, Any]) -> bool:
+        """Has a variable a value that no slot parses, and that is not part of the shape of the request?"""
         read = {name for part in self.parts for source in part.binder.sources for name in source.inputs()}
-        unread = (name for name in document.variables if name not in read and name not in document.literal)
-        values = ((name, variables.get(name)) for name in unread)
-        return tuple(name for name, value in values if not isinstance(value, bool | None) and value not in ({}, []))
+        values = (
+            variables.get(name) for name in document.variables if name not in read and name not in document.literal
+        )
+        return any(not isinstance(value, bool | None) and value not in ({}, []) for value in values)
 
     def chosen(self, answers: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """One answer for each root field that reads."""
